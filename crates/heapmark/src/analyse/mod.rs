@@ -1,0 +1,1 @@
+//! Records -> Tables. Pure: no process, no clock, no file. `stats` inside knows nothing of allocators.

@@ -1,0 +1,1 @@
+//! Sources -> shared libraries, cached by recipe hash; and the inspection of libraries that others made.

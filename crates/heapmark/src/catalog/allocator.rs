@@ -1,0 +1,152 @@
+//! One allocator as data: the keys of `allocators/*.toml`. README.md there explains each key to people;
+//! this file only says what may stand in them and refuses what may not.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// An allocator, or a variant of one: same library, other options.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Allocator {
+    /// The name on the command line and in every table; must be the file's name.
+    pub name: String,
+    /// What it belongs to: `jemalloc` for `jemalloc-decay0`.
+    pub family: String,
+    /// One line for `heapmark list allocators`.
+    pub about: String,
+    /// Where its authors publish it.
+    #[serde(default)]
+    pub home: String,
+    /// SPDX expression of the allocator itself.
+    #[serde(default)]
+    pub licence: String,
+    /// Which selections take it.
+    pub tier: Tier,
+    /// Where the library comes from.
+    pub source: Source,
+    /// How to make a library from a crate's sources.
+    #[serde(default)]
+    pub build: Option<Recipe>,
+    /// Set in the measured process, besides `LD_PRELOAD`.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// How it is asked to give memory back (specification, section 7).
+    #[serde(default)]
+    pub purge: Option<Purge>,
+    /// How the library is asked for its version.
+    #[serde(default)]
+    pub version: Option<VersionProbe>,
+    /// Functions of the malloc family or C++ operators that it leaves to libc or libstdc++, with the reason.
+    #[serde(default)]
+    pub leaves: BTreeMap<String, String>,
+    /// Known limits: workload name (or `fork`) and the reason; such cells end `unsupported`.
+    #[serde(default)]
+    pub except: BTreeMap<String, String>,
+}
+
+/// Groups of allocators that suites select by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tier {
+    /// Measured when nothing is said.
+    Main,
+    /// Main allocators under other options, and other builds of them.
+    Variant,
+    /// Hardened allocators: they buy safety with time.
+    Hardened,
+    /// Known to break programs.
+    Experimental,
+    /// Not an allocator: the harness's own cost.
+    Floor,
+    /// Named with a path on the command line.
+    User,
+}
+
+/// Where the library comes from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Source {
+    /// Built by us from the sources in a crate that `crates/sources` pins.
+    Crate {
+        /// The crate's name.
+        name: String,
+    },
+    /// Found on the system, brought by a package.
+    System {
+        /// Sonames in `LD_PRELOAD` order.
+        files: Vec<String>,
+        /// The Debian/Ubuntu package.
+        package: String,
+    },
+    /// The library of another entry, under other options.
+    SameAs {
+        /// That entry's name.
+        name: String,
+    },
+    /// Brought by the user.
+    Path {
+        /// Absolute paths (or `~/…`) in `LD_PRELOAD` order.
+        files: Vec<PathBuf>,
+    },
+    /// The C library's own: nothing is preloaded.
+    Libc,
+    /// The null allocator inside the guest.
+    Null,
+}
+
+/// A purge call.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Purge {
+    /// Call a function of the library; it must be the library's own, not libc's.
+    Call {
+        /// Its name.
+        symbol: String,
+        /// Up to six arguments: integers, or strings passed as `const char *`.
+        #[serde(default)]
+        args: Vec<Argument>,
+        /// Called by every worker before it ends, not once by the main thread.
+        #[serde(default)]
+        per_thread: bool,
+    },
+    /// The environment makes it give memory back at once; nothing is called.
+    Configured,
+}
+
+/// An argument of a purge call.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Argument {
+    /// Passed in an integer register.
+    Integer(i64),
+    /// Passed as a C string.
+    Text(String),
+}
+
+/// How a library says its version.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct VersionProbe {
+    /// The function to call.
+    pub symbol: String,
+    /// What it returns.
+    pub returns: VersionKind,
+}
+
+/// The forms in which libraries tell their version.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VersionKind {
+    /// `const char *f(...)`.
+    Text,
+    /// `int f(void)`, decimal digits `Mmmpp` or `Mmp` as mimalloc writes them.
+    Decimal,
+    /// jemalloc's `mallctl("version", …)`.
+    Mallctl,
+}
+
+/// How to compile a library; see `allocators/README.md`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Recipe {}

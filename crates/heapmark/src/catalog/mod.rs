@@ -1,0 +1,6 @@
+//! What can be measured, as data: reads and validates `allocators/`, `workloads/` and `suites/`, embedded in the
+//! binary with the user's folders on top. Starts no process and measures nothing.
+
+pub mod allocator;
+
+pub use allocator::Allocator;

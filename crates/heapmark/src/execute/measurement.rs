@@ -1,0 +1,98 @@
+//! What one process measured about itself, as its guest reported it, and what the kernel counted for it. Raw: nothing
+//! here is averaged or compared.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Everything a process that ended `ok` has to say.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// Timed repetitions of the workload, in order; the cold ones first.
+    pub iterations: Vec<Iteration>,
+    /// Per worker thread over the measured iterations.
+    pub threads: Vec<ThreadTime>,
+    /// Calls by function over all iterations, cold ones too: `malloc`, `free`, …
+    pub calls: BTreeMap<String, u64>,
+    /// Resident set just before the first operation.
+    pub baseline_rss_bytes: u64,
+    /// Highest resident set of the process's life (its own `VmHWM`).
+    pub peak_rss_bytes: u64,
+    /// Highest sum of requested sizes of live blocks.
+    pub requested_peak_bytes: u64,
+    /// The purge rule of this process: `called`, `configured` or `none`.
+    pub purge: String,
+    /// Further figures of the workload, by name with unit: `incarnations`, `swap_collisions`, …
+    pub figures: BTreeMap<String, f64>,
+}
+
+/// One timed repetition.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Iteration {
+    /// The warm-up: kept, never part of a result.
+    pub cold: bool,
+    /// Wall time of the measured phase as the workload defines it, `purge_ns` included.
+    pub wall_ns: u64,
+    /// The part of `wall_ns` that the purge call took; 0 where the workload does not count it.
+    pub purge_ns: u64,
+    /// User CPU time of the process in the measured phase.
+    pub user_ns: u64,
+    /// System CPU time of the process in the measured phase.
+    pub sys_ns: u64,
+    /// Minor page faults in the measured phase.
+    pub minor_faults: u64,
+    /// Operations of all threads: calls that allocate or release one block.
+    pub ops: u64,
+}
+
+/// One worker's own clocks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThreadTime {
+    /// From the release of the workers to its end, summed over measured iterations.
+    pub wall_ns: u64,
+    /// `CLOCK_THREAD_CPUTIME_ID` over the same span.
+    pub cpu_ns: u64,
+}
+
+/// The kernel's account of the whole child process, start-up included (`wait4`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// From spawn to reaped.
+    pub wall_ns: u64,
+    /// User CPU time.
+    pub user_ns: u64,
+    /// System CPU time.
+    pub sys_ns: u64,
+    /// Page faults served without I/O.
+    pub minor_faults: u64,
+    /// Page faults that needed I/O.
+    pub major_faults: u64,
+    /// Times it gave up the CPU itself.
+    pub voluntary_switches: u64,
+    /// Times it was preempted.
+    pub involuntary_switches: u64,
+    /// `ru_maxrss`: includes what the child inherited before it executed the guest, so read
+    /// [`Measurement::peak_rss_bytes`] instead.
+    pub max_rss_bytes: u64,
+}
+
+/// Who served the malloc family in a process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Proof {
+    /// Function name to index into `objects`; functions that nobody defines are left out.
+    pub owners: BTreeMap<String, usize>,
+    /// The objects that own them, and every preloaded one.
+    pub objects: Vec<LoadedObject>,
+}
+
+/// A shared object as it stood in a measured process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadedObject {
+    /// Path as the dynamic linker knows it.
+    pub path: String,
+    /// Device of the file.
+    pub device: u64,
+    /// Inode of the file.
+    pub inode: u64,
+    /// GNU build-id in hex; empty where the file has none.
+    pub build_id: String,
+}

@@ -1,0 +1,99 @@
+//! How one process ended. Only [`Outcome::Ok`] ever becomes a number; everything else stays visible as what it is.
+
+use serde::{Deserialize, Serialize};
+
+/// The typed end of one measured process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The allocator was proved, the work was done and verified.
+    Ok,
+    /// The process ended well, but its work was not what its parameters imply.
+    WrongResult {
+        /// What differed.
+        what: String,
+    },
+    /// The library that was asked for did not serve the process.
+    NotLoaded {
+        /// Why, and who served instead.
+        why: String,
+    },
+    /// The process left before its work was done.
+    Exit {
+        /// Its exit code.
+        code: i32,
+        /// The phase it was in.
+        phase: String,
+    },
+    /// A signal ended it.
+    Crash {
+        /// Name of the signal.
+        signal: String,
+        /// The phase it was in.
+        phase: String,
+    },
+    /// It did not end within its time.
+    Hang {
+        /// The limit, in seconds.
+        after_s: f64,
+        /// The phase it was in.
+        phase: String,
+        /// One line per thread: state and what it waited for.
+        threads: Vec<String>,
+    },
+    /// Memory ran out: NULL where the work needs memory, or killed by the kernel.
+    Oom {
+        /// What was asked for.
+        what: String,
+    },
+    /// This cell cannot be measured, and that is known.
+    Unsupported {
+        /// The reason.
+        why: String,
+    },
+    /// heapmark's own fault.
+    Error {
+        /// What went wrong.
+        what: String,
+    },
+}
+
+impl Outcome {
+    /// Whether the process may enter statistics.
+    pub fn is_ok(&self) -> bool {
+        matches!(self, Outcome::Ok)
+    }
+
+    /// The one word for tables: `ok`, `wrong-result`, `not-loaded`, …
+    pub fn word(&self) -> &'static str {
+        match self {
+            Outcome::Ok => "ok",
+            Outcome::WrongResult { .. } => "wrong-result",
+            Outcome::NotLoaded { .. } => "not-loaded",
+            Outcome::Exit { .. } => "exit",
+            Outcome::Crash { .. } => "crash",
+            Outcome::Hang { .. } => "hang",
+            Outcome::Oom { .. } => "oom",
+            Outcome::Unsupported { .. } => "unsupported",
+            Outcome::Error { .. } => "error",
+        }
+    }
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let word = self.word();
+        match self {
+            Outcome::Ok => f.write_str(word),
+            Outcome::WrongResult { what } | Outcome::Oom { what } | Outcome::Error { what } => {
+                write!(f, "{word}: {what}")
+            }
+            Outcome::NotLoaded { why } | Outcome::Unsupported { why } => write!(f, "{word}: {why}"),
+            Outcome::Exit { code, phase } => write!(f, "{word}: code {code} in phase {phase}"),
+            Outcome::Crash { signal, phase } => write!(f, "{word}: {signal} in phase {phase}"),
+            Outcome::Hang { after_s, phase, .. } => {
+                write!(f, "{word}: no end after {after_s} s in phase {phase}")
+            }
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The measured process. A thin door to the guest library.
+
+fn main() {}

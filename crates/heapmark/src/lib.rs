@@ -1,0 +1,15 @@
+//! heapmark: which memory allocator, for my program, on my machine, and by how much?
+//!
+//! The host is a library of stages. A stage uses only the stages to its left:
+//! `catalog < build < plan < execute, sample < store < analyse < report < cmd`
+//! (`tests/ladder.rs` reads the `use crate::` lines and holds that order).
+
+pub mod analyse;
+pub mod build;
+pub mod catalog;
+pub mod cmd;
+pub mod execute;
+pub mod plan;
+pub mod report;
+pub mod sample;
+pub mod store;

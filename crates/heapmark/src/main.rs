@@ -1,0 +1,3 @@
+//! The list of commands, nothing else.
+
+fn main() {}

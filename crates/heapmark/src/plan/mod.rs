@@ -1,0 +1,1 @@
+//! Catalog + flags -> ordered, seeded, interleaved cells. Deterministic and pure.

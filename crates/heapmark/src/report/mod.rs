@@ -1,0 +1,1 @@
+//! Tables -> terminal, Markdown, CSV and JSON. Never measures.

@@ -1,0 +1,59 @@
+//! The lines of `samples.jsonl`: one per process that ran, whatever came of it.
+
+use crate::execute::{Measurement, Outcome, Proof, Usage};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Why a process was run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// The guest without preload, which must show libc: proves that the proof can fail.
+    Control,
+    /// Finds how much work fills the target time; on the baseline only.
+    Calibration,
+    /// One process per allocator, workload and thread count, every block checked for overlap and alignment; never timed.
+    Check,
+    /// A measured process: the only kind that enters statistics.
+    Sample,
+}
+
+/// One process and what came of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// Why it ran.
+    pub purpose: Purpose,
+    /// The cell's name, unique in a run: `larson@2/b03/jemalloc`, `larson@2/check/jemalloc`, `larson@2/calibration`.
+    pub cell: String,
+    /// Workload name.
+    pub workload: String,
+    /// Worker threads.
+    pub threads: u32,
+    /// Allocator name.
+    pub allocator: String,
+    /// Block number, from 0; pairs the processes that are compared.
+    pub block: u32,
+    /// Position within its block, from 0.
+    pub position: u32,
+    /// Random state the workload started from.
+    pub seed: u64,
+    /// UTC, RFC 3339.
+    pub started: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What it measured; absent unless the outcome is `ok`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measurement: Option<Measurement>,
+    /// What the kernel counted; absent where no process was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Who served the malloc family; absent where the process did not get that far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
+    /// The complete environment of the process (padding as its length).
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// The last lines the process wrote to stderr, where it did not end `ok`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stderr: String,
+}

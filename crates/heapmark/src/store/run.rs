@@ -1,0 +1,74 @@
+//! `run.json`: everything about a run that is known before its first sample.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version of the store's format. A reader refuses newer ones.
+pub const SCHEMA: u32 = 1;
+
+/// The head of a run directory.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunFile {
+    /// [`SCHEMA`] of the writer.
+    pub schema: u32,
+    /// heapmark's version.
+    pub heapmark: String,
+    /// UTC, RFC 3339.
+    pub started: String,
+    /// The suite's name, or `custom`.
+    pub suite: String,
+    /// The preset's name.
+    pub preset: String,
+    /// Name of the allocator that the others are compared with.
+    pub baseline: String,
+    /// Starts every random choice of the run.
+    pub seed: u64,
+    /// Blocks asked for.
+    pub blocks: u32,
+    /// Workload and thread count pairs, in plan order.
+    pub cases: Vec<CaseInfo>,
+    /// The allocators of the comparison, in plan order.
+    pub allocators: Vec<AllocatorInfo>,
+    /// The machine, as key and value.
+    pub machine: BTreeMap<String, String>,
+}
+
+/// A workload at a thread count.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CaseInfo {
+    /// Workload name.
+    pub workload: String,
+    /// The kernel that runs it.
+    pub kernel: String,
+    /// Worker threads.
+    pub threads: u32,
+    /// More threads than usable CPUs.
+    pub oversubscribed: bool,
+    /// Every parameter, written out.
+    pub parameters: BTreeMap<String, String>,
+    /// Whether the workload's clock includes the purge (specification, section 7).
+    pub counts_purge: bool,
+}
+
+/// An allocator as it was resolved for this run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AllocatorInfo {
+    /// Name.
+    pub name: String,
+    /// Family.
+    pub family: String,
+    /// Tier as in the catalogue: `main`, `variant`, `floor`, …
+    pub tier: String,
+    /// Where the library came from, in words.
+    pub origin: String,
+    /// As the library told it, or the pinned source's version.
+    pub version: String,
+    /// Preloaded files, in order.
+    pub files: Vec<String>,
+    /// SHA-256 of each of `files`.
+    pub sha256: Vec<String>,
+    /// Functions of the malloc family that it leaves to libc.
+    pub leaves: Vec<String>,
+    /// `called`, `configured` or `none`.
+    pub purge: String,
+}
