@@ -1,1 +1,72 @@
-//! What runs *under* an allocator: kernels and the little they need. libc only.
+//! What runs *under* an allocator: kernels and the little they need. libc only, no allocation of its own: every table is
+//! `mmap`ed, every report line is written straight into the shared page.
+//!
+//! A guest proves who serves the malloc family, runs one kernel, checks that the blocks it gets are sound, and exits.
+//! It knows neither the name of its allocator nor who reads its numbers.
+
+#![no_std]
+
+pub mod api;
+pub mod bench;
+mod check;
+mod clock;
+mod exercise;
+mod fail;
+pub mod kernels;
+mod memory;
+mod null;
+mod prove;
+mod purge;
+pub mod rng;
+mod sizes;
+mod threads;
+mod version;
+
+use api::Api;
+use bench::{Bench, Job};
+use core::ffi::{CStr, c_char, c_int};
+use heapmark_wire::Phase;
+
+/// The guest's `main`: one argument, the file of the shared page with the job in it.
+///
+/// # Safety
+/// `argv` must be what the C runtime passed to `main`.
+pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
+    if argc != 2 {
+        return fail::usage();
+    }
+    // SAFETY: the C runtime passed `argc` valid strings.
+    let path = unsafe { CStr::from_ptr(*argv.add(1)) };
+    let Some(page) = memory::map_page(path) else {
+        return fail::usage();
+    };
+    fail::report_to(page);
+    let job = Job::new(page.job());
+
+    page.enter(Phase::Prove);
+    prove::report(page);
+    if job.get("version.symbol").is_some() {
+        version::report(page, &job);
+        page.enter(Phase::Done);
+        return 0;
+    }
+
+    page.enter(Phase::Setup);
+    let allocator = if job.is("allocator", "null") { null::API } else { Api::resolve() };
+    let api = if job.is("check", "1") { check::watch(allocator) } else { allocator };
+    let Some(kernel) = kernels::find(job.word("kernel")) else {
+        fail::give_up("error", format_args!("no kernel {}", job.word("kernel")));
+    };
+    let mut bench = Bench::new(page, job, api);
+    (kernel.run)(&mut bench);
+    bench.finish();
+
+    page.enter(Phase::Verify);
+    if job.is("exercise", "1") {
+        exercise::run(&allocator);
+    }
+    page.enter(Phase::Done);
+    // Not `exit`: destructors of the allocator under test are nobody's business here.
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(0) }
+}

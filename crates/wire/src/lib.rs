@@ -1,1 +1,15 @@
-//! What crosses a process border: job text, report text, the shared page. No dependencies, no allocation.
+//! What crosses the border between the host and a measured process: the job, the report and the shared page that
+//! carries both. No dependencies, no allocation: the guest reads and writes this under the allocator being measured.
+
+#![no_std]
+
+mod page;
+mod pairs;
+mod phase;
+
+pub use page::{JOB_BYTES, Page, REPORT_BYTES, TextFull};
+pub use pairs::pairs;
+pub use phase::Phase;
+
+/// Exit code of a guest that wrote a `fail=` line into its report and gave up.
+pub const EXIT_FAILED: i32 = 86;

@@ -1,0 +1,78 @@
+//! The malloc family by pointer, resolved once: what a program compiled without a PLT does, and nothing that an optimiser
+//! can delete or fold.
+
+use crate::fail;
+use core::ffi::{CStr, c_void};
+use core::mem::transmute;
+
+/// The functions whose owner is proved in every process. `_Znwm` and `_ZdlPv` are C++ operator new and delete; a guest
+/// without C++ code has them only where the allocator's library brings them.
+pub const FAMILY: [&CStr; 11] = [
+    c"malloc",
+    c"free",
+    c"calloc",
+    c"realloc",
+    c"posix_memalign",
+    c"aligned_alloc",
+    c"memalign",
+    c"reallocarray",
+    c"malloc_usable_size",
+    c"_Znwm",
+    c"_ZdlPv",
+];
+
+/// The functions that kernels call.
+#[derive(Clone, Copy)]
+pub struct Api {
+    /// `malloc`
+    pub malloc: unsafe extern "C" fn(usize) -> *mut u8,
+    /// `free`
+    pub free: unsafe extern "C" fn(*mut u8),
+    /// `calloc`
+    pub calloc: unsafe extern "C" fn(usize, usize) -> *mut u8,
+    /// `realloc`
+    pub realloc: unsafe extern "C" fn(*mut u8, usize) -> *mut u8,
+}
+
+impl Api {
+    /// The functions that a program of this process would call.
+    pub fn resolve() -> Api {
+        // SAFETY: these symbols have exactly these C signatures in every C library and every allocator.
+        unsafe {
+            Api {
+                malloc: transmute::<*mut c_void, unsafe extern "C" fn(usize) -> *mut u8>(must(c"malloc")),
+                free: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8)>(must(c"free")),
+                calloc: transmute::<*mut c_void, unsafe extern "C" fn(usize, usize) -> *mut u8>(must(c"calloc")),
+                realloc: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8, usize) -> *mut u8>(must(c"realloc")),
+            }
+        }
+    }
+}
+
+fn must(name: &CStr) -> *mut c_void {
+    let address = find(name);
+    if address.is_null() {
+        fail::give_up("error", format_args!("nobody defines {}", name.to_str().unwrap_or("?")));
+    }
+    address
+}
+
+/// The address a program would call by this name, or null.
+pub fn find(name: &CStr) -> *mut c_void {
+    // SAFETY: looks a name up in the global scope.
+    unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
+}
+
+/// A function of up to six integer or pointer arguments, as purge and version calls are.
+pub type AnyCall = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> usize;
+
+/// Calls `address` with integer or pointer arguments and returns its integer or pointer result.
+///
+/// # Safety
+/// `address` must be a function that takes at most these arguments, none of them in floating-point registers.
+pub unsafe fn call(address: *mut c_void, args: &[usize; 6]) -> usize {
+    // SAFETY: on the supported ABIs surplus integer arguments are ignored by the callee.
+    let function = unsafe { transmute::<*mut c_void, AnyCall>(address) };
+    // SAFETY: the caller vouches for the arguments.
+    unsafe { function(args[0], args[1], args[2], args[3], args[4], args[5]) }
+}

@@ -1,0 +1,238 @@
+//! What a kernel sees of the world: its parameters, its allocator, its rounds, and where its results go.
+
+use crate::api::Api;
+use crate::clock::{Moment, Span};
+use crate::fail;
+use crate::memory::{self, Table};
+use crate::purge::Purge;
+use crate::threads::{Body, Team, ThreadTime};
+use core::ffi::CStr;
+use core::fmt::Display;
+use heapmark_wire::{Page, Phase, pairs};
+
+/// The job's text, looked up by key. Jobs are short and read once, so nothing is indexed.
+#[derive(Clone, Copy)]
+pub struct Job<'a>(&'a str);
+
+impl<'a> Job<'a> {
+    /// A job from its text.
+    pub fn new(text: &'a str) -> Job<'a> {
+        Job(text)
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, key: &str) -> Option<&'a str> {
+        pairs(self.0).find(|(name, _)| *name == key).map(|(_, value)| value)
+    }
+
+    /// Whether `key` stands in the job with this value.
+    pub fn is(&self, key: &str, value: &str) -> bool {
+        self.get(key) == Some(value)
+    }
+
+    /// The value of a key that must be there. The host writes complete jobs; defaults live in the workload files only.
+    pub fn word(&self, key: &str) -> &'a str {
+        self.get(key).unwrap_or_else(|| fail::give_up("error", format_args!("the job lacks `{key}`")))
+    }
+
+    /// As [`Job::word`], a number.
+    pub fn number(&self, key: &str) -> u64 {
+        let word = self.word(key);
+        word.parse().unwrap_or_else(|_| fail::give_up("error", format_args!("`{key}={word}` is no number")))
+    }
+
+    /// The value of `key` as a C string in `room`.
+    pub fn c_str<'r>(&self, key: &str, room: &'r mut [u8]) -> Option<&'r CStr> {
+        let value = self.get(key)?.as_bytes();
+        room.get_mut(..value.len())?.copy_from_slice(value);
+        *room.get_mut(value.len())? = 0;
+        CStr::from_bytes_until_nul(room).ok()
+    }
+}
+
+/// Calls by function, and a sum over what they were asked for.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Calls of malloc.
+    pub malloc: u64,
+    /// Calls of free with a block.
+    pub free: u64,
+    /// Calls of calloc.
+    pub calloc: u64,
+    /// Calls of realloc.
+    pub realloc: u64,
+    /// Whatever the kernel sums up to show that it touched each item once, usually requested bytes.
+    pub checksum: u64,
+}
+
+/// One repetition of the workload in this process.
+#[derive(Clone, Copy)]
+pub struct Round {
+    /// A warm-up: kept, never part of a result.
+    pub cold: bool,
+}
+
+/// The kernel's side of a job.
+pub struct Bench<'a> {
+    page: &'a Page,
+    job: Job<'a>,
+    /// The functions under test.
+    pub api: Api,
+    /// Worker threads.
+    pub threads: usize,
+    /// Random state for everything that no document prescribes.
+    pub seed: u64,
+    /// How memory is handed back.
+    pub purge: Purge,
+    times: Table<ThreadTime>,
+    baseline_bytes: Option<u64>,
+}
+
+impl<'a> Bench<'a> {
+    /// A bench for a job.
+    pub fn new(page: &'a Page, job: Job<'a>, api: Api) -> Bench<'a> {
+        let threads = job.number("threads").max(1) as usize;
+        let purge = Purge::from_job(&job);
+        let bench = Bench {
+            page,
+            job,
+            api,
+            threads,
+            seed: job.number("seed"),
+            purge,
+            times: Table::zeroed(threads),
+            baseline_bytes: None,
+        };
+        bench.say("purge", purge.word);
+        bench
+    }
+
+    /// A numeric parameter of the workload.
+    pub fn number(&self, name: &str) -> u64 {
+        fail_without(self.parameter(name).parse().ok(), name)
+    }
+
+    /// As [`Bench::number`], for sizes and counts that index memory.
+    pub fn count(&self, name: &str) -> usize {
+        self.number(name) as usize
+    }
+
+    /// A yes-or-no parameter.
+    pub fn flag(&self, name: &str) -> bool {
+        fail_without(self.parameter(name).parse().ok(), name)
+    }
+
+    /// A parameter as it was written.
+    pub fn parameter(&self, name: &str) -> &'a str {
+        let found = pairs(self.job_text()).find(|(key, _)| key.strip_prefix("param.") == Some(name));
+        fail_without(found.map(|(_, value)| value), name)
+    }
+
+    fn job_text(&self) -> &'a str {
+        self.job.0
+    }
+
+    /// Refuses a workload that this machine has no memory for, before it starts.
+    pub fn needs(&self, bytes: u64) {
+        if let Some(available) = memory::available_bytes()
+            && bytes > available
+        {
+            fail::give_up(
+                "unsupported",
+                format_args!("needs about {} MiB, {} MiB are available", bytes >> 20, available >> 20),
+            );
+        }
+    }
+
+    /// Just before the first operation: what is resident now is not the workload's.
+    pub fn begin(&mut self) {
+        if self.baseline_bytes.is_none() {
+            self.baseline_bytes = Some(memory::resident_bytes());
+        }
+    }
+
+    /// The rounds of this process: the cold ones first.
+    pub fn rounds(&self) -> impl Iterator<Item = Round> + use<'a> {
+        let (page, cold) = (self.page, self.job.number("cold"));
+        let all = cold + self.job.number("iterations");
+        (0..all).map(move |index| {
+            let round = Round { cold: index < cold };
+            page.enter(if round.cold { Phase::Cold } else { Phase::Run });
+            round
+        })
+    }
+
+    /// Creates the workers of one round; each waits to be released.
+    pub fn gather<'c, C: Sync>(&self, context: &'c C, body: Body<C>) -> Team<'c, C> {
+        Team::gather(self.threads, context, body)
+    }
+
+    /// Waits for the workers and keeps their times.
+    pub fn join<C: Sync>(&mut self, round: Round, team: Team<'_, C>, began: &Moment) {
+        team.join(began, |index, time| self.thread_time(round, index, time));
+    }
+
+    /// Adds to the times of one worker.
+    pub fn thread_time(&mut self, round: Round, index: usize, time: ThreadTime) {
+        if !round.cold {
+            self.times[index].wall_ns += time.wall_ns;
+            self.times[index].cpu_ns += time.cpu_ns;
+        }
+    }
+
+    /// Hands memory back where the workload counts that, and says how long it took.
+    pub fn purge(&self, counted: bool) -> u64 {
+        if !counted {
+            return 0;
+        }
+        let start = crate::clock::now_ns();
+        self.purge.process();
+        crate::clock::now_ns() - start
+    }
+
+    /// One round is over.
+    pub fn record(&self, round: Round, span: Span, purge_ns: u64, ops: u64) {
+        let Span { wall_ns, user_ns, sys_ns, minor_faults } = span;
+        self.say(
+            if round.cold { "cold" } else { "iteration" },
+            format_args!("{wall_ns} {purge_ns} {user_ns} {sys_ns} {minor_faults} {ops}"),
+        );
+    }
+
+    /// What was done over all rounds, and what the parameters say should have been done.
+    pub fn account(&self, done: &Work, expected: &Work) {
+        for (name, work) in [("done", done), ("expected", expected)] {
+            let Work { malloc, free, calloc, realloc, checksum } = work;
+            self.say(name, format_args!("{malloc} {free} {calloc} {realloc} {checksum}"));
+        }
+    }
+
+    /// The highest sum of requested sizes of live blocks.
+    pub fn requested_peak(&self, bytes: u64) {
+        self.say("requested_peak_bytes", bytes);
+    }
+
+    /// A further figure of this workload; the name carries the unit.
+    pub fn figure(&self, name: &str, value: f64) {
+        self.say("figure", format_args!("{name} {value}"));
+    }
+
+    /// After the last round: memory, thread times.
+    pub(crate) fn finish(&self) {
+        self.say("peak_rss_bytes", memory::peak_resident_bytes());
+        self.say("baseline_rss_bytes", self.baseline_bytes.unwrap_or(0));
+        for time in self.times.iter() {
+            self.say("thread", format_args!("{} {}", time.wall_ns, time.cpu_ns));
+        }
+    }
+
+    fn say(&self, key: &str, value: impl Display) {
+        if self.page.say(format_args!("{key}={value}")).is_err() {
+            fail::give_up("error", format_args!("the report is full"));
+        }
+    }
+}
+
+fn fail_without<T>(value: Option<T>, name: &str) -> T {
+    value.unwrap_or_else(|| fail::give_up("error", format_args!("the job lacks a usable `param.{name}`")))
+}

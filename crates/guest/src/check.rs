@@ -1,0 +1,193 @@
+//! The checked run: every block that the allocator hands out is held against all that are live. Overlap and misalignment
+//! end the process as `wrong-result`. Never timed: it stands between the kernel and the allocator under one lock.
+//!
+//! A shadow of the address space in granules of 8 bytes: one bit says "taken", one "a block starts here". Nothing is
+//! written into the blocks themselves, since kernels write there.
+
+use crate::api::Api;
+use crate::fail;
+use crate::memory::Table;
+use core::hint::spin_loop;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+const GRANULES: usize = 512;
+/// Pages that the shadow has room for: 16 GiB of blocks.
+const MOST_PAGES: usize = 1 << 22;
+
+struct Shadow {
+    locked: AtomicBool,
+    real: Option<Api>,
+    pages: Table<PageShadow>,
+}
+
+#[derive(Clone, Copy)]
+struct PageShadow {
+    number: usize,
+    taken: [u64; GRANULES / 64],
+    start: [u64; GRANULES / 64],
+}
+
+static SHADOW: AtomicPtr<Shadow> = AtomicPtr::new(ptr::null_mut());
+
+/// Functions that call `real` and watch what it returns.
+pub fn watch(real: Api) -> Api {
+    let mut shadow = core::mem::ManuallyDrop::new(Table::<Shadow>::zeroed(1));
+    // SAFETY: `Shadow` holds a `Table`, which zeroed memory is not: it is written before anybody reads it.
+    unsafe {
+        ptr::write(
+            shadow.as_mut_ptr(),
+            Shadow { locked: AtomicBool::new(false), real: Some(real), pages: Table::reserved(MOST_PAGES) },
+        );
+    }
+    SHADOW.store(shadow.as_mut_ptr(), Ordering::Release);
+    Api { malloc, free, calloc, realloc }
+}
+
+fn real() -> Api {
+    // SAFETY: set by `watch` before these functions were handed out, never changed.
+    match unsafe { SHADOW.load(Ordering::Acquire).as_ref() }.and_then(|shadow| shadow.real) {
+        Some(real) => real,
+        None => fail::give_up("error", format_args!("the check was not set up")),
+    }
+}
+
+unsafe extern "C" fn malloc(size: usize) -> *mut u8 {
+    // SAFETY: the allocator's own function.
+    let block = unsafe { (real().malloc)(size) };
+    take("malloc", block, size);
+    block
+}
+
+unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut u8 {
+    // SAFETY: the allocator's own function.
+    let block = unsafe { (real().calloc)(count, size) };
+    take("calloc", block, count * size);
+    // SAFETY: calloc promised that many zeroed bytes.
+    if !block.is_null() && (0..count * size).any(|i| unsafe { block.add(i).read_volatile() } != 0) {
+        fail::give_up("wrong-result", format_args!("calloc({count}, {size}) returned bytes that are not zero"));
+    }
+    block
+}
+
+unsafe extern "C" fn realloc(block: *mut u8, size: usize) -> *mut u8 {
+    give_back(block);
+    // SAFETY: the allocator's own function with a block of its own.
+    let moved = unsafe { (real().realloc)(block, size) };
+    take("realloc", moved, size);
+    moved
+}
+
+unsafe extern "C" fn free(block: *mut u8) {
+    // Before the call: another thread may get the block at once.
+    give_back(block);
+    // SAFETY: the allocator's own function with a block of its own.
+    unsafe { (real().free)(block) };
+}
+
+fn take(call: &str, block: *mut u8, size: usize) {
+    if block.is_null() {
+        return;
+    }
+    let (address, alignment) = (block as usize, if size >= 16 { 16 } else { 8 });
+    if !address.is_multiple_of(alignment) {
+        fail::give_up(
+            "wrong-result",
+            format_args!("{call} of {size} bytes returned {address:#x}, which is not aligned to {alignment} bytes"),
+        );
+    }
+    with_shadow(|shadow| {
+        let (first, count) = (address / 8, size.div_ceil(8).max(1));
+        let mut granule = first;
+        while granule < first + count {
+            let (bits, next) = span(granule, first + count);
+            let page = shadow.page(granule / GRANULES);
+            let word = granule % GRANULES / 64;
+            // Blocks of 0 bytes may share an address: nobody writes to them.
+            if page.taken[word] & bits != 0 && size > 0 {
+                fail::give_up(
+                    "wrong-result",
+                    format_args!("{call} of {size} bytes returned {address:#x}, which overlaps a live block"),
+                );
+            }
+            page.taken[word] |= bits;
+            granule = next;
+        }
+        let page = shadow.page(first / GRANULES);
+        page.start[first % GRANULES / 64] |= 1 << (first % 64);
+    });
+}
+
+fn give_back(block: *mut u8) {
+    if block.is_null() {
+        return;
+    }
+    with_shadow(|shadow| {
+        let first = block as usize / 8;
+        let page = shadow.page(first / GRANULES);
+        let start = &mut page.start[first % GRANULES / 64];
+        if *start & 1 << (first % 64) == 0 {
+            return;
+        }
+        *start &= !(1 << (first % 64));
+        let mut granule = first;
+        loop {
+            let page = shadow.page(granule / GRANULES);
+            let (word, bit) = (granule % GRANULES / 64, 1 << (granule % 64));
+            if page.taken[word] & bit == 0 || page.start[word] & bit != 0 {
+                return;
+            }
+            page.taken[word] &= !bit;
+            granule += 1;
+        }
+    });
+}
+
+/// The bits of `granule..end` in granule's own word, and the first granule after that word.
+fn span(granule: usize, end: usize) -> (u64, usize) {
+    let next = (granule / 64 + 1) * 64;
+    let low = u64::MAX << (granule % 64);
+    if end >= next { (low, next) } else { (low & !(u64::MAX << (end % 64)), end) }
+}
+
+impl Shadow {
+    /// The shadow of a page of the address space. Pages that have no block left keep their entry.
+    fn page(&mut self, number: usize) -> &mut PageShadow {
+        let mut index = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - MOST_PAGES.ilog2());
+        for _ in 0..MOST_PAGES {
+            let found = self.pages[index].number;
+            if found == number || found == 0 {
+                self.pages[index].number = number;
+                return &mut self.pages[index];
+            }
+            index = (index + 1) % MOST_PAGES;
+        }
+        fail::give_up("unsupported", format_args!("blocks are spread over more pages than the check can watch"))
+    }
+}
+
+fn with_shadow(act: impl FnOnce(&mut Shadow)) {
+    let shadow = SHADOW.load(Ordering::Acquire);
+    // SAFETY: set once by `watch`, lives for ever.
+    let locked = unsafe { &(*shadow).locked };
+    while locked.swap(true, Ordering::Acquire) {
+        spin_loop();
+    }
+    // SAFETY: the lock makes this the only reference.
+    act(unsafe { &mut *shadow });
+    locked.store(false, Ordering::Release);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_end_at_words() {
+        assert_eq!(span(0, 3), (0b111, 3));
+        assert_eq!(span(62, 130), (0b11 << 62, 64));
+        assert_eq!(span(64, 130), (u64::MAX, 128));
+        assert_eq!(span(128, 130), (0b11, 130));
+        assert_eq!(span(0, 64), (u64::MAX, 64));
+    }
+}

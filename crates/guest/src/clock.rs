@@ -1,0 +1,82 @@
+//! The clocks of a measured phase.
+
+/// Monotonic wall time.
+pub fn now_ns() -> u64 {
+    read(libc::CLOCK_MONOTONIC)
+}
+
+/// CPU time of the calling thread.
+pub fn thread_cpu_ns() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn read(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes into a local.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// What the process has used at one moment; the difference of two is a span.
+#[derive(Clone, Copy)]
+pub struct Moment {
+    wall_ns: u64,
+    user_ns: u64,
+    sys_ns: u64,
+    minor_faults: u64,
+}
+
+/// What a measured phase took.
+#[derive(Clone, Copy, Default)]
+pub struct Span {
+    /// Wall time.
+    pub wall_ns: u64,
+    /// User CPU time of all threads.
+    pub user_ns: u64,
+    /// System CPU time of all threads.
+    pub sys_ns: u64,
+    /// Minor page faults of all threads.
+    pub minor_faults: u64,
+}
+
+impl Moment {
+    /// The start of a phase: usage first, so that the wall clock starts last.
+    pub fn start() -> Moment {
+        let mut moment = Moment::usage();
+        moment.wall_ns = now_ns();
+        moment
+    }
+
+    /// What has passed since.
+    pub fn elapsed(&self) -> Span {
+        let wall_ns = now_ns();
+        let end = Moment::usage();
+        Span {
+            wall_ns: wall_ns - self.wall_ns,
+            user_ns: end.user_ns - self.user_ns,
+            sys_ns: end.sys_ns - self.sys_ns,
+            minor_faults: end.minor_faults - self.minor_faults,
+        }
+    }
+
+    /// The wall clock at the start.
+    pub fn wall_ns(&self) -> u64 {
+        self.wall_ns
+    }
+
+    fn usage() -> Moment {
+        // SAFETY: fills a local.
+        let usage = unsafe {
+            let mut usage: libc::rusage = core::mem::zeroed();
+            libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+            usage
+        };
+        let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+        Moment {
+            wall_ns: 0,
+            user_ns: ns(usage.ru_utime),
+            sys_ns: ns(usage.ru_stime),
+            minor_faults: usage.ru_minflt as u64,
+        }
+    }
+}

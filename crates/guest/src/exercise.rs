@@ -1,0 +1,63 @@
+//! After the clock, in every measured process: is what the allocator hands out still sound? Blocks of many sizes are
+//! filled with bytes of their own, half are replaced, and all must still hold what was written.
+
+use crate::api::Api;
+use crate::fail;
+use crate::rng::SplitMix;
+
+const BLOCKS: usize = 512;
+
+#[derive(Clone, Copy)]
+struct Block {
+    address: *mut u8,
+    size: usize,
+    fill: u8,
+}
+
+/// Ends the process as `wrong-result` where blocks overlap, are misaligned, or lose their contents.
+pub fn run(api: &Api) {
+    let mut random = SplitMix::new(0x5eed, 0);
+    let mut blocks = [Block { address: core::ptr::null_mut(), size: 0, fill: 0 }; BLOCKS];
+    for (index, block) in blocks.iter_mut().enumerate() {
+        *block = allocate(api, &mut random, index);
+    }
+    for index in (0..BLOCKS).step_by(2) {
+        release(api, &blocks[index]);
+        blocks[index] = allocate(api, &mut random, BLOCKS + index);
+    }
+    blocks.iter().for_each(|block| release(api, block));
+}
+
+fn allocate(api: &Api, random: &mut SplitMix, index: usize) -> Block {
+    // Mostly small, one in 16 up to 64 KiB: small size classes, medium ones and the page level all get their turn.
+    let size = 1 + random.below(if index.is_multiple_of(16) { 65_536 } else { 1024 }) as usize;
+    // SAFETY: an ordinary call.
+    let address = unsafe { (api.malloc)(size) };
+    if address.is_null() {
+        fail::null("malloc", size);
+    }
+    let alignment = if size >= 16 { 16 } else { 8 };
+    if !(address as usize).is_multiple_of(alignment) {
+        fail::give_up(
+            "wrong-result",
+            format_args!("malloc({size}) returned {address:p}, which is not aligned to {alignment} bytes"),
+        );
+    }
+    let fill = random.next() as u8;
+    // SAFETY: the block has that many bytes.
+    unsafe { address.write_bytes(fill, size) };
+    Block { address, size, fill }
+}
+
+fn release(api: &Api, block: &Block) {
+    // SAFETY: a live block of that size.
+    let bytes = unsafe { core::slice::from_raw_parts(block.address, block.size) };
+    if let Some(at) = bytes.iter().position(|&byte| byte != block.fill) {
+        fail::give_up(
+            "wrong-result",
+            format_args!("byte {at} of a live block of {} bytes changed: blocks overlap or are written to", block.size),
+        );
+    }
+    // SAFETY: a live block, released once.
+    unsafe { (api.free)(block.address) };
+}

@@ -1,0 +1,282 @@
+//! `larson` (specification, section 6): a server-like load. Each thread slot owns a pool of live blocks; a thread replaces
+//! some of them at random, then starts its successor on the same pool and ends. So most blocks are freed by a later thread
+//! than the one that allocated them, and thread creation is part of the load.
+
+use super::Kernel;
+use crate::api::Api;
+use crate::bench::{Bench, Round, Work};
+use crate::clock;
+use crate::fail;
+use crate::memory::{Padded, Table};
+use crate::rng::{Larson, Modulo};
+use crate::threads::{Gate, ThreadTime, detach};
+use core::ffi::c_void;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+pub const KERNEL: Kernel = Kernel {
+    name: "larson",
+    calls: &["malloc", "free"],
+    parameters: &["seconds", "incarnations", "min", "max", "chunks", "rounds", "start", "body", "purge"],
+    run,
+};
+
+/// What all incarnations of a round share.
+struct Shared {
+    api: Api,
+    gate: Gate,
+    stop: AtomicBool,
+    finished: libc::sem_t,
+    /// Ends by time, not after a number of incarnations.
+    timed: bool,
+    /// Incarnations only start their successor: the floor of thread turnover.
+    idle: bool,
+    /// Blocks have room for the byte that is written.
+    touch: bool,
+    min: u32,
+    range: Modulo,
+    chunks: Modulo,
+    pairs: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    block: *mut u8,
+    size: u32,
+}
+
+/// A thread slot: handed from each incarnation to its successor.
+struct Slot {
+    shared: *const Shared,
+    random: Larson,
+    entries: *mut Entry,
+    left: u64,
+    tally: Tally,
+}
+
+/// What a slot has done in one round.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    pairs: u64,
+    incarnations: u64,
+    live_bytes: u64,
+    peak_bytes: u64,
+    cpu_ns: u64,
+    ended_ns: u64,
+}
+
+fn run(bench: &mut Bench) {
+    let (chunks, rounds) = (bench.count("chunks").max(1), bench.number("rounds"));
+    let (min, max) = (bench.number("min") as u32, bench.number("max") as u32);
+    let seconds: f64 = bench.parameter("seconds").parse().unwrap_or(0.0);
+    let incarnations = bench.number("incarnations").max(1);
+    let (idle, counts_purge) = (bench.parameter("body") == "nothing", bench.flag("purge"));
+    let range = Modulo::new(max.saturating_sub(min));
+    bench.needs((bench.threads * chunks) as u64 * (u64::from(min + max) / 2 + 32));
+
+    let mut random = Larson::new(bench.number("start"));
+    let mut entries = Table::<Entry>::zeroed(bench.threads * chunks);
+    let mut slots = Table::<Padded<Slot>>::reserved(bench.threads);
+    let mut done = Work::default();
+    bench.begin();
+    warm_up(&bench.api, &mut random, &mut entries, min, range, &mut done);
+    for (index, slot) in slots.iter_mut().enumerate() {
+        let start = u64::from(random.next());
+        let own = &mut entries[index * chunks..(index + 1) * chunks];
+        let live_bytes = own.iter().map(|entry| u64::from(entry.size)).sum();
+        let tally = Tally { live_bytes, peak_bytes: live_bytes, ..Tally::default() };
+        let fresh = Slot { shared: ptr::null(), random: Larson::new(start), entries: own.as_mut_ptr(), left: 0, tally };
+        // SAFETY: reserved memory is written before it is read; nothing needs to be dropped.
+        unsafe { ptr::write(slot, Padded(fresh)) };
+    }
+
+    let mut expected = done;
+    let mut incarnations_measured = 0;
+    for round in bench.rounds() {
+        let mut shared = Shared {
+            api: bench.api,
+            gate: Gate::default(),
+            stop: AtomicBool::new(false),
+            // SAFETY: initialised below before its use.
+            finished: unsafe { core::mem::zeroed() },
+            timed: seconds > 0.0,
+            idle,
+            touch: min >= 2,
+            min,
+            range,
+            chunks: Modulo::new(chunks as u32),
+            pairs: rounds * chunks as u64,
+        };
+        // SAFETY: the semaphore stays where it is until all slots have posted.
+        unsafe { libc::sem_init(&mut shared.finished, 0, 0) };
+        let (pairs, lives) = one_round(bench, round, &mut shared, &mut slots, seconds, incarnations, counts_purge);
+        done.malloc += pairs;
+        done.free += pairs;
+        let by_parameters = bench.threads as u64 * incarnations * if idle { 0 } else { shared.pairs };
+        expected.malloc += if shared.timed { pairs } else { by_parameters };
+        if !round.cold {
+            incarnations_measured += lives;
+        }
+    }
+
+    // The slots' own running sums must agree with what the table holds in the end.
+    done.checksum = entries.iter().map(|entry| u64::from(entry.size)).sum();
+    expected.checksum = slots.iter().map(|Padded(slot)| slot.tally.live_bytes).sum();
+    for entry in entries.iter() {
+        // SAFETY: every entry holds a live block and all threads have ended.
+        unsafe { (bench.api.free)(entry.block) };
+        done.free += 1;
+    }
+    expected.free = expected.malloc;
+    bench.account(&done, &expected);
+    // Slots peak at different moments: the sum of their peaks is an upper bound, a few per cent high.
+    bench.requested_peak(slots.iter().map(|Padded(slot)| slot.tally.peak_bytes).sum());
+    bench.figure("incarnations", incarnations_measured as f64);
+}
+
+/// Fills the table as a server at work would have left it.
+fn warm_up(api: &Api, random: &mut Larson, entries: &mut [Entry], min: u32, range: Modulo, done: &mut Work) {
+    for entry in entries.iter_mut() {
+        *entry = allocate(api, min + range.of(random.next()));
+    }
+    for k in (1..=entries.len()).rev() {
+        entries.swap(k - 1, random.next() as usize % k);
+    }
+    for _ in 0..4 * entries.len() {
+        let victim = random.next() as usize % entries.len();
+        // SAFETY: a live block.
+        unsafe { (api.free)(entries[victim].block) };
+        entries[victim] = allocate(api, min + range.of(random.next()));
+    }
+    done.malloc += 5 * entries.len() as u64;
+    done.free += 4 * entries.len() as u64;
+}
+
+/// Runs one round and returns the pairs and incarnations of all slots.
+fn one_round(
+    bench: &mut Bench,
+    round: Round,
+    shared: &mut Shared,
+    slots: &mut Table<Padded<Slot>>,
+    seconds: f64,
+    incarnations: u64,
+    counts_purge: bool,
+) -> (u64, u64) {
+    for Padded(slot) in slots.iter_mut() {
+        slot.shared = shared;
+        slot.left = incarnations;
+        slot.tally = Tally { live_bytes: slot.tally.live_bytes, peak_bytes: slot.tally.peak_bytes, ..Tally::default() };
+        // SAFETY: the slot lives until its last incarnation has posted the semaphore.
+        unsafe { detach(first_incarnation, ptr::from_mut(slot).cast()) };
+    }
+    shared.gate.all_here(bench.threads);
+    let began = shared.gate.open();
+    if shared.timed {
+        sleep(seconds);
+        shared.stop.store(true, Ordering::Relaxed);
+    }
+    for _ in 0..bench.threads {
+        // SAFETY: initialised; a wait that a signal interrupts is taken up again.
+        while unsafe { libc::sem_wait(&mut shared.finished) } != 0 {}
+    }
+    let purge_ns = bench.purge(counts_purge);
+    let span = began.elapsed();
+    let (mut pairs, mut lives) = (0, 0);
+    for (index, Padded(slot)) in slots.iter().enumerate() {
+        let Tally { cpu_ns, ended_ns, .. } = slot.tally;
+        bench.thread_time(round, index, ThreadTime { wall_ns: ended_ns.saturating_sub(began.wall_ns()), cpu_ns });
+        pairs += slot.tally.pairs;
+        lives += slot.tally.incarnations;
+    }
+    bench.record(round, span, purge_ns, if shared.idle { lives } else { 2 * pairs });
+    (pairs, lives)
+}
+
+extern "C" fn first_incarnation(slot: *mut c_void) -> *mut c_void {
+    // SAFETY: the slot was handed over to this thread, its round lives until the slot is finished.
+    unsafe { &*(*slot.cast::<Slot>()).shared }.gate.wait();
+    incarnation(slot)
+}
+
+extern "C" fn incarnation(argument: *mut c_void) -> *mut c_void {
+    // SAFETY: the slot was handed over to this thread by its predecessor, which does not touch it any more.
+    let slot = unsafe { &mut *argument.cast::<Slot>() };
+    // SAFETY: the round lives until the last slot is finished.
+    let shared = unsafe { &*slot.shared };
+    if !shared.idle {
+        replace_blocks(shared, slot);
+    }
+    slot.tally.incarnations += 1;
+    slot.left -= 1;
+    slot.tally.cpu_ns += clock::thread_cpu_ns();
+    let goes_on = if shared.timed { !shared.stop.load(Ordering::Relaxed) } else { slot.left > 0 };
+    if shared.timed {
+        slot.left += 1;
+    }
+    if goes_on {
+        // SAFETY: the successor takes the slot over.
+        unsafe { detach(incarnation, argument) };
+    } else {
+        slot.tally.ended_ns = clock::now_ns();
+        // SAFETY: the last use of the round by this slot.
+        unsafe { libc::sem_post((&raw const shared.finished).cast_mut()) };
+    }
+    ptr::null_mut()
+}
+
+/// The life of one incarnation: free a random block of the pool, allocate another in its place.
+fn replace_blocks(shared: &Shared, slot: &mut Slot) {
+    let Shared { min, range, chunks, timed, touch, .. } = *shared;
+    let Api { malloc, free, .. } = shared.api;
+    let Slot { random, entries, tally, .. } = slot;
+    let mut live = tally.live_bytes;
+    let (mut peak, mut pairs, mut strange) = (tally.peak_bytes, 0u64, 0u8);
+    for _ in 0..shared.pairs {
+        // SAFETY: below `chunks`, and the entries are this slot's.
+        let entry = unsafe { &mut *entries.add(chunks.of(random.next()) as usize) };
+        // SAFETY: a live block.
+        unsafe { free(entry.block) };
+        let size = min + range.of(random.next());
+        // SAFETY: an ordinary call.
+        let block = unsafe { malloc(size as usize) };
+        if block.is_null() && size > 0 {
+            fail::null("malloc", size as usize);
+        }
+        live = live + u64::from(size) - u64::from(entry.size);
+        peak = peak.max(live);
+        *entry = Entry { block, size };
+        if touch {
+            // SAFETY: the block has at least two bytes. Volatile: the accesses are part of the load.
+            unsafe {
+                block.write_volatile(0);
+                strange |= block.read_volatile();
+                block.write_volatile(1);
+            }
+        }
+        pairs += 1;
+        if timed && shared.stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    tally.live_bytes = live;
+    tally.peak_bytes = peak;
+    tally.pairs += pairs;
+    if strange != 0 {
+        fail::give_up("wrong-result", format_args!("a byte of a live block changed between write and read"));
+    }
+}
+
+fn allocate(api: &Api, size: u32) -> Entry {
+    // SAFETY: an ordinary call.
+    let block = unsafe { (api.malloc)(size as usize) };
+    if block.is_null() && size > 0 {
+        fail::null("malloc", size as usize);
+    }
+    Entry { block, size }
+}
+
+fn sleep(seconds: f64) {
+    let mut left = libc::timespec { tv_sec: seconds as libc::time_t, tv_nsec: ((seconds % 1.0) * 1e9) as i64 };
+    // SAFETY: sleeps; what an interruption leaves is slept again.
+    while unsafe { libc::nanosleep(&left, &mut left) } != 0 {}
+}

@@ -1,0 +1,28 @@
+//! The list of kernels: one file each, named as in `workloads/*.toml`. A kernel does not know which allocator it runs on,
+//! how often, nor who reads its numbers.
+
+mod churn;
+mod larson;
+mod same_thread;
+
+use crate::bench::Bench;
+
+/// A workload's code.
+pub struct Kernel {
+    /// Its name in workload files.
+    pub name: &'static str,
+    /// The functions of the malloc family that it calls: an allocator that leaves one of them to libc cannot run it.
+    pub calls: &'static [&'static str],
+    /// Its parameters, all of which a job must carry.
+    pub parameters: &'static [&'static str],
+    /// Runs all rounds of a job.
+    pub run: fn(&mut Bench),
+}
+
+/// All kernels.
+pub const ALL: &[Kernel] = &[same_thread::KERNEL, larson::KERNEL, churn::KERNEL];
+
+/// The kernel of this name.
+pub fn find(name: &str) -> Option<&'static Kernel> {
+    ALL.iter().find(|kernel| kernel.name == name)
+}

@@ -1,0 +1,148 @@
+//! `same-thread` (specification, section 4): every thread allocates its share of the blocks, all wait for each other, then
+//! every thread frees its own.
+
+use super::Kernel;
+use crate::api::Api;
+use crate::bench::{Bench, Work};
+use crate::fail;
+use crate::memory::{Padded, Table};
+use crate::purge::Purge;
+use crate::rng::MersenneTwister;
+use crate::threads::Barrier;
+use core::slice;
+
+pub const KERNEL: Kernel = Kernel {
+    name: "same-thread",
+    calls: &["malloc", "free"],
+    parameters: &["volume", "min-size", "max-size", "start", "layout", "touch", "purge"],
+    run,
+};
+
+struct Shared<'a> {
+    api: Api,
+    purge: Option<Purge>,
+    threads: usize,
+    /// Neighbouring entries belong to different threads: the document's own false sharing.
+    interleaved: bool,
+    touch: bool,
+    sizes: &'a [u32],
+    pointers: *mut *mut u8,
+    all_allocated: Barrier,
+    sums: &'a [Padded<core::cell::Cell<u64>>],
+}
+
+// SAFETY: each worker writes its own entries of `pointers` and its own sum only.
+unsafe impl Sync for Shared<'_> {}
+
+fn run(bench: &mut Bench) {
+    let (min, max) = (bench.number("min-size") as u32, bench.number("max-size") as u32);
+    let blocks = (bench.number("volume") / u64::from(max / 2).max(1)).max(1) as usize;
+    let start = bench.number("start") as u32;
+    let (interleaved, touch) = (bench.parameter("layout") == "interleaved", bench.flag("touch"));
+    let counts_purge = bench.flag("purge");
+    let mean = (u64::from(min) + u64::from(max)) / 2 + 16;
+    bench.needs(blocks as u64 * (mean + 12));
+    let sums = Table::<Padded<core::cell::Cell<u64>>>::zeroed(bench.threads);
+
+    let (mut done, mut expected, mut requested) = (Work::default(), Work::default(), 0);
+    for round in bench.rounds() {
+        bench.begin();
+        // Both arrays come from the allocator under test: the document's overhead formula counts on it.
+        let pointers = allocate::<*mut u8>(&bench.api, blocks);
+        let sizes_at = allocate::<u32>(&bench.api, blocks);
+        // SAFETY: freshly allocated for `blocks` entries; every entry is written before it is read.
+        let sizes = unsafe {
+            pointers.write_bytes(0, blocks);
+            sizes_at.write_bytes(0, blocks);
+            slice::from_raw_parts_mut(sizes_at, blocks)
+        };
+        let mut twister = MersenneTwister::new(start);
+        sizes.iter_mut().for_each(|size| *size = min + twister.up_to(max - min));
+        requested = sizes.iter().map(|&size| u64::from(size)).sum();
+
+        let shared = Shared {
+            api: bench.api,
+            purge: counts_purge.then_some(bench.purge),
+            threads: bench.threads,
+            interleaved,
+            touch,
+            sizes,
+            pointers,
+            all_allocated: Barrier::default(),
+            sums: &sums,
+        };
+        let team = bench.gather(&shared, worker);
+        let began = team.release();
+        bench.join(round, team, &began);
+        // SAFETY: both arrays are live and no worker is left.
+        unsafe {
+            (bench.api.free)(pointers.cast());
+            (bench.api.free)(sizes_at.cast());
+        }
+        let purge_ns = bench.purge(counts_purge);
+        bench.record(round, began.elapsed(), purge_ns, 2 * blocks as u64);
+
+        done.malloc += blocks as u64 + 2;
+        done.free += blocks as u64 + 2;
+        done.checksum += sums.iter().map(|Padded(sum)| sum.replace(0)).sum::<u64>();
+        expected.malloc += blocks as u64 + 2;
+        expected.free += blocks as u64 + 2;
+        expected.checksum += requested;
+    }
+    bench.account(&done, &expected);
+    let arrays = blocks as u64 * (size_of::<*mut u8>() + size_of::<u32>()) as u64;
+    bench.requested_peak(requested + arrays);
+    // The document's own overhead is (peak - arrays) / requested: the host has the peak, these are the other two.
+    bench.figure("arrays_bytes", arrays as f64);
+    bench.figure("requested_sum_bytes", requested as f64);
+}
+
+fn allocate<T>(api: &Api, entries: usize) -> *mut T {
+    // SAFETY: an ordinary call.
+    let array = unsafe { (api.malloc)(entries * size_of::<T>()) };
+    if array.is_null() {
+        fail::null("malloc", entries * size_of::<T>());
+    }
+    array.cast()
+}
+
+fn worker(shared: &Shared, index: usize) {
+    let blocks = shared.sizes.len();
+    let (first, end, step) = if shared.interleaved {
+        (index, blocks, shared.threads)
+    } else {
+        (index * blocks / shared.threads, (index + 1) * blocks / shared.threads, 1)
+    };
+    let Api { malloc, free, .. } = shared.api;
+    let mut sum = 0u64;
+    let mut at = first;
+    while at < end {
+        let size = shared.sizes[at] as usize;
+        // SAFETY: an ordinary call.
+        let block = unsafe { malloc(size) };
+        if block.is_null() && size > 0 {
+            fail::null("malloc", size);
+        }
+        if shared.touch {
+            for offset in (0..size).step_by(4096) {
+                // SAFETY: within the block.
+                unsafe { block.add(offset).write_volatile(0) };
+            }
+        }
+        sum += size as u64;
+        // SAFETY: this entry is this worker's.
+        unsafe { *shared.pointers.add(at) = block };
+        at += step;
+    }
+    shared.sums[index].0.set(sum);
+    shared.all_allocated.wait(shared.threads);
+    at = first;
+    while at < end {
+        // SAFETY: this worker's entry holds a live block of its own (or NULL for size 0).
+        unsafe { free(*shared.pointers.add(at)) };
+        at += step;
+    }
+    if let Some(purge) = &shared.purge {
+        purge.thread();
+    }
+}

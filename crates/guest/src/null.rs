@@ -1,0 +1,145 @@
+//! The null allocator: the cost of the harness loop itself. malloc hands out the next slot of a 256 KiB window of the
+//! calling thread, which stays in the second-level cache; free does nothing. Blocks overlap after one turn of the window,
+//! so nothing that it holds means anything.
+//!
+//! A bump allocator that never frees would be no floor: it measures page faults.
+
+extern crate std;
+
+use crate::api::Api;
+use crate::fail;
+use core::cell::Cell;
+use core::ffi::c_void;
+use core::hint::spin_loop;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// The null allocator's functions.
+pub const API: Api = Api { malloc, free, calloc, realloc };
+
+const WINDOW_BYTES: usize = 256 << 10;
+
+std::thread_local! {
+    // Const and without a destructor: an access is one load from the thread pointer.
+    static NEXT: Cell<usize> = const { Cell::new(0) };
+    static END: Cell<usize> = const { Cell::new(0) };
+}
+
+unsafe extern "C" fn malloc(size: usize) -> *mut u8 {
+    let slot = (size + 15) & !15;
+    let next = NEXT.get();
+    let after = next.wrapping_add(slot).wrapping_add(usize::from(slot == 0) << 4);
+    if after > END.get() {
+        return turn(size, slot);
+    }
+    NEXT.set(after);
+    next as *mut u8
+}
+
+unsafe extern "C" fn free(_block: *mut u8) {}
+
+unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut u8 {
+    // SAFETY: as malloc.
+    let block = unsafe { malloc(count.wrapping_mul(size)) };
+    // SAFETY: the block has that many bytes.
+    unsafe { block.write_bytes(0, count.wrapping_mul(size)) };
+    block
+}
+
+unsafe extern "C" fn realloc(_block: *mut u8, size: usize) -> *mut u8 {
+    // SAFETY: as malloc. Nothing is copied: the floor is the call, not the copy.
+    unsafe { malloc(size) }
+}
+
+/// The end of the window: go back to its start, or get one at the thread's first call. Requests that are larger than the
+/// window (the tables that some workloads take from the allocator under test) come from the kernel and stay.
+#[cold]
+fn turn(size: usize, slot: usize) -> *mut u8 {
+    if slot > WINDOW_BYTES {
+        return map(slot, size);
+    }
+    let start = match END.get() {
+        0 => SPARE.get(size),
+        end => end - WINDOW_BYTES,
+    };
+    END.set(start + WINDOW_BYTES);
+    NEXT.set(start + slot.max(16));
+    start as *mut u8
+}
+
+/// Windows of threads that have ended, the last one on top: workloads that create a thread per hundred operations would
+/// otherwise measure the mapping of windows.
+struct Spare {
+    locked: AtomicBool,
+    count: Cell<usize>,
+    windows: [Cell<usize>; 1024],
+    key: Cell<Option<libc::pthread_key_t>>,
+}
+
+// SAFETY: the cells are used under the lock only.
+unsafe impl Sync for Spare {}
+
+static SPARE: Spare = Spare {
+    locked: AtomicBool::new(false),
+    count: Cell::new(0),
+    windows: [const { Cell::new(0) }; 1024],
+    key: Cell::new(None),
+};
+
+impl Spare {
+    /// A window for the calling thread, which comes back here when the thread ends.
+    fn get(&self, size: usize) -> usize {
+        let window = self.under_lock(|| {
+            if self.key.get().is_none() {
+                let mut key = 0;
+                // SAFETY: made once; the destructor takes back what `pthread_setspecific` was given.
+                unsafe { libc::pthread_key_create(&mut key, Some(take_back)) };
+                self.key.set(Some(key));
+            }
+            let rest = self.count.get().checked_sub(1)?;
+            self.count.set(rest);
+            Some(self.windows[rest].get())
+        });
+        let window = window.unwrap_or_else(|| map(WINDOW_BYTES, size) as usize);
+        if let Some(key) = self.key.get() {
+            // SAFETY: a key of ours.
+            unsafe { libc::pthread_setspecific(key, window as *const c_void) };
+        }
+        window
+    }
+
+    fn under_lock<T>(&self, act: impl FnOnce() -> T) -> T {
+        while self.locked.swap(true, Ordering::Acquire) {
+            spin_loop();
+        }
+        let result = act();
+        self.locked.store(false, Ordering::Release);
+        result
+    }
+}
+
+unsafe extern "C" fn take_back(window: *mut c_void) {
+    SPARE.under_lock(|| {
+        if let Some(place) = SPARE.windows.get(SPARE.count.get()) {
+            place.set(window as usize);
+            SPARE.count.set(SPARE.count.get() + 1);
+        }
+    });
+}
+
+fn map(bytes: usize, size: usize) -> *mut u8 {
+    // SAFETY: a fresh private mapping.
+    let address = unsafe {
+        libc::mmap(
+            core::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
+            -1,
+            0,
+        )
+    };
+    if address == libc::MAP_FAILED {
+        fail::null("the null allocator", size);
+    }
+    address.cast()
+}

@@ -1,0 +1,136 @@
+//! Who serves the malloc family in this very process: the object that owns each function, by path, device, inode and
+//! build-id. The host holds it against the file that was asked for.
+
+use crate::api::{self, FAMILY};
+use core::ffi::{CStr, c_int, c_void};
+use core::fmt;
+use core::mem::zeroed;
+use heapmark_wire::Page;
+
+const MOST_OBJECTS: usize = 64;
+
+/// A loaded object and the addresses it spans.
+#[derive(Clone, Copy)]
+struct Object {
+    path: &'static CStr,
+    start: usize,
+    end: usize,
+    build_id: &'static [u8],
+}
+
+/// The loaded objects, in the dynamic linker's order.
+struct Objects {
+    list: [Object; MOST_OBJECTS],
+    len: usize,
+}
+
+impl Objects {
+    fn loaded() -> Objects {
+        let mut objects =
+            Objects { list: [Object { path: c"", start: 0, end: 0, build_id: &[] }; MOST_OBJECTS], len: 0 };
+        // SAFETY: the callback gets back the pointer it was given, and `objects` outlives the call.
+        unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut objects).cast()) };
+        objects
+    }
+
+    fn owner(&self, address: *mut c_void) -> Option<usize> {
+        let address = address as usize;
+        self.list[..self.len].iter().position(|object| (object.start..object.end).contains(&address))
+    }
+}
+
+unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _size: usize, objects: *mut c_void) -> c_int {
+    // SAFETY: both pointers come from `dl_iterate_phdr` and `Objects::loaded`.
+    let (info, objects) = unsafe { (&*info, &mut *objects.cast::<Objects>()) };
+    if objects.len == MOST_OBJECTS {
+        return 1;
+    }
+    // SAFETY: the dynamic linker keeps names and program headers as long as the object is loaded, and nothing is unloaded
+    // here.
+    let (path, headers) = unsafe {
+        let path = if objects.len == 0 { c"/proc/self/exe" } else { CStr::from_ptr::<'static>(info.dlpi_name) };
+        (path, core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()))
+    };
+    let mut object = Object { path, start: usize::MAX, end: 0, build_id: &[] };
+    for header in headers {
+        let start = (info.dlpi_addr + header.p_vaddr) as usize;
+        let end = start + header.p_memsz as usize;
+        match header.p_type {
+            libc::PT_LOAD => {
+                object.start = object.start.min(start);
+                object.end = object.end.max(end);
+            }
+            libc::PT_NOTE => {
+                // SAFETY: a note segment of a loaded object is readable memory.
+                let notes = unsafe { core::slice::from_raw_parts(start as *const u8, end - start) };
+                object.build_id = build_id(notes).unwrap_or(object.build_id);
+            }
+            _ => {}
+        }
+    }
+    objects.list[objects.len] = object;
+    objects.len += 1;
+    0
+}
+
+/// The descriptor of the GNU build-id note (type 3) in a note segment.
+fn build_id(mut notes: &'static [u8]) -> Option<&'static [u8]> {
+    let word = |bytes: &[u8], at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize);
+    loop {
+        let (name_len, len, kind) = (word(notes, 0)?, word(notes, 4)?, word(notes, 8)?);
+        let name = 12 + name_len.next_multiple_of(4);
+        if kind == 3 && notes.get(12..16)? == b"GNU\0" {
+            return notes.get(name..name + len);
+        }
+        notes = notes.get(name + len.next_multiple_of(4)..)?;
+    }
+}
+
+/// Writes one `object=INDEX DEVICE INODE BUILD-ID PATH` line per loaded object and one `owner=FUNCTION INDEX` line per
+/// function that somebody defines.
+pub fn report(page: &Page) {
+    let objects = Objects::loaded();
+    for (index, object) in objects.list[..objects.len].iter().enumerate() {
+        // SAFETY: fills a local; objects without a file (the vDSO) read as 0.
+        let stat = unsafe {
+            let mut stat: libc::stat = zeroed();
+            if libc::stat(object.path.as_ptr(), &mut stat) == 0 { stat } else { zeroed() }
+        };
+        let _ = page.say(format_args!(
+            "object={index} {} {} {} {}",
+            stat.st_dev,
+            stat.st_ino,
+            Hex(object.build_id),
+            object.path.to_str().unwrap_or("?")
+        ));
+    }
+    for name in FAMILY {
+        if let Some(index) = objects.owner(api::find(name)) {
+            let _ = page.say(format_args!("owner={} {index}", name.to_str().unwrap_or("?")));
+        }
+    }
+}
+
+/// Whether `function` belongs to the object that owns `malloc`, or to the object whose path ends in `also` (allocators that
+/// come in two libraries).
+pub fn same_object(function: *mut c_void, malloc: *mut c_void, also: Option<&str>) -> bool {
+    let objects = Objects::loaded();
+    let owner = objects.owner(function);
+    let named = |index: usize| {
+        also.is_some_and(|also| {
+            objects.list[index].path.to_str().is_ok_and(|path| !also.is_empty() && path.ends_with(also))
+        })
+    };
+    owner.is_some() && (owner == objects.owner(malloc) || owner.is_some_and(named))
+}
+
+struct Hex(&'static [u8]);
+
+impl fmt::Display for Hex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("-");
+        }
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}

@@ -1,0 +1,72 @@
+//! The purge rule: hand everything back, and count it (specification, section 7).
+
+use crate::api;
+use crate::bench::Job;
+use crate::prove;
+use core::ffi::{CStr, c_void};
+use core::ptr;
+
+/// How the allocator of this process is asked to give memory back.
+#[derive(Clone, Copy)]
+pub struct Purge {
+    address: *mut c_void,
+    args: [usize; 6],
+    per_thread: bool,
+    /// `called`, `configured` or `none`: what every record says.
+    pub word: &'static str,
+}
+
+impl Purge {
+    /// Reads `purge.kind`, `purge.symbol`, `purge.args` and `purge.per_thread`. A function that libc would answer in the
+    /// library's stead counts as none: trimming glibc's heap says nothing about the allocator under test.
+    pub fn from_job(job: &Job<'_>) -> Purge {
+        let none = Purge { address: ptr::null_mut(), args: [0; 6], per_thread: false, word: "none" };
+        match job.get("purge.kind") {
+            Some("configured") => Purge { word: "configured", ..none },
+            Some("call") => {
+                let mut name = [0u8; 128];
+                let address = job.c_str("purge.symbol", &mut name).map_or(ptr::null_mut(), api::find);
+                if address.is_null() || !prove::same_object(address, api::find(c"malloc"), job.get("purge.owner")) {
+                    return none;
+                }
+                let mut purge = Purge { address, word: "called", ..none };
+                purge.per_thread = job.is("purge.per_thread", "1");
+                // `i:N` is an integer, `s:TEXT` a string; the job's text ends each with a blank.
+                let args = job.get("purge.args").unwrap_or("").split(' ').filter(|arg| !arg.is_empty());
+                for (slot, arg) in purge.args.iter_mut().zip(args) {
+                    *slot = match arg.split_once(':') {
+                        Some(("i", number)) => number.parse::<i64>().unwrap_or(0) as usize,
+                        Some(("s", text)) => keep(text) as usize,
+                        _ => 0,
+                    };
+                }
+                purge
+            }
+            _ => none,
+        }
+    }
+
+    /// Called once by the main thread.
+    pub fn process(&self) {
+        if !self.address.is_null() {
+            // SAFETY: the catalogue vouches for symbol and arguments, the owner was checked.
+            unsafe { api::call(self.address, &self.args) };
+        }
+    }
+
+    /// Called by every worker before it ends.
+    pub fn thread(&self) {
+        if self.per_thread {
+            self.process();
+        }
+    }
+}
+
+/// A C string that lives as long as the process.
+fn keep(text: &str) -> *const u8 {
+    let table = crate::memory::Table::<u8>::zeroed(text.len() + 1);
+    let mut table = core::mem::ManuallyDrop::new(table);
+    table[..text.len()].copy_from_slice(text.as_bytes());
+    debug_assert!(CStr::from_bytes_with_nul(&table).is_ok());
+    table.as_ptr()
+}

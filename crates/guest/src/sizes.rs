@@ -1,0 +1,66 @@
+//! Size distributions: classes with weights, as the host worked them out from the workload's parameters.
+
+use crate::fail;
+use crate::memory::Table;
+use crate::rng::SplitMix;
+
+/// Sizes and how often each is drawn.
+pub struct Sizes {
+    sizes: Table<u32>,
+    /// Cumulative weights; the last one is the sum.
+    until: Table<u32>,
+}
+
+impl Sizes {
+    /// Reads `SIZE:WEIGHT,SIZE:WEIGHT,…`; the weights must sum up to less than 2^32.
+    pub fn parse(text: &str) -> Sizes {
+        let classes = text.split(',').count();
+        let mut sizes = Sizes { sizes: Table::zeroed(classes), until: Table::zeroed(classes) };
+        let mut sum = 0u32;
+        for (index, class) in text.split(',').enumerate() {
+            let parsed = class.split_once(':').and_then(|(s, w)| Some((s.parse().ok()?, w.parse::<u32>().ok()?)));
+            let Some((size, until)) = parsed.and_then(|(size, weight)| Some((size, sum.checked_add(weight)?))) else {
+                fail::give_up("error", format_args!("`{class}` is no SIZE:WEIGHT"));
+            };
+            sum = until;
+            sizes.sizes[index] = size;
+            sizes.until[index] = until;
+        }
+        if sum == 0 {
+            fail::give_up("error", format_args!("a size distribution of weight 0"));
+        }
+        sizes
+    }
+
+    /// Draws one size.
+    pub fn draw(&self, random: &mut SplitMix) -> u32 {
+        let ticket = random.below(self.until[self.until.len() - 1]);
+        self.sizes[self.until.partition_point(|&until| until <= ticket)]
+    }
+
+    /// The largest size that can be drawn.
+    pub fn largest(&self) -> u32 {
+        self.sizes.iter().copied().max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_drawn_as_often_as_their_weights_say() {
+        let sizes = Sizes::parse("50:1,100:3");
+        let mut random = SplitMix::new(1, 0);
+        let large = (0..100_000).filter(|_| sizes.draw(&mut random) == 100).count();
+        assert!((74_000..76_000).contains(&large), "{large}");
+        assert_eq!(sizes.largest(), 100);
+    }
+
+    #[test]
+    fn a_class_of_weight_zero_is_never_drawn() {
+        let sizes = Sizes::parse("1:0,2:5,3:0");
+        let mut random = SplitMix::new(1, 0);
+        assert!((0..1000).all(|_| sizes.draw(&mut random) == 2));
+    }
+}

@@ -1,0 +1,178 @@
+//! Plain pthreads: a team of workers that are all there before the clock starts.
+
+use crate::clock::{self, Moment};
+use crate::fail;
+use crate::memory::{Padded, Table};
+use core::ffi::c_void;
+use core::hint::spin_loop;
+use core::ptr;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// What a worker does: the shared context and its own index.
+pub type Body<C> = fn(&C, usize);
+
+/// Workers that wait at a gate for [`Team::release`].
+pub struct Team<'c, C> {
+    crew: Table<Crew<'c, C>>,
+    seats: Table<Padded<Seat<'c, C>>>,
+}
+
+/// Threads wait here until everybody has come and the clock has started.
+#[derive(Default)]
+pub struct Gate {
+    arrived: AtomicU32,
+    open: AtomicU32,
+}
+
+impl Gate {
+    /// For the threads: counts itself in and waits for the start.
+    pub fn wait(&self) {
+        self.arrived.fetch_add(1, Ordering::AcqRel);
+        wait_until(|| self.open.load(Ordering::Acquire) == 1);
+    }
+
+    /// For the main thread: returns once that many threads wait.
+    pub fn all_here(&self, threads: usize) {
+        wait_until(|| self.arrived.load(Ordering::Acquire) as usize == threads);
+    }
+
+    /// For the main thread: starts the clock, then the threads.
+    pub fn open(&self) -> Moment {
+        let moment = Moment::start();
+        self.open.store(1, Ordering::Release);
+        moment
+    }
+}
+
+/// What the workers share. All zero while the table is made.
+struct Crew<'c, C> {
+    gate: Gate,
+    context: Option<&'c C>,
+    body: Option<Body<C>>,
+}
+
+/// One worker. All zero while the table is made.
+struct Seat<'c, C> {
+    crew: *const Crew<'c, C>,
+    index: usize,
+    thread: libc::pthread_t,
+    began_ns: u64,
+    ended_ns: u64,
+    cpu_ns: u64,
+}
+
+/// A worker's own clocks.
+#[derive(Clone, Copy, Default)]
+pub struct ThreadTime {
+    /// From the release to its end.
+    pub wall_ns: u64,
+    /// CPU time over the same span.
+    pub cpu_ns: u64,
+}
+
+impl<'c, C: Sync> Team<'c, C> {
+    /// Creates the workers and returns once each of them waits at the gate.
+    pub fn gather(threads: usize, context: &'c C, body: Body<C>) -> Team<'c, C> {
+        let mut team = Team { crew: Table::zeroed(1), seats: Table::zeroed(threads) };
+        team.crew[0].context = Some(context);
+        team.crew[0].body = Some(body);
+        let crew = &raw const team.crew[0];
+        for (index, Padded(seat)) in team.seats.iter_mut().enumerate() {
+            seat.crew = crew;
+            seat.index = index;
+            let argument = (&raw mut *seat).cast();
+            // SAFETY: the seat outlives the thread: `join` takes the team.
+            let error = unsafe { libc::pthread_create(&mut seat.thread, ptr::null(), work::<C>, argument) };
+            if error != 0 {
+                no_thread(index, error);
+            }
+        }
+        team.crew[0].gate.all_here(threads);
+        team
+    }
+
+    /// Starts the clock, then the workers.
+    pub fn release(&self) -> Moment {
+        self.crew[0].gate.open()
+    }
+
+    /// Waits for the workers to end and hands each one's times to `note`.
+    pub fn join(self, began: &Moment, mut note: impl FnMut(usize, ThreadTime)) {
+        for Padded(seat) in self.seats.iter() {
+            // SAFETY: a joinable thread of ours, joined once.
+            unsafe { libc::pthread_join(seat.thread, ptr::null_mut()) };
+        }
+        for (index, Padded(seat)) in self.seats.iter().enumerate() {
+            let wall_ns = seat.ended_ns.saturating_sub(seat.began_ns.max(began.wall_ns()));
+            note(index, ThreadTime { wall_ns, cpu_ns: seat.cpu_ns });
+        }
+    }
+}
+
+extern "C" fn work<C: Sync>(seat: *mut c_void) -> *mut c_void {
+    // SAFETY: the seat that `gather` handed over; this thread alone writes to it until it is joined.
+    let seat = unsafe { &mut *seat.cast::<Seat<'_, C>>() };
+    // SAFETY: the crew outlives its threads.
+    let crew = unsafe { &*seat.crew };
+    let (Some(context), Some(body)) = (crew.context, crew.body) else { return ptr::null_mut() };
+    crew.gate.wait();
+    let cpu_ns = clock::thread_cpu_ns();
+    seat.began_ns = clock::now_ns();
+    body(context, seat.index);
+    seat.cpu_ns = clock::thread_cpu_ns() - cpu_ns;
+    seat.ended_ns = clock::now_ns();
+    ptr::null_mut()
+}
+
+/// Threads count themselves in and wait for each other.
+#[derive(Default)]
+pub struct Barrier {
+    arrived: AtomicU32,
+}
+
+impl Barrier {
+    /// Returns once `threads` threads have called this.
+    pub fn wait(&self, threads: usize) {
+        self.arrived.fetch_add(1, Ordering::AcqRel);
+        wait_until(|| self.arrived.load(Ordering::Acquire) as usize >= threads);
+    }
+}
+
+/// Spins a little, then lets others run: there may be more threads than CPUs.
+fn wait_until(done: impl Fn() -> bool) {
+    let mut spins = 0u32;
+    while !done() {
+        spins += 1;
+        if spins < 100 {
+            spin_loop();
+        } else {
+            // SAFETY: no arguments, no effects but on scheduling.
+            unsafe { libc::sched_yield() };
+        }
+    }
+}
+
+/// Creates a thread that nobody joins, as larson's incarnations are.
+///
+/// # Safety
+/// `argument` must be what `entry` expects and live until the thread has ended.
+pub unsafe fn detach(entry: extern "C" fn(*mut c_void) -> *mut c_void, argument: *mut c_void) {
+    // SAFETY: attributes are initialised before their use; the caller vouches for the argument.
+    let error = unsafe {
+        let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
+        let mut thread: libc::pthread_t = 0;
+        libc::pthread_attr_init(&mut attributes);
+        libc::pthread_attr_setdetachstate(&mut attributes, libc::PTHREAD_CREATE_DETACHED);
+        let error = libc::pthread_create(&mut thread, &attributes, entry, argument);
+        libc::pthread_attr_destroy(&mut attributes);
+        error
+    };
+    if error != 0 {
+        no_thread(0, error);
+    }
+}
+
+#[cold]
+fn no_thread(index: usize, error: i32) -> ! {
+    fail::give_up("error", format_args!("pthread_create for thread {index} failed with errno {error}"))
+}

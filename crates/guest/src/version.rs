@@ -1,0 +1,47 @@
+//! Asks the preloaded library for its version: nobody types one.
+
+use crate::api;
+use crate::bench::Job;
+use core::ffi::{CStr, c_char, c_void};
+use core::ptr;
+use heapmark_wire::Page;
+
+/// Writes `version=…` where the library has the function that the job names and the answer makes sense.
+pub fn report(page: &Page, job: &Job<'_>) {
+    let mut name = [0u8; 128];
+    let Some(symbol) = job.c_str("version.symbol", &mut name) else { return };
+    let address = api::find(symbol);
+    if address.is_null() {
+        return;
+    }
+    let said = match job.word("version.returns") {
+        // SAFETY: the catalogue says that this is `int f(void)`.
+        "decimal" => return decimal(page, unsafe { api::call(address, &[0; 6]) } as u32),
+        "mallctl" => mallctl(address),
+        // SAFETY: the catalogue says that this is a function that returns a string and tolerates null arguments.
+        _ => (unsafe { api::call(address, &[0; 6]) }) as *const c_char,
+    };
+    if !said.is_null() {
+        // SAFETY: a C string of the library.
+        let text = unsafe { CStr::from_ptr(said) };
+        let _ = page.say(format_args!("version={}", text.to_str().unwrap_or("?")));
+    }
+}
+
+/// `mallctl("version", &text, &len, NULL, 0)`.
+fn mallctl(address: *mut c_void) -> *const c_char {
+    let mut text: *const c_char = ptr::null();
+    let mut len = size_of::<*const c_char>();
+    let args = [c"version".as_ptr() as usize, &raw mut text as usize, &raw mut len as usize, 0, 0, 0];
+    // SAFETY: jemalloc's documented signature.
+    if unsafe { api::call(address, &args) as i32 } == 0 { text } else { ptr::null() }
+}
+
+/// mimalloc's numbers: `225` is 2.2.5, `20502` and `30600` have two digits for minor and patch.
+fn decimal(page: &Page, number: u32) {
+    let (major, minor, patch) = match number {
+        0..1000 => (number / 100, number / 10 % 10, number % 10),
+        _ => (number / 10_000, number / 100 % 100, number % 100),
+    };
+    let _ = page.say(format_args!("version={major}.{minor}.{patch}"));
+}

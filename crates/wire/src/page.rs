@@ -1,0 +1,137 @@
+//! The shared page: a memory file that host and guest both map. The host writes the job before the guest starts; the
+//! guest writes its phase and its report. What the guest wrote survives any death of it.
+
+use crate::Phase;
+use core::cell::UnsafeCell;
+use core::fmt;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// Room for the job.
+pub const JOB_BYTES: usize = 64 << 10;
+/// Room for the report: 512 threads and their lines fit many times.
+pub const REPORT_BYTES: usize = 448 << 10;
+
+/// The memory that host and guest share. Zeroed memory is a valid empty page.
+#[repr(C)]
+pub struct Page {
+    phase: AtomicU32,
+    job_len: AtomicU32,
+    report_len: AtomicU32,
+    job: UnsafeCell<[u8; JOB_BYTES]>,
+    report: UnsafeCell<[u8; REPORT_BYTES]>,
+}
+
+// SAFETY: the job is written once before the guest exists and only read afterwards; the report is append-only by one
+// thread at a time, and readers see only the part that `report_len` has published with release order.
+unsafe impl Sync for Page {}
+
+/// The text does not fit into its part of the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextFull;
+
+impl Page {
+    /// Where the guest stands.
+    pub fn phase(&self) -> Phase {
+        Phase::from_number(self.phase.load(Ordering::Acquire))
+    }
+
+    /// The guest goes on to its next phase.
+    pub fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u32, Ordering::Release);
+    }
+
+    /// Writes the job. For the host, before the guest is started.
+    pub fn set_job(&self, text: &str) -> Result<(), TextFull> {
+        if text.len() > JOB_BYTES {
+            return Err(TextFull);
+        }
+        // SAFETY: no guest runs yet, so nobody reads the job, and the length was checked.
+        unsafe { self.job.get().cast::<u8>().copy_from(text.as_ptr(), text.len()) };
+        self.job_len.store(text.len() as u32, Ordering::Release);
+        Ok(())
+    }
+
+    /// The job's text; empty where it is not valid UTF-8.
+    pub fn job(&self) -> &str {
+        published(&self.job_len, self.job.get().cast(), JOB_BYTES)
+    }
+
+    /// The report so far; empty where it is not valid UTF-8.
+    pub fn report(&self) -> &str {
+        published(&self.report_len, self.report.get().cast(), REPORT_BYTES)
+    }
+
+    /// Appends one line to the report. For one thread at a time. A line that does not fit is left out whole.
+    pub fn say(&self, line: fmt::Arguments<'_>) -> Result<(), TextFull> {
+        let mut tail = Tail { page: self, len: self.report_len.load(Ordering::Relaxed) as usize };
+        fmt::Write::write_fmt(&mut tail, line).map_err(|_| TextFull)?;
+        fmt::Write::write_char(&mut tail, '\n').map_err(|_| TextFull)?;
+        self.report_len.store(tail.len as u32, Ordering::Release);
+        Ok(())
+    }
+}
+
+/// The text that a length word has published. A corrupted length (the page is writable by a broken allocator) is cut.
+fn published(len: &AtomicU32, text: *const u8, room: usize) -> &str {
+    let len = (len.load(Ordering::Acquire) as usize).min(room);
+    // SAFETY: `text` points to `room` initialised bytes that live as long as the page, and `len` is within them.
+    core::str::from_utf8(unsafe { core::slice::from_raw_parts(text, len) }).unwrap_or("")
+}
+
+struct Tail<'a> {
+    page: &'a Page,
+    len: usize,
+}
+
+impl fmt::Write for Tail<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if text.len() > REPORT_BYTES.saturating_sub(self.len) {
+            return Err(fmt::Error);
+        }
+        // SAFETY: the room was checked; the bytes beyond the published length belong to the one thread that appends.
+        unsafe {
+            let end = self.page.report.get().cast::<u8>().add(self.len);
+            end.copy_from(text.as_ptr(), text.len());
+        }
+        self.len += text.len();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::boxed::Box;
+
+    fn page() -> Box<Page> {
+        // SAFETY: zeroed memory is a valid empty page.
+        unsafe { Box::<Page>::new_zeroed().assume_init() }
+    }
+
+    #[test]
+    fn what_is_said_is_read_in_order() {
+        let page = page();
+        page.set_job("kernel=churn\n").unwrap();
+        page.say(format_args!("purge={}", "none")).unwrap();
+        page.say(format_args!("ops={}", 7)).unwrap();
+        assert_eq!(page.job(), "kernel=churn\n");
+        assert_eq!(page.report(), "purge=none\nops=7\n");
+    }
+
+    #[test]
+    fn a_line_that_does_not_fit_leaves_the_report_whole() {
+        let page = page();
+        page.say(format_args!("first=1")).unwrap();
+        let long = "x".repeat(REPORT_BYTES);
+        assert_eq!(page.say(format_args!("{long}")), Err(TextFull));
+        assert_eq!(page.report(), "first=1\n");
+    }
+
+    #[test]
+    fn a_scribbled_length_is_cut() {
+        let page = page();
+        page.report_len.store(u32::MAX, Ordering::Relaxed);
+        assert!(page.report().len() <= REPORT_BYTES);
+    }
+}

@@ -1,0 +1,44 @@
+//! Where a measured process stands. It outlives a crash in the shared page, so the host can say in which phase it was.
+
+/// The phases of a guest, in the order it goes through them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Phase {
+    /// Not yet in the guest's own code: the dynamic linker and the allocator's constructors.
+    Load = 0,
+    /// Finding out who serves the malloc family.
+    Prove = 1,
+    /// Tables, threads: before the first measured operation.
+    Setup = 2,
+    /// Warm-up iterations.
+    Cold = 3,
+    /// Measured iterations.
+    Run = 4,
+    /// After the clock: checks that the allocator still hands out sound blocks.
+    Verify = 5,
+    /// The report is complete.
+    Done = 6,
+}
+
+impl Phase {
+    const ALL: [Phase; 7] =
+        [Phase::Load, Phase::Prove, Phase::Setup, Phase::Cold, Phase::Run, Phase::Verify, Phase::Done];
+
+    /// The phase with this number; a number that no guest writes reads as [`Phase::Load`].
+    pub fn from_number(number: u32) -> Phase {
+        *Phase::ALL.get(number as usize).unwrap_or(&Phase::Load)
+    }
+
+    /// Its name in records.
+    pub fn word(self) -> &'static str {
+        match self {
+            Phase::Load => "load",
+            Phase::Prove => "prove",
+            Phase::Setup => "setup",
+            Phase::Cold => "cold",
+            Phase::Run => "run",
+            Phase::Verify => "verify",
+            Phase::Done => "done",
+        }
+    }
+}
