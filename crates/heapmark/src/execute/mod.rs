@@ -1,7 +1,96 @@
 //! One cell -> a fresh child process -> an [`Outcome`]: environment, proof, limits, timeout, kill the group.
 
+mod child;
+mod guest;
+mod job;
 pub mod measurement;
 pub mod outcome;
+mod prove;
+mod report;
 
+pub use guest::Guest;
+pub use job::Job;
 pub use measurement::{Iteration, LoadedObject, Measurement, Proof, ThreadTime, Usage};
 pub use outcome::Outcome;
+
+use crate::build::Library;
+use crate::catalog::Allocator;
+use anyhow::Result;
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// An allocator and the files that stand for it.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// The catalogue entry.
+    pub allocator: Allocator,
+    /// What is preloaded.
+    pub library: Library,
+}
+
+/// What came of one process.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What it measured; only with [`Outcome::Ok`].
+    pub measurement: Option<Measurement>,
+    /// What the kernel counted for it.
+    pub usage: Option<Usage>,
+    /// Who served the malloc family.
+    pub proof: Option<Proof>,
+    /// Its environment.
+    pub environment: BTreeMap<String, String>,
+    /// The end of what it wrote to stderr, unless it ended `ok`.
+    pub stderr: String,
+}
+
+impl Attempt {
+    /// An end without a process.
+    pub fn without_process(outcome: Outcome) -> Attempt {
+        Attempt {
+            outcome,
+            measurement: None,
+            usage: None,
+            proof: None,
+            environment: BTreeMap::new(),
+            stderr: String::new(),
+        }
+    }
+}
+
+/// Runs one job under one allocator. `None` where `stop` was set meanwhile: the process is gone and nothing was learned.
+pub fn run(
+    guest: &Guest,
+    subject: &Subject,
+    job: &Job,
+    timeout: Duration,
+    stop: &AtomicBool,
+) -> Result<Option<Attempt>> {
+    if let Some(why) = subject.cannot_run(&job.kernel) {
+        return Ok(Some(Attempt::without_process(Outcome::Unsupported { why })));
+    }
+    let environment = subject.environment();
+    let page = child::SharedPage::new(&job.text(subject))?;
+    let Some(end) = child::run(guest, &environment, job.padding, &page, timeout, stop)? else { return Ok(None) };
+    let report = report::Report::parse(page.report());
+    let outcome = end.outcome(page.phase(), &report).unwrap_or_else(|| match prove::verify(subject, report.proof()) {
+        Err(why) => Outcome::NotLoaded { why },
+        Ok(()) => report.verify_work(),
+    });
+    // A process that another allocator served says nothing about this one, however it ended.
+    let outcome = match report.proof_is_complete().then(|| prove::verify(subject, report.proof())) {
+        Some(Err(why)) => Outcome::NotLoaded { why },
+        _ => outcome,
+    };
+    let ok = outcome.is_ok();
+    Ok(Some(Attempt {
+        outcome,
+        measurement: ok.then(|| report.measurement()),
+        usage: Some(end.usage),
+        proof: report.proof_is_complete().then(|| prove::relevant(subject, report.proof())),
+        environment: Subject::record_environment(environment, job.padding),
+        stderr: if ok { String::new() } else { end.stderr },
+    }))
+}

@@ -3,5 +3,6 @@
 pub mod record;
 pub mod run;
 
+pub use crate::plan::Case;
 pub use record::{Purpose, Record};
-pub use run::{AllocatorInfo, CaseInfo, RunFile, SCHEMA};
+pub use run::{AllocatorInfo, RunFile, SCHEMA};

@@ -1,5 +1,6 @@
 //! `run.json`: everything about a run that is known before its first sample.
 
+use crate::plan::Plan;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -19,35 +20,12 @@ pub struct RunFile {
     pub suite: String,
     /// The preset's name.
     pub preset: String,
-    /// Name of the allocator that the others are compared with.
-    pub baseline: String,
-    /// Starts every random choice of the run.
-    pub seed: u64,
-    /// Blocks asked for.
-    pub blocks: u32,
-    /// Workload and thread count pairs, in plan order.
-    pub cases: Vec<CaseInfo>,
+    /// What is measured, how often and in which order.
+    pub plan: Plan,
     /// The allocators of the comparison, in plan order.
     pub allocators: Vec<AllocatorInfo>,
     /// The machine, as key and value.
     pub machine: BTreeMap<String, String>,
-}
-
-/// A workload at a thread count.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CaseInfo {
-    /// Workload name.
-    pub workload: String,
-    /// The kernel that runs it.
-    pub kernel: String,
-    /// Worker threads.
-    pub threads: u32,
-    /// More threads than usable CPUs.
-    pub oversubscribed: bool,
-    /// Every parameter, written out.
-    pub parameters: BTreeMap<String, String>,
-    /// Whether the workload's clock includes the purge (specification, section 7).
-    pub counts_purge: bool,
 }
 
 /// An allocator as it was resolved for this run.

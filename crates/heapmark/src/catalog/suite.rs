@@ -1,0 +1,75 @@
+//! A named selection: the keys of `suites/*.toml`.
+
+use super::{Problems, Tier};
+use serde::Deserialize;
+use std::path::Path;
+
+/// What `heapmark run NAME` measures when no flag says otherwise.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Suite {
+    /// The file's name.
+    #[serde(skip)]
+    pub name: String,
+    /// What it is for, in a line.
+    pub about: String,
+    /// Preset of its workloads.
+    pub preset: String,
+    /// Names or patterns.
+    pub workloads: Vec<String>,
+    /// Thread counts; `all` is the number of usable CPUs.
+    pub threads: Vec<String>,
+    /// Tiers of allocators that it takes.
+    pub tiers: Vec<Tier>,
+    /// The allocator that the others are compared with.
+    pub baseline: String,
+    /// Blocks: how often each allocator runs each workload.
+    pub blocks: u32,
+    /// What one process should measure on the baseline, where the preset is calibrated.
+    pub target_ms: u32,
+}
+
+/// Reads one file.
+pub fn parse(path: &Path, text: &str, problems: &mut Problems) -> Option<Suite> {
+    let name = path.file_stem()?.to_string_lossy().into_owned();
+    match toml::from_str::<Suite>(text) {
+        Ok(suite) => Some(Suite { name, ..suite }),
+        Err(error) => {
+            problems.add(path, error.to_string().trim_end());
+            None
+        }
+    }
+}
+
+/// The thread counts that words mean on a machine with `cpus` usable CPUs, without repetitions.
+pub fn thread_counts(words: &[String], cpus: u32) -> Result<Vec<u32>, String> {
+    let mut counts = Vec::new();
+    for word in words {
+        let count = match word.as_str() {
+            "all" => cpus,
+            word => word
+                .parse()
+                .ok()
+                .filter(|count| (1..=4096).contains(count))
+                .ok_or_else(|| format!("`{word}` is no thread count: give numbers from 1 to 4096, or `all`"))?,
+        };
+        if !counts.contains(&count) {
+            counts.push(count);
+        }
+    }
+    Ok(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_means_the_usable_cpus_and_is_not_said_twice() {
+        let words = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
+        assert_eq!(thread_counts(&words(&["1", "all", "2"]), 2).unwrap(), [1, 2]);
+        assert_eq!(thread_counts(&words(&["all"]), 1).unwrap(), [1]);
+        assert!(thread_counts(&words(&["0"]), 2).is_err());
+        assert!(thread_counts(&words(&["many"]), 2).unwrap_err().contains("`many`"));
+    }
+}

@@ -1,0 +1,279 @@
+//! One workload as data: the keys of `workloads/*/*.toml`. Defaults live in these files only; kernels have none.
+
+use super::{Problems, did_you_mean};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A workload file: one kernel, its parameters, its presets, and variants under other values.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct File {
+    name: String,
+    kernel: String,
+    document: String,
+    section: String,
+    about: String,
+    shows: String,
+    hides: String,
+    operation: String,
+    parameters: BTreeMap<String, Parameter>,
+    presets: BTreeMap<String, Preset>,
+    #[serde(default)]
+    variants: Vec<Variant>,
+}
+
+/// Other values for some parameters, under a name of its own.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Variant {
+    name: String,
+    about: String,
+    operation: Option<String>,
+    presets: BTreeMap<String, BTreeMap<String, toml::Value>>,
+}
+
+/// What can be measured: a workload or a variant of one, with everything written out.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// Name on the command line and in every table.
+    pub name: String,
+    /// The kernel that runs it.
+    pub kernel: String,
+    /// Reference document: BT, MM, RP, ZA or LL.
+    pub document: String,
+    /// Section of the specification.
+    pub section: String,
+    /// What it does, in a line.
+    pub about: String,
+    /// What its numbers say.
+    pub shows: String,
+    /// What they do not say.
+    pub hides: String,
+    /// What one operation is.
+    pub operation: String,
+    /// Parameters by name.
+    pub parameters: BTreeMap<String, Parameter>,
+    /// Presets by name.
+    pub presets: BTreeMap<String, Preset>,
+}
+
+/// A parameter and what may stand in it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Parameter {
+    /// What it is.
+    pub about: String,
+    /// The form of its values; the unit follows from it.
+    pub kind: Kind,
+    /// The words allowed where `kind` is `choice`.
+    #[serde(default)]
+    pub choices: Vec<String>,
+}
+
+/// Forms of parameter values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A size in bytes, below 2^32 except for volumes.
+    Bytes,
+    /// How many, at least 1.
+    Count,
+    /// Any non-negative integer.
+    Number,
+    /// A duration in seconds, fractions allowed.
+    Seconds,
+    /// Above 0, at most 1.
+    Fraction,
+    /// `true` or `false`.
+    Flag,
+    /// One of some words.
+    Choice,
+}
+
+impl Kind {
+    /// The unit that people read in lists.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Kind::Bytes => "bytes",
+            Kind::Seconds => "s",
+            Kind::Count | Kind::Number | Kind::Fraction | Kind::Flag | Kind::Choice => "",
+        }
+    }
+}
+
+/// Values for all parameters, and how a process repeats the workload.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Preset {
+    /// Warm-up iterations before the measured ones.
+    pub cold: u32,
+    /// Measured iterations of one process.
+    pub iterations: Iterations,
+    /// Value of every parameter.
+    pub parameters: BTreeMap<String, toml::Value>,
+}
+
+/// Measured iterations of one process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Iterations {
+    /// As many as fill the target time on the baseline.
+    Calibrated(Calibrated),
+    /// This many, as the reference document has it.
+    Fixed(u32),
+}
+
+/// The word `calibrated`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Calibrated {
+    /// Found by a pilot process.
+    Calibrated,
+}
+
+/// Reads one file into its workload and variants.
+pub fn parse(path: &Path, text: &str, problems: &mut Problems) -> Vec<Workload> {
+    let file: File = match toml::from_str(text) {
+        Ok(file) => file,
+        Err(error) => {
+            problems.add(path, error.to_string().trim_end());
+            return Vec::new();
+        }
+    };
+    let main = Workload {
+        name: file.name,
+        kernel: file.kernel,
+        document: file.document,
+        section: file.section,
+        about: file.about,
+        shows: file.shows,
+        hides: file.hides,
+        operation: file.operation,
+        parameters: file.parameters,
+        presets: file.presets,
+    };
+    let mut all = vec![main.clone()];
+    for variant in file.variants {
+        let mut workload = Workload { name: variant.name, about: variant.about, ..main.clone() };
+        workload.operation = variant.operation.unwrap_or(workload.operation);
+        for (preset, values) in variant.presets {
+            match workload.presets.get_mut(&preset) {
+                Some(preset) => preset.parameters.extend(values),
+                None => {
+                    problems.add(path, &format!("variant {}: the workload has no preset `{preset}`", workload.name))
+                }
+            }
+        }
+        all.push(workload);
+    }
+    for workload in &all {
+        workload.check(path, problems);
+    }
+    all
+}
+
+impl Workload {
+    fn check(&self, path: &Path, problems: &mut Problems) {
+        let mut add = |what: String| problems.add(path, &format!("{}: {what}", self.name));
+        match heapmark_guest::kernels::find(&self.kernel) {
+            None => {
+                let known = heapmark_guest::kernels::ALL.iter().map(|kernel| kernel.name);
+                add(format!("no kernel `{}`{}", self.kernel, did_you_mean(&self.kernel, known)));
+            }
+            Some(kernel) => {
+                let derived = self.parameters.contains_key("distribution");
+                let missing = |name: &&&str| !(self.parameters.contains_key(**name) || derived && **name == "classes");
+                for name in kernel.parameters.iter().filter(missing) {
+                    add(format!("kernel {} needs the parameter `{name}`", kernel.name));
+                }
+            }
+        }
+        if !["quick", "paper"].iter().all(|preset| self.presets.contains_key(*preset)) {
+            add("every workload has the presets `quick` and `paper`".into());
+        }
+        for (preset, values) in &self.presets {
+            for name in self.parameters.keys().filter(|name| !values.parameters.contains_key(*name)) {
+                add(format!("preset {preset}: `{name}` has no value"));
+            }
+            for (name, value) in &values.parameters {
+                if let Err(why) = self.value(name, &plain(value)) {
+                    add(format!("preset {preset}: {why}"));
+                }
+            }
+        }
+    }
+
+    /// Whether `value` may stand in the parameter `name`.
+    pub fn value(&self, name: &str, value: &str) -> Result<(), String> {
+        let Some(parameter) = self.parameters.get(name) else {
+            let hint = did_you_mean(name, self.parameters.keys().map(String::as_str));
+            return Err(format!("workload {} has no parameter `{name}`{hint}", self.name));
+        };
+        let (good, expected) = match parameter.kind {
+            Kind::Bytes | Kind::Number => (value.parse::<u64>().is_ok(), "a whole number, 0 or more".into()),
+            Kind::Count => (value.parse::<u64>().is_ok_and(|n| n > 0), "a whole number, 1 or more".into()),
+            Kind::Seconds => {
+                (value.parse::<f64>().is_ok_and(|s| (0.0..1e6).contains(&s)), "a number of seconds, 0 or more".into())
+            }
+            Kind::Fraction => {
+                (value.parse::<f64>().is_ok_and(|f| f > 0.0 && f <= 1.0), "a number above 0, at most 1".into())
+            }
+            Kind::Flag => (value.parse::<bool>().is_ok(), "true or false".into()),
+            Kind::Choice => (parameter.choices.iter().any(|c| c == value), parameter.choices.join(" or ")),
+        };
+        if good { Ok(()) } else { Err(format!("`{name}` = `{value}`: expected {expected}")) }
+    }
+
+    /// The parameters of a preset, written out.
+    pub fn values(&self, preset: &str) -> Option<BTreeMap<String, String>> {
+        let preset = self.presets.get(preset)?;
+        Some(preset.parameters.iter().map(|(name, value)| (name.clone(), plain(value))).collect())
+    }
+}
+
+/// A TOML value without quotes, as kernels and command lines write it.
+fn plain(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(text: &str) -> String {
+        let mut problems = Problems::default();
+        parse(Path::new("x.toml"), text, &mut problems);
+        problems.into_result().map_err(|error| error.to_string()).err().unwrap_or_default()
+    }
+
+    const CHURN: &str = include_str!("../../../../workloads/llheap/churn.toml");
+
+    #[test]
+    fn variants_take_what_they_do_not_change_from_their_workload() {
+        let mut problems = Problems::default();
+        let all = parse(Path::new("x.toml"), CHURN, &mut problems);
+        assert!(problems.into_result().is_ok());
+        let private = &all[1];
+        assert_eq!((private.name.as_str(), private.kernel.as_str()), ("churn-private", "churn"));
+        let values = private.values("quick").unwrap();
+        assert_eq!((values["sharing"].as_str(), values["objects"].as_str()), ("private", "100000"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        assert!(problems(&CHURN.replace("kernel = \"churn\"", "kernel = \"chrun\"")).contains("did you mean `churn`"));
+        assert!(problems(&CHURN.replace("step = 50", "stepp = 50")).contains("`step` has no value"));
+        assert!(
+            problems(&CHURN.replace("sharing = \"shared\"", "sharing = \"no\"")).contains("expected shared or private")
+        );
+        assert!(problems(&CHURN.replace("spots = 16", "spots = 0")).contains("1 or more"));
+        assert!(
+            problems(&CHURN.replace("[presets.paper]", "[presets.papers]")).contains("presets `quick` and `paper`")
+        );
+        assert!(problems(&CHURN.replace("hides =", "hide =")).contains("unknown field `hide`"));
+    }
+}

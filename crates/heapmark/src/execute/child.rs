@@ -1,0 +1,238 @@
+//! A measured process from its start to its end, and nothing left of it.
+
+use super::report::Report;
+use super::{Guest, Outcome, Usage};
+use anyhow::{Context, Result, anyhow};
+use heapmark_wire::{EXIT_FAILED, Page, Phase};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::process::{PidfdFlags, Signal, kill_process_group, pidfd_open};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How much of a failed process's stderr is kept.
+const STDERR_BYTES: u64 = 4096;
+
+/// The memory file that host and guest share.
+pub(super) struct SharedPage {
+    file: OwnedFd,
+    address: *mut Page,
+}
+
+impl SharedPage {
+    pub(super) fn new(job: &str) -> Result<SharedPage> {
+        // Inherited on purpose: the guest opens it through /proc/self/fd.
+        let file = memfd_create("heapmark-page", MemfdFlags::empty()).context("cannot create a memory file")?;
+        ftruncate(&file, size_of::<Page>() as u64).context("cannot size a memory file")?;
+        // SAFETY: a fresh shared mapping of a file of that size; zeroed memory is a valid page.
+        let address = unsafe {
+            let protection = ProtFlags::READ | ProtFlags::WRITE;
+            mmap(std::ptr::null_mut(), size_of::<Page>(), protection, MapFlags::SHARED, &file, 0)
+        };
+        let page = SharedPage { address: address.context("cannot map a memory file")?.cast(), file };
+        page.page()
+            .set_job(job)
+            .map_err(|_| anyhow!("the job's {} bytes do not fit into the shared page", job.len()))?;
+        Ok(page)
+    }
+
+    fn page(&self) -> &Page {
+        // SAFETY: mapped by `new` until drop; what the guest writes there is read with care for torn text.
+        unsafe { &*self.address }
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.page().phase()
+    }
+
+    pub(super) fn report(&self) -> &str {
+        self.page().report()
+    }
+}
+
+impl Drop for SharedPage {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`, and no reference is left.
+        let _ = unsafe { munmap(self.address.cast(), size_of::<Page>()) };
+    }
+}
+
+/// How a process ended, before its report is read.
+pub(super) struct End {
+    status: i32,
+    /// Set where it was killed for its time: the limit, and what its threads were doing.
+    hang: Option<(Duration, Vec<String>)>,
+    pub(super) usage: Usage,
+    pub(super) stderr: String,
+}
+
+/// Starts the guest and waits for it. `None` where `stop` was set meanwhile.
+pub(super) fn run(
+    guest: &Guest,
+    environment: &BTreeMap<String, String>,
+    padding: u32,
+    page: &SharedPage,
+    timeout: Duration,
+    stop: &AtomicBool,
+) -> Result<Option<End>> {
+    let stderr =
+        File::from(memfd_create("heapmark-stderr", MemfdFlags::CLOEXEC).context("cannot create a memory file")?);
+    let mut command = Command::new(guest.path());
+    command
+        .arg(format!("/proc/self/fd/{}", page.file.as_raw_fd()))
+        .env_clear()
+        .envs(environment)
+        .env("HEAPMARK_PADDING", "x".repeat(padding as usize))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(stderr.try_clone().context("cannot hand a memory file to the guest")?)
+        .process_group(0);
+    // SAFETY: only async-signal-safe system calls between fork and exec.
+    unsafe { command.pre_exec(before_exec) };
+
+    let began = Instant::now();
+    let child = command.spawn().with_context(|| format!("cannot start {}", guest.path().display()))?;
+    let pid = rustix::process::Pid::from_child(&child);
+    let exited = pidfd_open(pid, PidfdFlags::empty()).context("cannot watch the guest")?;
+    let mut interrupted = false;
+    let mut hang = None;
+    loop {
+        let left = timeout.saturating_sub(began.elapsed());
+        // Short waits, so that a signal between the check and the poll is seen soon.
+        let wait = left.min(Duration::from_millis(200)).try_into().context("a timeout out of range")?;
+        let mut ready = [PollFd::new(&exited, PollFlags::IN)];
+        if matches!(poll(&mut ready, Some(&wait)), Ok(1..)) {
+            break;
+        }
+        if stop.load(Ordering::Relaxed) {
+            interrupted = true;
+            break;
+        }
+        if left.is_zero() {
+            hang = Some((timeout, threads(pid.as_raw_nonzero().get())));
+            break;
+        }
+    }
+    // The whole group, whether its leader has ended or not: nothing of a process may run beside the next one.
+    let _ = kill_process_group(pid, Signal::KILL);
+    let (status, mut usage) = reap(pid.as_raw_nonzero().get())?;
+    usage.wall_ns = began.elapsed().as_nanos() as u64;
+    Ok((!interrupted).then(|| End { status, hang, usage, stderr: tail(stderr) }))
+}
+
+fn before_exec() -> std::io::Result<()> {
+    // SAFETY: plain system calls with constants.
+    unsafe {
+        // A heapmark that is killed takes its guest along.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        libc::setrlimit(libc::RLIMIT_CORE, &none);
+    }
+    Ok(())
+}
+
+fn reap(pid: i32) -> Result<(i32, Usage)> {
+    let mut status = 0;
+    // SAFETY: writes into locals; the child is ours and not yet reaped.
+    let (done, usage) = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        (libc::wait4(pid, &mut status, 0, &mut usage), usage)
+    };
+    if done != pid {
+        return Err(std::io::Error::last_os_error()).context("cannot reap the guest");
+    }
+    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+    Ok((
+        status,
+        Usage {
+            wall_ns: 0,
+            user_ns: ns(usage.ru_utime),
+            sys_ns: ns(usage.ru_stime),
+            minor_faults: usage.ru_minflt as u64,
+            major_faults: usage.ru_majflt as u64,
+            voluntary_switches: usage.ru_nvcsw as u64,
+            involuntary_switches: usage.ru_nivcsw as u64,
+            max_rss_bytes: (usage.ru_maxrss as u64) << 10,
+        },
+    ))
+}
+
+/// One line per thread of a process that does not end: its state, and where in the kernel it waits.
+fn threads(pid: i32) -> Vec<String> {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let describe = |task: std::fs::DirEntry| {
+        let read = |name: &str| std::fs::read_to_string(task.path().join(name)).unwrap_or_default();
+        let status = read("status");
+        let state = status.lines().find_map(|line| line.strip_prefix("State:")).unwrap_or("?").trim().to_string();
+        let waits = read("wchan");
+        let place = if waits.is_empty() || waits == "0" { "in user code".into() } else { format!("in {waits}") };
+        format!("thread {}: {state} {place}", task.file_name().display())
+    };
+    tasks.flatten().take(16).map(describe).collect()
+}
+
+/// The last part of what the process wrote.
+fn tail(mut stderr: File) -> String {
+    let mut text = Vec::new();
+    let length = stderr.metadata().map_or(0, |metadata| metadata.len());
+    let _ = stderr.seek(SeekFrom::Start(length.saturating_sub(STDERR_BYTES)));
+    let _ = stderr.take(STDERR_BYTES).read_to_end(&mut text);
+    String::from_utf8_lossy(&text).trim_end().to_string()
+}
+
+impl End {
+    /// The outcome, where the way it ended decides it; `None` where the guest came to its end and its report decides.
+    pub(super) fn outcome(&self, phase: Phase, report: &Report<'_>) -> Option<Outcome> {
+        let phase_word = || phase.word().to_string();
+        if let Some((limit, threads)) = &self.hang {
+            let (after_s, threads) = (limit.as_secs_f64(), threads.clone());
+            return Some(Outcome::Hang { after_s, phase: phase_word(), threads });
+        }
+        if libc::WIFSIGNALED(self.status) {
+            let signal = libc::WTERMSIG(self.status);
+            return Some(match signal {
+                // Nobody of ours sends it before the process has ended.
+                libc::SIGKILL => Outcome::Oom {
+                    what: format!("killed in phase {}, most likely by the kernel for lack of memory", phase.word()),
+                },
+                _ => Outcome::Crash { signal: signal_name(signal), phase: phase_word() },
+            });
+        }
+        let code = libc::WEXITSTATUS(self.status);
+        match (code, phase, report.failure()) {
+            (0, Phase::Done, None) => None,
+            (EXIT_FAILED, _, Some((kind, what))) => {
+                let what = what.to_string();
+                Some(match kind {
+                    "oom" => Outcome::Oom { what: format!("{what} in phase {}", phase.word()) },
+                    "wrong-result" => Outcome::WrongResult { what },
+                    "unsupported" => Outcome::Unsupported { why: what },
+                    _ => Outcome::Error { what },
+                })
+            }
+            _ => Some(Outcome::Exit { code, phase: phase_word() }),
+        }
+    }
+}
+
+fn signal_name(signal: i32) -> String {
+    let name = match signal {
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGABRT => "SIGABRT",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGILL => "SIGILL",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGTRAP => "SIGTRAP",
+        libc::SIGSYS => "SIGSYS",
+        libc::SIGTERM => "SIGTERM",
+        other => return format!("signal {other}"),
+    };
+    name.to_string()
+}

@@ -1,0 +1,53 @@
+//! The guest program, and the two questions that are asked of it before a run: whether the proof can fail, and what
+//! version a library says it has.
+
+use super::{Attempt, Job, Subject, child, report::Report};
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// The program that runs under the allocators.
+#[derive(Clone, Debug)]
+pub struct Guest {
+    path: PathBuf,
+}
+
+const SHORT: Duration = Duration::from_secs(20);
+
+impl Guest {
+    /// `$HEAPMARK_GUEST`, or `heapmark-guest` beside this program.
+    pub fn find() -> Result<Guest> {
+        let path = match std::env::var_os("HEAPMARK_GUEST") {
+            Some(path) => PathBuf::from(path),
+            None => std::env::current_exe()
+                .context("cannot tell where heapmark itself is")?
+                .with_file_name("heapmark-guest"),
+        };
+        if !path.is_file() {
+            bail!(
+                "the guest program {} is missing: build both programs (`cargo build --release`) or set HEAPMARK_GUEST",
+                path.display()
+            );
+        }
+        Ok(Guest { path })
+    }
+
+    /// The program's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The negative control: the same guest, nothing preloaded. If the proof does not show libc then, it proves nothing.
+    pub fn control(&self, libc: &Subject, stop: &AtomicBool) -> Result<Option<Attempt>> {
+        super::run(self, libc, &Job::control(), SHORT, stop)
+    }
+
+    /// The version that a library tells of itself; `None` where it cannot be asked.
+    pub fn version(&self, subject: &Subject) -> Result<Option<String>> {
+        let Some(probe) = &subject.allocator.version else { return Ok(None) };
+        let page = child::SharedPage::new(&Job::version_text(probe))?;
+        let end = child::run(self, &subject.environment(), 0, &page, SHORT, &AtomicBool::new(false))?;
+        Ok(end.and_then(|_| Report::parse(page.report()).version().map(String::from)))
+    }
+}

@@ -1,0 +1,144 @@
+//! What a process is told: the job's text, and the environment of its allocator.
+
+use super::Subject;
+use crate::catalog::Source;
+use crate::catalog::allocator::{Argument, Purge, VersionKind, VersionProbe};
+use crate::plan::{Case, Cell};
+use anyhow::Result;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// One process's work.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The kernel that runs.
+    pub kernel: String,
+    /// Worker threads.
+    pub threads: u32,
+    /// Random state.
+    pub seed: u64,
+    /// Warm-up iterations.
+    pub cold: u32,
+    /// Measured iterations.
+    pub iterations: u32,
+    /// Every block is held against all others; nothing is timed.
+    pub check: bool,
+    /// Bytes of padding in the environment.
+    pub padding: u32,
+    /// Parameters of the kernel.
+    pub parameters: BTreeMap<String, String>,
+}
+
+impl Job {
+    /// The job of a cell.
+    pub fn new(case: &Case, cell: &Cell, cold: u32, iterations: u32, check: bool) -> Result<Job> {
+        Ok(Job {
+            kernel: case.kernel.clone(),
+            threads: case.threads,
+            seed: cell.seed,
+            cold,
+            iterations,
+            check,
+            padding: cell.padding,
+            parameters: case.job_parameters()?,
+        })
+    }
+
+    /// A few calls, for the negative control.
+    pub(super) fn control() -> Job {
+        let parameters =
+            [("spots", "1"), ("objects", "1000"), ("sharing", "private"), ("pad", "true"), ("classes", "64:1")];
+        Job {
+            kernel: "churn".into(),
+            threads: 1,
+            seed: 1,
+            cold: 0,
+            iterations: 1,
+            check: false,
+            padding: 0,
+            parameters: parameters.map(|(key, value)| (key.to_string(), value.to_string())).into(),
+        }
+    }
+
+    pub(super) fn version_text(probe: &VersionProbe) -> String {
+        let returns = match probe.returns {
+            VersionKind::Text => "text",
+            VersionKind::Decimal => "decimal",
+            VersionKind::Mallctl => "mallctl",
+        };
+        format!("version.symbol={}\nversion.returns={returns}\n", probe.symbol)
+    }
+
+    /// The text that the guest reads.
+    pub(super) fn text(&self, subject: &Subject) -> String {
+        let null = matches!(subject.allocator.source, Source::Null);
+        let mut text = format!(
+            "kernel={}\nthreads={}\nseed={}\ncold={}\niterations={}\ncheck={}\nexercise={}\nallocator={}\n",
+            self.kernel,
+            self.threads,
+            self.seed,
+            self.cold,
+            self.iterations,
+            // The null allocator's blocks overlap by design.
+            u8::from(self.check && !null),
+            u8::from(!null),
+            if null { "null" } else { "library" },
+        );
+        for (name, value) in &self.parameters {
+            let _ = writeln!(text, "param.{name}={value}");
+        }
+        match &subject.allocator.purge {
+            None => {}
+            Some(Purge::Configured) => text.push_str("purge.kind=configured\n"),
+            Some(Purge::Call { symbol, args, per_thread }) => {
+                let args: Vec<String> = args
+                    .iter()
+                    .map(|arg| match arg {
+                        Argument::Integer(number) => format!("i:{number}"),
+                        Argument::Text(text) => format!("s:{text}"),
+                    })
+                    .collect();
+                // An allocator may come in two libraries: the purge call may live beside the one that owns malloc.
+                let owner = subject.library.files.first().and_then(|file| file.file_name()).unwrap_or_default();
+                let _ = writeln!(text, "purge.kind=call\npurge.symbol={symbol}\npurge.args={}", args.join(" "));
+                let _ = writeln!(text, "purge.per_thread={}\npurge.owner={}", u8::from(*per_thread), owner.display());
+            }
+        }
+        text
+    }
+}
+
+impl Subject {
+    /// The complete environment of a measured process: nothing is inherited, so no variable of the user's shell can
+    /// configure an allocator behind our back.
+    pub(super) fn environment(&self) -> BTreeMap<String, String> {
+        let mut environment = self.allocator.environment.clone();
+        if !self.library.files.is_empty() {
+            let files: Vec<_> = self.library.files.iter().map(|file| file.display().to_string()).collect();
+            environment.insert("LD_PRELOAD".into(), files.join(":"));
+        }
+        environment
+    }
+
+    pub(super) fn record_environment(
+        mut environment: BTreeMap<String, String>,
+        padding: u32,
+    ) -> BTreeMap<String, String> {
+        environment.insert("HEAPMARK_PADDING".into(), format!("{padding} bytes"));
+        environment
+    }
+
+    /// Why this allocator cannot run this kernel, if that is known without trying.
+    pub(super) fn cannot_run(&self, kernel: &str) -> Option<String> {
+        if let Some(reason) = self.allocator.except.get(kernel) {
+            return Some(reason.clone());
+        }
+        let calls = heapmark_guest::kernels::find(kernel)?.calls;
+        let preloads = !self.library.files.is_empty();
+        let missing: Vec<_> = calls.iter().filter(|call| preloads && !self.library.exports.contains(**call)).collect();
+        let names: Vec<&str> = missing.into_iter().copied().collect();
+        (!names.is_empty()).then(|| {
+            format!("the library exports no {}, which {kernel} calls: libc would answer for it", names.join(", "))
+        })
+    }
+}

@@ -1,0 +1,67 @@
+//! Holds what a process says about the owners of its malloc family against the files that were asked for.
+
+use super::{LoadedObject, Proof, Subject};
+use crate::catalog::Source;
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Functions of the proof that the library exports must be served by it; all others by nobody we preloaded.
+pub(super) fn verify(subject: &Subject, proof: &Proof) -> Result<(), String> {
+    let wanted: Vec<_> = subject.library.files.iter().map(|file| (file, identity(file))).collect();
+    for (file, identity) in &wanted {
+        let Some(identity) = identity else { return Err(format!("{} is gone", file.display())) };
+        if !proof.objects.iter().any(|object| is(object, identity)) {
+            return Err(format!("{} was not loaded", file.display()));
+        }
+    }
+    for (function, index) in &proof.owners {
+        let owner = &proof.objects[*index];
+        let ours = wanted.iter().any(|(_, identity)| identity.as_ref().is_some_and(|identity| is(owner, identity)));
+        let expected = if wanted.is_empty() { false } else { subject.library.exports.contains(function) };
+        if ours != expected && expected {
+            return Err(format!("{function} is served by {}", owner.path));
+        }
+        if wanted.is_empty() && !is_libc(owner) && is_c(function) {
+            return Err(format!("{function} is served by {}, not by the C library", owner.path));
+        }
+    }
+    // The null allocator works inside the guest: whoever serves the rest of the process does not matter to it.
+    let null = matches!(subject.allocator.source, Source::Null);
+    if !null && !["malloc", "free"].iter().all(|name| proof.owners.contains_key(*name)) {
+        return Err("nobody serves malloc and free".into());
+    }
+    Ok(())
+}
+
+/// The part of a proof that is worth storing: the owners, and every preloaded object.
+pub(super) fn relevant(subject: &Subject, proof: &Proof) -> Proof {
+    let wanted: Vec<_> = subject.library.files.iter().filter_map(|file| identity(file)).collect();
+    let keep = |index: usize| {
+        proof.owners.values().any(|owner| *owner == index) || wanted.iter().any(|id| is(&proof.objects[index], id))
+    };
+    let kept: BTreeMap<usize, usize> =
+        (0..proof.objects.len()).filter(|index| keep(*index)).enumerate().map(|(new, old)| (old, new)).collect();
+    Proof {
+        owners: proof.owners.iter().filter_map(|(name, old)| Some((name.clone(), *kept.get(old)?))).collect(),
+        objects: kept.keys().map(|old| proof.objects[*old].clone()).collect(),
+    }
+}
+
+fn identity(file: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(file).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+fn is(object: &LoadedObject, identity: &(u64, u64)) -> bool {
+    (object.device, object.inode) == *identity
+}
+
+fn is_libc(object: &LoadedObject) -> bool {
+    let name = Path::new(&object.path).file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("libc.so") || name.starts_with("libc-") || name.starts_with("ld-musl")
+}
+
+/// C++ operators come from wherever C++ comes from.
+fn is_c(function: &str) -> bool {
+    !function.starts_with('_')
+}

@@ -1,0 +1,170 @@
+//! Reads what a guest wrote into the shared page. The page was writable by a possibly broken allocator, so nothing here
+//! trusts a line.
+
+use super::{Iteration, LoadedObject, Measurement, Outcome, Proof, ThreadTime};
+use std::collections::BTreeMap;
+
+/// A guest's report.
+pub(super) struct Report<'a> {
+    lines: Vec<(&'a str, &'a str)>,
+    proof: Proof,
+}
+
+/// Calls by function, in the order of the `done` and `expected` lines; the last number is the checksum.
+const CALLS: [&str; 5] = ["malloc", "free", "calloc", "realloc", "checksum"];
+
+impl<'a> Report<'a> {
+    pub(super) fn parse(text: &'a str) -> Report<'a> {
+        let lines: Vec<_> = heapmark_wire::pairs(text).collect();
+        let proof = proof(&lines);
+        Report { lines, proof }
+    }
+
+    fn values(&self, key: &str) -> impl Iterator<Item = &'a str> {
+        self.lines.iter().filter(move |(name, _)| *name == key).map(|(_, value)| *value)
+    }
+
+    fn number(&self, key: &str) -> u64 {
+        self.values(key).next().and_then(|value| value.parse().ok()).unwrap_or(0)
+    }
+
+    pub(super) fn version(&self) -> Option<&'a str> {
+        self.values("version").next()
+    }
+
+    /// Why the guest gave up: an outcome's word, and what it says.
+    pub(super) fn failure(&self) -> Option<(&'a str, &'a str)> {
+        self.values("fail").next().map(|value| value.split_once(' ').unwrap_or((value, "")))
+    }
+
+    pub(super) fn proof(&self) -> &Proof {
+        &self.proof
+    }
+
+    /// The guest got beyond its proof. Its last line of the proof names `free`'s owner or an operator; `malloc` and `free`
+    /// are defined by somebody in every process.
+    pub(super) fn proof_is_complete(&self) -> bool {
+        ["malloc", "free"].iter().all(|name| self.proof.owners.contains_key(*name))
+    }
+
+    /// Whether the work that was done is the work that the parameters imply.
+    pub(super) fn verify_work(&self) -> Outcome {
+        let (Some(done), Some(expected)) = (self.values("done").next(), self.values("expected").next()) else {
+            return Outcome::Error { what: "the guest did not account for its work".into() };
+        };
+        let differing: Vec<String> = CALLS
+            .iter()
+            .zip(done.split(' ').zip(expected.split(' ')))
+            .filter(|(_, (done, expected))| done != expected)
+            .map(|(name, (done, expected))| format!("{name} {done}, expected {expected}"))
+            .collect();
+        if !differing.is_empty() {
+            return Outcome::WrongResult { what: differing.join("; ") };
+        }
+        if self.iterations().iter().all(|iteration| iteration.cold || iteration.ops == 0) {
+            return Outcome::WrongResult { what: "no operation was measured".into() };
+        }
+        Outcome::Ok
+    }
+
+    fn iterations(&self) -> Vec<Iteration> {
+        let lines = self.lines.iter().filter(|(key, _)| matches!(*key, "cold" | "iteration"));
+        lines
+            .filter_map(|(key, value)| {
+                let numbers: Vec<u64> = value.split(' ').map(|word| word.parse().ok()).collect::<Option<_>>()?;
+                let [wall_ns, purge_ns, user_ns, sys_ns, minor_faults, ops] = numbers.try_into().ok()?;
+                Some(Iteration { cold: *key == "cold", wall_ns, purge_ns, user_ns, sys_ns, minor_faults, ops })
+            })
+            .collect()
+    }
+
+    pub(super) fn measurement(&self) -> Measurement {
+        let done = self.values("done").next().unwrap_or_default();
+        let calls = CALLS.iter().zip(done.split(' '));
+        let threads = self.values("thread").filter_map(|value| {
+            let (wall, cpu) = value.split_once(' ')?;
+            Some(ThreadTime { wall_ns: wall.parse().ok()?, cpu_ns: cpu.parse().ok()? })
+        });
+        let figures = self.values("figure").filter_map(|value| {
+            let (name, number) = value.split_once(' ')?;
+            Some((name.to_string(), number.parse().ok()?))
+        });
+        Measurement {
+            iterations: self.iterations(),
+            threads: threads.collect(),
+            calls: calls
+                .filter(|(name, _)| **name != "checksum")
+                .filter_map(|(name, number)| Some((name.to_string(), number.parse().ok()?)))
+                .filter(|(_, number)| *number > 0)
+                .collect(),
+            baseline_rss_bytes: self.number("baseline_rss_bytes"),
+            peak_rss_bytes: self.number("peak_rss_bytes"),
+            requested_peak_bytes: self.number("requested_peak_bytes"),
+            purge: self.values("purge").next().unwrap_or("none").to_string(),
+            figures: figures.collect(),
+        }
+    }
+}
+
+/// `object=INDEX DEVICE INODE BUILD-ID PATH` and `owner=FUNCTION INDEX`.
+fn proof(lines: &[(&str, &str)]) -> Proof {
+    let mut proof = Proof::default();
+    let mut numbers = BTreeMap::new();
+    for (key, value) in lines {
+        if *key == "object" {
+            let mut words = value.splitn(5, ' ');
+            let mut word = || words.next().unwrap_or_default();
+            let (index, device, inode, build_id, path) = (word(), word(), word(), word(), word());
+            numbers.insert(index.to_string(), proof.objects.len());
+            proof.objects.push(LoadedObject {
+                path: path.to_string(),
+                device: device.parse().unwrap_or(0),
+                inode: inode.parse().unwrap_or(0),
+                build_id: build_id.trim_start_matches('-').to_string(),
+            });
+        } else if *key == "owner"
+            && let Some((function, index)) = value.split_once(' ')
+            && let Some(object) = numbers.get(index)
+        {
+            proof.owners.insert(function.to_string(), *object);
+        }
+    }
+    proof
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "object=0 1 2 - /proc/self/exe\nobject=1 1 3 ab12 /lib/with space.so\nowner=malloc 1\n\
+        purge=none\ncold=9 0 9 0 5 200\niteration=8 1 7 1 0 200\ndone=200 200 0 0 77\nexpected=200 200 0 0 77\n\
+        peak_rss_bytes=4096\nthread=8 7\nfigure=incarnations 3\n";
+
+    #[test]
+    fn a_good_report_is_read_whole() {
+        let report = Report::parse(GOOD);
+        assert_eq!(report.verify_work(), Outcome::Ok);
+        let measurement = report.measurement();
+        assert_eq!(measurement.iterations.len(), 2);
+        assert_eq!(measurement.iterations[1].purge_ns, 1);
+        assert_eq!(measurement.calls["malloc"], 200);
+        assert_eq!(measurement.figures["incarnations"], 3.0);
+        assert_eq!(report.proof().objects[report.proof().owners["malloc"]].path, "/lib/with space.so");
+    }
+
+    #[test]
+    fn work_that_differs_from_the_expected_is_a_wrong_result() {
+        let text = GOOD.replace("done=200 200 0 0 77", "done=200 199 0 0 77");
+        let Outcome::WrongResult { what } = Report::parse(&text).verify_work() else { panic!() };
+        assert_eq!(what, "free 199, expected 200");
+        let text = GOOD.replace("0 77\nexpected", "0 78\nexpected");
+        assert!(matches!(Report::parse(&text).verify_work(), Outcome::WrongResult { .. }));
+    }
+
+    #[test]
+    fn a_report_without_work_is_never_ok() {
+        assert!(!Report::parse("").verify_work().is_ok());
+        assert!(!Report::parse("done=0 0 0 0 0\nexpected=0 0 0 0 0\n").verify_work().is_ok());
+        assert!(!Report::parse(&GOOD.replace("iteration=8", "iteration=x")).verify_work().is_ok());
+    }
+}

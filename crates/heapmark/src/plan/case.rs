@@ -1,0 +1,172 @@
+//! A workload at a thread count, with every parameter written out.
+
+use super::distribution;
+use crate::catalog::{Iterations, Workload, did_you_mean};
+use anyhow::{Result, anyhow, bail};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A workload at a thread count.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Case {
+    /// Workload name.
+    pub workload: String,
+    /// The kernel that runs it.
+    pub kernel: String,
+    /// What one operation is.
+    pub operation: String,
+    /// Worker threads.
+    pub threads: u32,
+    /// More threads than usable CPUs.
+    pub oversubscribed: bool,
+    /// Every parameter, written out.
+    pub parameters: BTreeMap<String, String>,
+    /// Warm-up iterations of each process.
+    pub cold: u32,
+    /// Measured iterations of each process.
+    pub iterations: Iterations,
+    /// Whether the workload's clock includes the purge (specification, section 7).
+    pub counts_purge: bool,
+}
+
+impl Case {
+    /// `larson@2`.
+    pub fn label(&self) -> String {
+        format!("{}@{}", self.workload, self.threads)
+    }
+
+    /// How long one iteration lasts, where the workload is defined by time.
+    pub fn seconds(&self) -> Option<f64> {
+        self.parameters.get("seconds")?.parse().ok().filter(|seconds| *seconds > 0.0)
+    }
+
+    /// What the kernel gets: the parameters, and what follows from them.
+    pub fn job_parameters(&self) -> Result<BTreeMap<String, String>> {
+        let mut parameters = self.parameters.clone();
+        if let Some(classes) = distribution::classes(&self.parameters)? {
+            parameters.insert("classes".into(), classes);
+        }
+        Ok(parameters)
+    }
+}
+
+/// `--set W.P=V`.
+#[derive(Clone, Debug)]
+pub struct Override {
+    /// Workload name or pattern.
+    pub workload: String,
+    /// Parameter name.
+    pub parameter: String,
+    /// Its value.
+    pub value: String,
+}
+
+impl std::str::FromStr for Override {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Override, String> {
+        let parts = text.split_once('=').and_then(|(name, value)| Some((name.rsplit_once('.')?, value)));
+        match parts {
+            Some(((workload, parameter), value)) if ![workload, parameter, value].contains(&"") => {
+                Ok(Override { workload: workload.into(), parameter: parameter.into(), value: value.into() })
+            }
+            _ => Err(format!("`{text}`: expected WORKLOAD.PARAMETER=VALUE, for instance larson.chunks=100")),
+        }
+    }
+}
+
+/// Every workload at every thread count.
+pub fn cases(
+    workloads: &[&Workload],
+    preset: &str,
+    threads: &[u32],
+    cpus: u32,
+    overrides: &[Override],
+) -> Result<Vec<Case>> {
+    for change in overrides {
+        if !workloads.iter().any(|workload| matches(&change.workload, &workload.name)) {
+            let hint = did_you_mean(&change.workload, workloads.iter().map(|workload| workload.name.as_str()));
+            bail!("--set {}.{}: no workload of this run has that name{hint}", change.workload, change.parameter);
+        }
+    }
+    let mut all = Vec::new();
+    for workload in workloads {
+        let (Some(values), Some(settings)) = (workload.values(preset), workload.presets.get(preset)) else {
+            let known: Vec<_> = workload.presets.keys().map(String::as_str).collect();
+            bail!("workload {} has no preset `{preset}`: it has {}", workload.name, known.join(", "));
+        };
+        let mut parameters = values;
+        for change in overrides.iter().filter(|change| matches(&change.workload, &workload.name)) {
+            workload.value(&change.parameter, &change.value).map_err(|why| anyhow!("--set: {why}"))?;
+            parameters.insert(change.parameter.clone(), change.value.clone());
+        }
+        for &threads in threads {
+            let case = Case {
+                workload: workload.name.clone(),
+                kernel: workload.kernel.clone(),
+                operation: workload.operation.clone(),
+                threads,
+                oversubscribed: threads > cpus,
+                counts_purge: parameters.get("purge").is_some_and(|purge| purge == "true"),
+                parameters: parameters.clone(),
+                cold: settings.cold,
+                iterations: settings.iterations,
+            };
+            case.check()?;
+            all.push(case);
+        }
+    }
+    Ok(all)
+}
+
+impl Case {
+    /// What no single parameter can tell: whether they fit each other.
+    fn check(&self) -> Result<()> {
+        let number = |name: &str| self.parameters.get(name).and_then(|value| value.parse::<u64>().ok());
+        for (low, high) in [("min", "max"), ("min-size", "max-size")] {
+            if let (Some(min), Some(max)) = (number(low), number(high))
+                && (min > max || max > u64::from(u32::MAX))
+            {
+                bail!(
+                    "{}: {low} = {min} and {high} = {max}: {low} must not be above {high}, {high} below 4 GiB",
+                    self.workload
+                );
+            }
+        }
+        self.job_parameters().map(|_| ())
+    }
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    globset::Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Catalog;
+
+    fn larson(set: &[&str]) -> Result<Vec<Case>> {
+        let catalog = Catalog::load().unwrap();
+        let overrides: Vec<Override> = set.iter().map(|text| text.parse().unwrap()).collect();
+        cases(&catalog.workloads("larson").unwrap(), "quick", &[1, 4], 2, &overrides)
+    }
+
+    #[test]
+    fn overrides_change_one_parameter_and_oversubscription_is_marked() {
+        let cases = larson(&["larson.chunks=100"]).unwrap();
+        assert_eq!(cases[0].parameters["chunks"], "100");
+        assert_eq!(cases[0].parameters["rounds"], "10");
+        assert_eq!(cases.iter().map(|case| case.oversubscribed).collect::<Vec<_>>(), [false, true]);
+        assert_eq!(cases[1].label(), "larson@4");
+    }
+
+    #[test]
+    fn bad_overrides_say_what_is_wrong() {
+        let error = |set: &str| larson(&[set]).unwrap_err().to_string();
+        assert!(error("larson.chunk=1").contains("did you mean `chunks`"));
+        assert!(error("larsen.chunks=1").contains("did you mean `larson`"));
+        assert!(error("larson.chunks=many").contains("expected a whole number"));
+        assert!(error("larson.min=600").contains("must not be above"));
+        assert!("larson.chunks".parse::<Override>().unwrap_err().contains("WORKLOAD.PARAMETER=VALUE"));
+    }
+}

@@ -1,0 +1,93 @@
+//! Size distributions of the llheap workloads (specification, section 10.1): classes and how often each is drawn.
+
+use anyhow::{Context, Result, bail};
+use statrs::distribution::{ContinuousCDF, FisherSnedecor};
+use std::collections::BTreeMap;
+
+/// Weights sum up to about this; the guest draws with 32 bits.
+const SCALE: f64 = 1e9;
+
+/// `SIZE:WEIGHT,…` for workloads that have the parameter `distribution`; `None` for others.
+pub fn classes(parameters: &BTreeMap<String, String>) -> Result<Option<String>> {
+    let Some(distribution) = parameters.get("distribution") else { return Ok(None) };
+    let number = |name: &str| -> Result<f64> {
+        let text = parameters.get(name).with_context(|| format!("parameter `{name}` is missing"))?;
+        text.parse().with_context(|| format!("parameter `{name}` = `{text}` is no number"))
+    };
+    let (min, max, step) = (number("min-size")?, number("max-size")?, number("step")?);
+    if max < min {
+        bail!("max-size = {max} is below min-size = {min}");
+    }
+    let count = if step > 0.0 { ((max - min) / step).floor() as usize + 1 } else { 1 };
+    if count > 4096 {
+        bail!("{count} size classes from {min} to {max} by {step}: 4096 at most, raise `step`");
+    }
+    let weights = match distribution.as_str() {
+        "uniform" => vec![1.0 / count as f64; count],
+        _ => fisher(count, number("fisher-d1")?, number("fisher-d2")?, number("fisher-cut")?)?,
+    };
+    let classes: Vec<String> = weights
+        .iter()
+        .enumerate()
+        .map(|(class, weight)| format!("{}:{}", min + class as f64 * step, (weight * SCALE).round()))
+        .collect();
+    Ok(Some(classes.join(",")))
+}
+
+/// The F distribution cut at a quantile Q and divided into `count` equal stretches: class i has the probability of the
+/// stretch from i Q / count to (i + 1) Q / count.
+fn fisher(count: usize, d1: f64, d2: f64, cut: f64) -> Result<Vec<f64>> {
+    let f = FisherSnedecor::new(d1, d2)
+        .with_context(|| format!("fisher-d1 = {d1}, fisher-d2 = {d2}: both must be above 0"))?;
+    if !(cut > 0.0 && cut < 1.0) {
+        bail!("fisher-cut = {cut}: must be above 0 and below 1");
+    }
+    let quantile = f.inverse_cdf(cut);
+    let below = |class: usize| f.cdf(class as f64 * quantile / count as f64);
+    Ok((0..count).map(|class| (below(class + 1) - below(class)) / cut).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parameters(distribution: &str, set: &[(&str, &str)]) -> BTreeMap<String, String> {
+        let base = [
+            ("distribution", distribution),
+            ("min-size", "50"),
+            ("max-size", "500"),
+            ("step", "50"),
+            ("fisher-d1", "10"),
+            ("fisher-d2", "10"),
+            ("fisher-cut", "0.99"),
+        ];
+        base.iter().chain(set).map(|(k, v)| (k.to_string(), v.to_string())).collect()
+    }
+
+    #[test]
+    fn fisher_has_the_probabilities_of_the_specification() {
+        let expected = [0.1360, 0.3500, 0.2391, 0.1279, 0.0669, 0.0361, 0.0203, 0.0119, 0.0072, 0.0046];
+        let weights = fisher(10, 10.0, 10.0, 0.99).unwrap();
+        for (weight, expected) in weights.iter().zip(expected) {
+            assert!((weight - expected).abs() < 5e-5, "{weight} {expected}");
+        }
+        assert!((FisherSnedecor::new(10.0, 10.0).unwrap().inverse_cdf(0.99) - 4.8491).abs() < 1e-4);
+    }
+
+    #[test]
+    fn one_class_and_class_of_size_zero_are_fine() {
+        assert_eq!(classes(&parameters("uniform", &[("max-size", "50")])).unwrap().unwrap(), "50:1000000000");
+        let zero = classes(&parameters("uniform", &[("min-size", "0"), ("max-size", "0")])).unwrap().unwrap();
+        assert_eq!(zero, "0:1000000000");
+        assert_eq!(classes(&BTreeMap::new()).unwrap(), None);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let error = |set| classes(&parameters("fisher", set)).unwrap_err().to_string();
+        assert!(error(&[("max-size", "10")]).contains("below min-size"));
+        assert!(error(&[("fisher-d1", "0")]).contains("above 0"));
+        assert!(error(&[("fisher-cut", "1")]).contains("below 1"));
+        assert!(error(&[("max-size", "500000")]).contains("4096 at most"));
+    }
+}
