@@ -1,6 +1,7 @@
 //! A named selection: the keys of `suites/*.toml`.
 
-use super::{Problems, Tier};
+use super::Tier;
+use super::faults::{self, Fault};
 use serde::Deserialize;
 use std::path::Path;
 
@@ -30,12 +31,12 @@ pub struct Suite {
 }
 
 /// Reads one file.
-pub fn parse(path: &Path, text: &str, problems: &mut Problems) -> Option<Suite> {
-    let name = path.file_stem()?.to_string_lossy().into_owned();
-    match toml::from_str::<Suite>(text) {
+pub fn parse(file: &str, text: &str, faults: &mut Vec<Fault>) -> Option<Suite> {
+    let name = Path::new(file).file_stem()?.to_string_lossy().into_owned();
+    match faults::parse::<Suite>(file, text) {
         Ok(suite) => Some(Suite { name, ..suite }),
-        Err(error) => {
-            problems.add(path, error.to_string().trim_end());
+        Err(fault) => {
+            faults.push(fault);
             None
         }
     }

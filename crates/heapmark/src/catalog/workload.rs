@@ -1,9 +1,9 @@
 //! One workload as data: the keys of `workloads/*/*.toml`. Defaults live in these files only; kernels have none.
 
-use super::{Problems, did_you_mean};
+use super::faults::{self, Fault, nearest};
+use super::did_you_mean;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// A workload file: one kernel, its parameters, its presets, and variants under other values.
 #[derive(Clone, Debug, Deserialize)]
@@ -133,11 +133,11 @@ pub enum Calibrated {
 }
 
 /// Reads one file into its workload and variants.
-pub fn parse(path: &Path, text: &str, problems: &mut Problems) -> Vec<Workload> {
-    let file: File = match toml::from_str(text) {
+pub fn parse(file_name: &str, text: &str, faults: &mut Vec<Fault>) -> Vec<Workload> {
+    let file: File = match faults::parse(file_name, text) {
         Ok(file) => file,
-        Err(error) => {
-            problems.add(path, error.to_string().trim_end());
+        Err(fault) => {
+            faults.push(fault);
             return Vec::new();
         }
     };
@@ -160,45 +160,54 @@ pub fn parse(path: &Path, text: &str, problems: &mut Problems) -> Vec<Workload> 
         for (preset, values) in variant.presets {
             match workload.presets.get_mut(&preset) {
                 Some(preset) => preset.parameters.extend(values),
-                None => {
-                    problems.add(path, &format!("variant {}: the workload has no preset `{preset}`", workload.name))
-                }
+                None => faults.push(Fault {
+                    file: file_name.into(),
+                    key: format!("variants.{}.presets.{preset}", workload.name),
+                    what: "the workload itself has no such preset".into(),
+                    mend: "add it to `presets`, or remove it here".into(),
+                }),
             }
         }
         all.push(workload);
     }
     for workload in &all {
-        workload.check(path, problems);
+        workload.check(file_name, faults);
     }
     all
 }
 
 impl Workload {
-    fn check(&self, path: &Path, problems: &mut Problems) {
-        let mut add = |what: String| problems.add(path, &format!("{}: {what}", self.name));
+    fn check(&self, file: &str, faults: &mut Vec<Fault>) {
+        let mut add = |key: String, what: &str, mend: String| {
+            faults.push(Fault { file: file.into(), key: format!("{}: {key}", self.name), what: what.into(), mend });
+        };
         match heapmark_guest::kernels::find(&self.kernel) {
             None => {
-                let known = heapmark_guest::kernels::ALL.iter().map(|kernel| kernel.name);
-                add(format!("no kernel `{}`{}", self.kernel, did_you_mean(&self.kernel, known)));
+                let known = || heapmark_guest::kernels::ALL.iter().map(|kernel| kernel.name);
+                let mend = nearest(&self.kernel, known()).map(|near| format!("did you mean `{near}`?"));
+                let mend = mend.unwrap_or_else(|| format!("use one of {}", known().collect::<Vec<_>>().join(", ")));
+                add("kernel".into(), &format!("there is no kernel `{}`", self.kernel), mend);
             }
             Some(kernel) => {
                 let derived = self.parameters.contains_key("distribution");
                 let missing = |name: &&&str| !(self.parameters.contains_key(**name) || derived && **name == "classes");
                 for name in kernel.parameters.iter().filter(missing) {
-                    add(format!("kernel {} needs the parameter `{name}`", kernel.name));
+                    let mend = format!("add `[parameters.{name}]`");
+                    add(format!("parameters.{name}"), "missing, and the kernel needs it", mend);
                 }
             }
         }
-        if !["quick", "paper"].iter().all(|preset| self.presets.contains_key(*preset)) {
-            add("every workload has the presets `quick` and `paper`".into());
+        for preset in ["quick", "paper"].iter().filter(|preset| !self.presets.contains_key(**preset)) {
+            add(format!("presets.{preset}"), "missing", "every workload has the presets `quick` and `paper`".into());
         }
         for (preset, values) in &self.presets {
+            let key = |name: &str| format!("presets.{preset}.parameters.{name}");
             for name in self.parameters.keys().filter(|name| !values.parameters.contains_key(*name)) {
-                add(format!("preset {preset}: `{name}` has no value"));
+                add(key(name), "no value", "give it one".into());
             }
             for (name, value) in &values.parameters {
                 if let Err(why) = self.value(name, &plain(value)) {
-                    add(format!("preset {preset}: {why}"));
+                    add(key(name), &why, "mend the value".into());
                 }
             }
         }
@@ -245,18 +254,18 @@ mod tests {
     use super::*;
 
     fn problems(text: &str) -> String {
-        let mut problems = Problems::default();
-        parse(Path::new("x.toml"), text, &mut problems);
-        problems.into_result().map_err(|error| error.to_string()).err().unwrap_or_default()
+        let mut faults = Vec::new();
+        parse("x.toml", text, &mut faults);
+        faults::Faults(faults).to_string()
     }
 
     const CHURN: &str = include_str!("../../../../workloads/llheap/churn.toml");
 
     #[test]
     fn variants_take_what_they_do_not_change_from_their_workload() {
-        let mut problems = Problems::default();
-        let all = parse(Path::new("x.toml"), CHURN, &mut problems);
-        assert!(problems.into_result().is_ok());
+        let mut faults = Vec::new();
+        let all = parse("x.toml", CHURN, &mut faults);
+        assert_eq!(faults, []);
         let private = &all[1];
         assert_eq!((private.name.as_str(), private.kernel.as_str()), ("churn-private", "churn"));
         let values = private.values("quick").unwrap();
@@ -266,7 +275,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_its_place() {
         assert!(problems(&CHURN.replace("kernel = \"churn\"", "kernel = \"chrun\"")).contains("did you mean `churn`"));
-        assert!(problems(&CHURN.replace("step = 50", "stepp = 50")).contains("`step` has no value"));
+        assert!(problems(&CHURN.replace("step = 50", "stepp = 50")).contains("parameters.step: no value"));
         assert!(
             problems(&CHURN.replace("sharing = \"shared\"", "sharing = \"no\"")).contains("expected shared or private")
         );
@@ -274,6 +283,6 @@ mod tests {
         assert!(
             problems(&CHURN.replace("[presets.paper]", "[presets.papers]")).contains("presets `quick` and `paper`")
         );
-        assert!(problems(&CHURN.replace("hides =", "hide =")).contains("unknown field `hide`"));
+        assert!(problems(&CHURN.replace("hides =", "hide =")).contains("hide: unknown"));
     }
 }

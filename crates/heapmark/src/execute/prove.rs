@@ -18,8 +18,7 @@ pub(super) fn verify(subject: &Subject, proof: &Proof) -> Result<(), String> {
     for (function, index) in &proof.owners {
         let owner = &proof.objects[*index];
         let ours = wanted.iter().any(|(_, identity)| identity.as_ref().is_some_and(|identity| is(owner, identity)));
-        let expected = if wanted.is_empty() { false } else { subject.library.exports.contains(function) };
-        if ours != expected && expected {
+        if !wanted.is_empty() && !ours && subject.library.exports.contains(function) {
             return Err(format!("{function} is served by {}", owner.path));
         }
         if wanted.is_empty() && !is_libc(owner) && is_c(function) {
