@@ -82,9 +82,7 @@ fn directories() -> Result<BTreeMap<String, PathBuf>> {
     }
     let metadata: Metadata = serde_json::from_slice(&output.stdout).context("reading what cargo metadata wrote")?;
     let directories = metadata.packages.into_iter();
-    Ok(directories
-        .filter_map(|package| Some((package.name, package.manifest_path.parent()?.to_path_buf())))
-        .collect())
+    Ok(directories.filter_map(|package| Some((package.name, package.manifest_path.parent()?.to_path_buf()))).collect())
 }
 
 fn cargo(folder: &Path, arguments: &[&str]) -> Result<Output> {
@@ -104,7 +102,8 @@ fn last_words(output: &Output) -> String {
 
 /// Writes the package that holds the pins into the cache, under a name that changes with them.
 fn write_package() -> Result<PathBuf> {
-    let folder = cache::root()?.join("sources").join(cache::short_hash(FILES.iter().flat_map(|(name, text)| [*name, *text])));
+    let folder =
+        cache::root()?.join("sources").join(cache::short_hash(FILES.iter().flat_map(|(name, text)| [*name, *text])));
     for (name, text) in FILES {
         let file = folder.join(name);
         if std::fs::read_to_string(&file).is_ok_and(|there| there == text) {

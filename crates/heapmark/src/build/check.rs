@@ -11,7 +11,9 @@ pub fn completeness(allocator: &Allocator, exports: &BTreeSet<String>) -> Vec<St
     let mut faults = Vec::new();
     for name in family::required() {
         match (exports.contains(name), allocator.leaves.contains_key(name)) {
-            (false, false) => faults.push(format!("it does not define {name}; if that is so by nature, say why in `leaves`")),
+            (false, false) => {
+                faults.push(format!("it does not define {name}; if that is so by nature, say why in `leaves`"))
+            }
             (true, true) => faults.push(format!("it defines {name}, which `leaves` denies")),
             _ => {}
         }

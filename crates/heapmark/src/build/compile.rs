@@ -105,7 +105,8 @@ fn flags(recipe: &Recipe, tree: &Path, directory: &Path) -> Result<Vec<String>> 
     }
     if let Some(file) = &recipe.define_from {
         let path = directory.join(file);
-        let text = std::fs::read_to_string(&path).with_context(|| format!("build.define-from: reading {}", path.display()))?;
+        let text =
+            std::fs::read_to_string(&path).with_context(|| format!("build.define-from: reading {}", path.display()))?;
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         flags.extend(lines.map(|line| format!("-D{line}")));
     }
@@ -142,11 +143,15 @@ fn sources<'a>(recipe: &'a Recipe, tree: &Path, workshop: &Path) -> Result<Vec<S
                 }
             }
             if !found {
-                bail!("build.compile.files: `{pattern}` matches no file in {}; did another version rename it?", tree.display());
+                bail!(
+                    "build.compile.files: `{pattern}` matches no file in {}; did another version rename it?",
+                    tree.display()
+                );
             }
         }
         for name in &unit.extra {
-            let text = allocators::extra(name).ok_or_else(|| anyhow!("build.compile.extra: allocators/extra/{name} is not there"))?;
+            let text = allocators::extra(name)
+                .ok_or_else(|| anyhow!("build.compile.extra: allocators/extra/{name} is not there"))?;
             let path = workshop.join(name);
             std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
             add(path, unit);

@@ -48,7 +48,7 @@ pub enum State {
 }
 
 /// A library ready to be preloaded.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Library {
     /// What `LD_PRELOAD` takes, in order; absolute, links resolved. Empty for libc and for the null allocator.
     pub files: Vec<PathBuf>,
@@ -149,8 +149,11 @@ fn exports_of<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Result<BTreeS
 /// Entries that share a library build it once. The result has one item for each selected allocator, in order.
 pub fn build(selected: &[&Allocator], all: &[Allocator], jobs: usize, progress: &MultiProgress) -> Vec<Built> {
     let slots = step::Slots::new(jobs);
-    let originals: BTreeMap<&str, &Allocator> =
-        selected.iter().map(|allocator| original(allocator, all)).map(|original| (original.name.as_str(), original)).collect();
+    let originals: BTreeMap<&str, &Allocator> = selected
+        .iter()
+        .map(|allocator| original(allocator, all))
+        .map(|original| (original.name.as_str(), original))
+        .collect();
     let outcomes: BTreeMap<&str, Built> = std::thread::scope(|scope| {
         let threads: Vec<_> = originals
             .iter()
@@ -158,7 +161,9 @@ pub fn build(selected: &[&Allocator], all: &[Allocator], jobs: usize, progress: 
             .collect();
         threads
             .into_iter()
-            .map(|(name, thread)| (name, thread.join().unwrap_or_else(|_| failed(name, anyhow!("the build ended early")))))
+            .map(|(name, thread)| {
+                (name, thread.join().unwrap_or_else(|_| failed(name, anyhow!("the build ended early"))))
+            })
             .collect()
     });
     selected

@@ -44,7 +44,10 @@ pub fn package_version(package: &str) -> String {
     let versions = VERSIONS.get_or_init(|| {
         let output = Command::new("dpkg-query").args(["-W", "-f=${Package} ${Version}\n"]).output();
         let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-        text.lines().filter_map(|line| line.split_once(' ')).map(|(name, version)| (name.into(), version.into())).collect()
+        text.lines()
+            .filter_map(|line| line.split_once(' '))
+            .map(|(name, version)| (name.into(), version.into()))
+            .collect()
     });
     // Ubuntu renamed many libraries when `time_t` grew.
     let version = versions.get(package).or_else(|| versions.get(&format!("{package}t64")));

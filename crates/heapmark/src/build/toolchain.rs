@@ -25,8 +25,7 @@ const FLAGS: [&str; 8] = [
 ];
 
 /// For C. A function that was never declared returns `int`: half a pointer.
-const C_FLAGS: [&str; 3] =
-    ["-D_GNU_SOURCE", "-Werror=implicit-function-declaration", "-Werror=int-conversion"];
+const C_FLAGS: [&str; 3] = ["-D_GNU_SOURCE", "-Werror=implicit-function-declaration", "-Werror=int-conversion"];
 
 /// For every library. Bound at once, so that the first call of a function costs what the others do.
 pub const LINK_FLAGS: [&str; 8] = [
@@ -91,7 +90,8 @@ impl Toolchain {
 
     /// Everything about it that shows in a library.
     pub fn identity(&self) -> String {
-        let words = |compiler: &Compiler| format!("{} {:?} {:?}", compiler.version, compiler.program, compiler.arguments);
+        let words =
+            |compiler: &Compiler| format!("{} {:?} {:?}", compiler.version, compiler.program, compiler.arguments);
         format!("{FORMAT} {} {LINK_FLAGS:?} {} {}", std::env::consts::ARCH, words(&self.c), words(&self.cpp))
     }
 }
@@ -99,7 +99,10 @@ impl Toolchain {
 fn compiler(language: Language) -> Result<Compiler, String> {
     let cpp = language == Language::Cpp;
     let kind = if cpp { "C++" } else { "C" };
-    let remedy = format!("no {kind} compiler: apt-get install build-essential, or name one in ${}", if cpp { "CXX" } else { "CC" });
+    let remedy = format!(
+        "no {kind} compiler: apt-get install build-essential, or name one in ${}",
+        if cpp { "CXX" } else { "CC" }
+    );
     // What cargo would tell a build script: there is none here.
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let tool = cc::Build::new()

@@ -117,7 +117,9 @@ fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Fault>) {
         (Source::Crate { .. }, None) => add("build", "missing", "a crate's sources need a recipe: add `[build]`"),
         (Source::Crate { .. }, Some(_)) => {}
         (_, Some(_)) => add("build", "nothing to build", "only `source.kind = \"crate\"` takes a recipe"),
-        (Source::System { files, .. }, _) if files.is_empty() => add("source.files", "empty", "name at least one soname"),
+        (Source::System { files, .. }, _) if files.is_empty() => {
+            add("source.files", "empty", "name at least one soname")
+        }
         (Source::Path { files }, _) if files.is_empty() => add("source.files", "empty", "name at least one file"),
         _ => {}
     }

@@ -19,26 +19,26 @@ pub const FUNCTIONS: [&str; 11] = [
 /// The replaceable C++ `operator new` and `operator delete`, as a 64-bit Linux compiler names them. One that is missing
 /// is served by libstdc++, which calls `malloc`: correct, one hop more.
 pub const OPERATORS: [&str; 20] = [
-    "_Znwm",                              // new(size)
-    "_Znam",                              // new[](size)
-    "_ZnwmRKSt9nothrow_t",                // new(size, nothrow)
-    "_ZnamRKSt9nothrow_t",                // new[](size, nothrow)
-    "_ZnwmSt11align_val_t",               // new(size, align)
-    "_ZnamSt11align_val_t",               // new[](size, align)
-    "_ZnwmSt11align_val_tRKSt9nothrow_t", // new(size, align, nothrow)
-    "_ZnamSt11align_val_tRKSt9nothrow_t", // new[](size, align, nothrow)
-    "_ZdlPv",                             // delete(p)
-    "_ZdaPv",                             // delete[](p)
-    "_ZdlPvRKSt9nothrow_t",               // delete(p, nothrow)
-    "_ZdaPvRKSt9nothrow_t",               // delete[](p, nothrow)
-    "_ZdlPvm",                            // delete(p, size)
-    "_ZdaPvm",                            // delete[](p, size)
-    "_ZdlPvSt11align_val_t",              // delete(p, align)
-    "_ZdaPvSt11align_val_t",              // delete[](p, align)
+    "_Znwm",                               // new(size)
+    "_Znam",                               // new[](size)
+    "_ZnwmRKSt9nothrow_t",                 // new(size, nothrow)
+    "_ZnamRKSt9nothrow_t",                 // new[](size, nothrow)
+    "_ZnwmSt11align_val_t",                // new(size, align)
+    "_ZnamSt11align_val_t",                // new[](size, align)
+    "_ZnwmSt11align_val_tRKSt9nothrow_t",  // new(size, align, nothrow)
+    "_ZnamSt11align_val_tRKSt9nothrow_t",  // new[](size, align, nothrow)
+    "_ZdlPv",                              // delete(p)
+    "_ZdaPv",                              // delete[](p)
+    "_ZdlPvRKSt9nothrow_t",                // delete(p, nothrow)
+    "_ZdaPvRKSt9nothrow_t",                // delete[](p, nothrow)
+    "_ZdlPvm",                             // delete(p, size)
+    "_ZdaPvm",                             // delete[](p, size)
+    "_ZdlPvSt11align_val_t",               // delete(p, align)
+    "_ZdaPvSt11align_val_t",               // delete[](p, align)
     "_ZdlPvSt11align_val_tRKSt9nothrow_t", // delete(p, align, nothrow)
     "_ZdaPvSt11align_val_tRKSt9nothrow_t", // delete[](p, align, nothrow)
-    "_ZdlPvmSt11align_val_t",             // delete(p, size, align)
-    "_ZdaPvmSt11align_val_t",             // delete[](p, size, align)
+    "_ZdlPvmSt11align_val_t",              // delete(p, size, align)
+    "_ZdaPvmSt11align_val_t",              // delete[](p, size, align)
 ];
 
 /// Functions that belong to a malloc where it has them, and that nobody misses where it does not: C23, glibc's
@@ -103,9 +103,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
             let Some(rest) = name.strip_prefix(head) else {
                 return false;
             };
-            (0..=rest.len())
-                .filter(|at| rest.is_char_boundary(*at))
-                .any(|at| matches(tail, &rest[at..]))
+            (0..=rest.len()).filter(|at| rest.is_char_boundary(*at)).any(|at| matches(tail, &rest[at..]))
         }
     }
 }
@@ -118,10 +116,7 @@ mod tests {
     fn star_stands_for_any_run() {
         assert!(matches("mi_*", "mi_collect"));
         assert!(matches("_Z*", "_Znwm"));
-        assert!(matches(
-            "_Z*St11align_val_t*",
-            "_ZdlPvSt11align_val_tRKSt9nothrow_t"
-        ));
+        assert!(matches("_Z*St11align_val_t*", "_ZdlPvSt11align_val_tRKSt9nothrow_t"));
         assert!(matches("*", ""));
         assert!(!matches("mi_*", "xmi_collect"));
         assert!(!matches("malloc", "malloc_trim"));

@@ -42,7 +42,9 @@ pub fn user_folder() -> Option<PathBuf> {
 
 fn collect(dir: &Dir<'static>, folder: &Path, all: &mut Vec<Text>) {
     let files = dir.files().filter(|file| is_toml(file.path()));
-    all.extend(files.filter_map(|file| Some((folder.join(file.path()).display().to_string(), file.contents_utf8()?.into()))));
+    all.extend(
+        files.filter_map(|file| Some((folder.join(file.path()).display().to_string(), file.contents_utf8()?.into()))),
+    );
     dir.dirs().for_each(|inner| collect(inner, folder, all));
 }
 

@@ -71,7 +71,8 @@ impl Catalog {
 
     /// The workloads that a pattern names, in catalogue order.
     pub fn workloads(&self, pattern: &str) -> Result<Vec<&Workload>> {
-        let glob = globset::Glob::new(pattern).with_context(|| format!("`{pattern}` is no pattern of workload names"))?;
+        let glob =
+            globset::Glob::new(pattern).with_context(|| format!("`{pattern}` is no pattern of workload names"))?;
         let glob = glob.compile_matcher();
         let found: Vec<_> = self.workloads.iter().filter(|workload| glob.is_match(&workload.name)).collect();
         if found.is_empty() {

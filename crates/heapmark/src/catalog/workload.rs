@@ -1,7 +1,7 @@
 //! One workload as data: the keys of `workloads/*/*.toml`. Defaults live in these files only; kernels have none.
 
-use super::faults::{self, Fault, nearest};
 use super::did_you_mean;
+use super::faults::{self, Fault, nearest};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

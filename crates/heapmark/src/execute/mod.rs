@@ -16,17 +16,20 @@ pub use outcome::Outcome;
 use crate::build::Library;
 use crate::catalog::Allocator;
 use anyhow::Result;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// An allocator and the files that stand for it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Subject {
     /// The catalogue entry.
     pub allocator: Allocator,
     /// What is preloaded.
     pub library: Library,
+    /// Why nothing can be preloaded, where the user asked for a library that cannot be used: its cells end `not-loaded`.
+    pub refused: Option<String>,
 }
 
 /// What came of one process.
@@ -68,6 +71,9 @@ pub fn run(
     timeout: Duration,
     stop: &AtomicBool,
 ) -> Result<Option<Attempt>> {
+    if let Some(why) = subject.refused.clone() {
+        return Ok(Some(Attempt::without_process(Outcome::NotLoaded { why })));
+    }
     if let Some(why) = subject.cannot_run(&job.kernel) {
         return Ok(Some(Attempt::without_process(Outcome::Unsupported { why })));
     }
@@ -75,21 +81,22 @@ pub fn run(
     let page = child::SharedPage::new(&job.text(subject))?;
     let Some(end) = child::run(guest, &environment, job.padding, &page, timeout, stop)? else { return Ok(None) };
     let report = report::Report::parse(page.report());
-    let outcome = end.outcome(page.phase(), &report).unwrap_or_else(|| match prove::verify(subject, report.proof()) {
-        Err(why) => Outcome::NotLoaded { why },
-        Ok(()) => report.verify_work(),
-    });
-    // A process that another allocator served says nothing about this one, however it ended.
-    let outcome = match report.proof_is_complete().then(|| prove::verify(subject, report.proof())) {
+    let proof = report.proof_is_complete().then(|| report.proof());
+    let outcome = match proof.map(|proof| prove::verify(subject, proof)) {
+        // Another allocator served this process: however it ended says nothing about this one.
         Some(Err(why)) => Outcome::NotLoaded { why },
-        _ => outcome,
+        proved => match end.outcome(page.phase(), &report) {
+            Some(outcome) => outcome,
+            None if proved.is_none() => Outcome::NotLoaded { why: "the guest could not tell who serves malloc".into() },
+            None => report.verify_work(),
+        },
     };
     let ok = outcome.is_ok();
     Ok(Some(Attempt {
         outcome,
         measurement: ok.then(|| report.measurement()),
         usage: Some(end.usage),
-        proof: report.proof_is_complete().then(|| prove::relevant(subject, report.proof())),
+        proof: proof.map(|proof| prove::relevant(subject, proof)),
         environment: Subject::record_environment(environment, job.padding),
         stderr: if ok { String::new() } else { end.stderr },
     }))

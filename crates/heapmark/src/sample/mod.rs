@@ -1,1 +1,3 @@
 //! What is known of the machine while a run goes on.
+
+pub mod machine;

@@ -1,4 +1,5 @@
 //! The append-only run directory: `run.json` and `samples.jsonl`. Raw samples only; whatever can be derived is derived.
+//! A process that was killed at any moment leaves a directory that every reader accepts.
 
 pub mod record;
 pub mod run;
@@ -6,3 +7,229 @@ pub mod run;
 pub use crate::plan::Case;
 pub use record::{Purpose, Record};
 pub use run::{AllocatorInfo, RunFile, SCHEMA};
+
+use anyhow::{Context, Result, bail};
+use rustix::fs::{FlockOperation, flock};
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// A run directory that is being written to.
+pub struct Store {
+    dir: PathBuf,
+    samples: File,
+}
+
+/// A run directory as it was read.
+pub struct Run {
+    /// What was known before its first sample.
+    pub head: RunFile,
+    /// One record per cell, the last attempt of each, in the order they were first written.
+    pub records: Vec<Record>,
+    /// Lines that are no record: the torn end of a run that was killed, or damage.
+    pub unreadable_lines: usize,
+}
+
+impl Store {
+    /// A new run directory; refuses one that already holds a run.
+    pub fn create(dir: &Path, head: &RunFile) -> Result<Store> {
+        fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+        let file = dir.join("run.json");
+        if file.exists() {
+            bail!(
+                "{} already holds a run: give another directory with -o, or go on with --resume {}",
+                dir.display(),
+                dir.display()
+            );
+        }
+        // Complete or not there: a reader never sees half a head.
+        let temporary = dir.join("run.json.new");
+        let text = serde_json::to_string_pretty(head).context("cannot write the run's head")?;
+        let write = || -> std::io::Result<()> {
+            let mut out = File::create(&temporary)?;
+            out.write_all(text.as_bytes())?;
+            out.sync_all()?;
+            fs::rename(&temporary, &file)
+        };
+        write().with_context(|| format!("cannot write {}", file.display()))?;
+        Store::open(dir)
+    }
+
+    /// Goes on with a run directory.
+    pub fn open(dir: &Path) -> Result<Store> {
+        let path = dir.join("samples.jsonl");
+        let mut samples = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .read(true)
+            .open(&path)
+            .with_context(|| format!("cannot open {}", path.display()))?;
+        if flock(&samples, FlockOperation::NonBlockingLockExclusive).is_err() {
+            bail!("{} is being written to by another heapmark", dir.display());
+        }
+        // A line torn by a kill must not swallow the next one.
+        if fs::read(&path).is_ok_and(|bytes| bytes.last().is_some_and(|last| *last != b'\n')) {
+            samples.write_all(b"\n").with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(Store { dir: dir.to_path_buf(), samples })
+    }
+
+    /// Stores one record; when this returns, a crash of the machine does not lose it.
+    pub fn append(&mut self, record: &Record) -> Result<()> {
+        let mut line = serde_json::to_string(record).context("cannot write a record")?;
+        line.push('\n');
+        let write = |file: &mut File| file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
+        write(&mut self.samples).with_context(|| format!("cannot write to {}", self.dir.display()))
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+}
+
+/// Reads a run directory. What was written later about the same cell counts.
+pub fn read(dir: &Path) -> Result<Run> {
+    let path = dir.join("run.json");
+    let text = fs::read_to_string(&path).with_context(|| {
+        format!("no run in {}: a run directory holds run.json (`heapmark run` says where it puts it)", dir.display())
+    })?;
+    let value: serde_json::Value =
+        serde_json::from_str(&text).with_context(|| format!("{} is damaged", path.display()))?;
+    let schema = value.get("schema").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    if schema > u64::from(SCHEMA) {
+        bail!(
+            "{} has schema {schema}, this heapmark reads up to {SCHEMA}: it was written by a newer heapmark",
+            path.display()
+        );
+    }
+    let head: RunFile = serde_json::from_value(value).with_context(|| format!("{} is damaged", path.display()))?;
+    let samples = dir.join("samples.jsonl");
+    let bytes = if samples.exists() {
+        fs::read(&samples).with_context(|| format!("cannot read {}", samples.display()))?
+    } else {
+        Vec::new()
+    };
+    let (records, unreadable_lines) = records(&String::from_utf8_lossy(&bytes));
+    Ok(Run { head, records, unreadable_lines })
+}
+
+fn records(text: &str) -> (Vec<Record>, usize) {
+    let (mut all, mut unreadable): (Vec<Record>, usize) = (Vec::new(), 0);
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        match serde_json::from_str::<Record>(line) {
+            Err(_) => unreadable += 1,
+            Ok(record) => match places.get(&record.cell) {
+                Some(place) => all[*place] = record,
+                None => {
+                    places.insert(record.cell.clone(), all.len());
+                    all.push(record);
+                }
+            },
+        }
+    }
+    (all, unreadable)
+}
+
+/// Where runs go when nobody says otherwise.
+pub const RESULTS: &str = "heapmark-results";
+
+/// `RUN` as people write it: a run directory, or `latest`.
+pub fn find(run: &str) -> Result<PathBuf> {
+    if run != "latest" {
+        return Ok(PathBuf::from(run));
+    }
+    let folders = fs::read_dir(RESULTS).into_iter().flatten().flatten().map(|entry| entry.path());
+    let newest = folders.filter(|folder| folder.join("run.json").is_file()).max_by_key(|folder| number(folder));
+    newest.with_context(|| format!("no run in ./{RESULTS}: name a run directory"))
+}
+
+/// A fresh directory `heapmark-results/<date>-<n>`.
+pub fn fresh(date: &str) -> PathBuf {
+    let taken = |n: &u32| Path::new(RESULTS).join(format!("{date}-{n}")).exists();
+    let n = (1..).find(|n| !taken(n)).unwrap_or(u32::MAX);
+    Path::new(RESULTS).join(format!("{date}-{n}"))
+}
+
+/// Date and number of a run directory, so that `2026-01-02-10` comes after `2026-01-02-9`.
+fn number(folder: &Path) -> (String, u32) {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    match name.rsplit_once('-').and_then(|(date, n)| Some((date.to_string(), n.parse().ok()?))) {
+        Some(key) => key,
+        None => (name, 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execute::Outcome;
+
+    fn record(cell: &str, outcome: Outcome) -> Record {
+        Record {
+            purpose: Purpose::Sample,
+            cell: cell.into(),
+            workload: "churn".into(),
+            threads: 1,
+            allocator: "glibc".into(),
+            block: 0,
+            position: 0,
+            seed: 1,
+            started: String::new(),
+            outcome,
+            measurement: None,
+            usage: None,
+            proof: None,
+            environment: Default::default(),
+            stderr: String::new(),
+        }
+    }
+
+    fn line(cell: &str, outcome: Outcome) -> String {
+        serde_json::to_string(&record(cell, outcome)).unwrap()
+    }
+
+    #[test]
+    fn the_last_attempt_of_a_cell_counts_and_a_torn_line_is_left_out() {
+        let crash = Outcome::Crash { signal: "SIGSEGV".into(), phase: "run".into() };
+        let text =
+            format!("{}\n{}\n{}\n{{\"cell\":\"x", line("a", crash), line("b", Outcome::Ok), line("a", Outcome::Ok));
+        let (records, unreadable) = records(&text);
+        assert_eq!(records.iter().map(|r| r.cell.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        assert!(records[0].outcome.is_ok());
+        assert_eq!(unreadable, 1);
+    }
+
+    #[test]
+    fn a_torn_line_does_not_swallow_the_next_record() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("samples.jsonl"), "{\"torn").unwrap();
+        Store::open(dir.path()).unwrap().append(&record("a", Outcome::Ok)).unwrap();
+        let text = fs::read_to_string(dir.path().join("samples.jsonl")).unwrap();
+        let (records, unreadable) = records(&text);
+        assert_eq!((records.len(), unreadable), (1, 1));
+    }
+
+    #[test]
+    fn two_writers_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let _first = Store::open(dir.path()).unwrap();
+        assert!(Store::open(dir.path()).err().unwrap().to_string().contains("another heapmark"));
+    }
+
+    #[test]
+    fn a_newer_schema_is_refused_in_words() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("run.json"), "{\"schema\": 99}").unwrap();
+        assert!(read(dir.path()).err().unwrap().to_string().contains("newer heapmark"));
+        assert!(read(&dir.path().join("nowhere")).err().unwrap().to_string().contains("no run in"));
+    }
+
+    #[test]
+    fn the_tenth_run_of_a_day_is_the_latest() {
+        assert!(number(Path::new("r/2026-01-02-10")) > number(Path::new("r/2026-01-02-9")));
+        assert!(number(Path::new("r/2026-01-03-1")) > number(Path::new("r/2026-01-02-10")));
+    }
+}

@@ -1,5 +1,6 @@
 //! `run.json`: everything about a run that is known before its first sample.
 
+use crate::execute::Subject;
 use crate::plan::Plan;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,8 +23,12 @@ pub struct RunFile {
     pub preset: String,
     /// What is measured, how often and in which order.
     pub plan: Plan,
-    /// The allocators of the comparison, in plan order.
+    /// The allocators of the comparison, in plan order, as people are told of them.
     pub allocators: Vec<AllocatorInfo>,
+    /// The same, as they are run: what `--resume` starts again.
+    pub subjects: Vec<Subject>,
+    /// Seconds a process may take, where the user said so.
+    pub timeout_s: Option<f64>,
     /// The machine, as key and value.
     pub machine: BTreeMap<String, String>,
 }

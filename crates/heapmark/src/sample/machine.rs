@@ -1,0 +1,69 @@
+//! The machine, as key and value: what somebody needs to judge whether numbers from here hold elsewhere. No host name.
+
+use std::collections::BTreeMap;
+use std::fs::read_to_string;
+
+/// Usable CPUs: what affinity and CPU limits leave of the machine.
+pub fn usable_cpus() -> u32 {
+    std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32)
+}
+
+/// Everything that is recorded with a run. What cannot be read is left out.
+pub fn describe() -> BTreeMap<String, String> {
+    let mut facts = BTreeMap::new();
+    let mut note = |key: &str, value: Option<String>| {
+        if let Some(value) = value.map(|value| value.trim().to_string()).filter(|value| !value.is_empty()) {
+            facts.insert(key.to_string(), value);
+        }
+    };
+    let line = |path: &str| read_to_string(path).ok();
+    let field = |path: &str, key: &str| {
+        let text = read_to_string(path).ok()?;
+        let value = text.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix(':'))?;
+        Some(value.trim().to_string())
+    };
+    // `[always] madvise never`: the chosen word stands in brackets.
+    let chosen = |path: &str| {
+        let text = read_to_string(path).ok()?;
+        Some(text.split_once('[')?.1.split_once(']')?.0.to_string())
+    };
+
+    note("cpu_model", field("/proc/cpuinfo", "model name").or_else(|| field("/proc/cpuinfo", "CPU part")));
+    note("microcode", field("/proc/cpuinfo", "microcode"));
+    note("usable_cpus", Some(usable_cpus().to_string()));
+    note("architecture", Some(std::env::consts::ARCH.to_string()));
+    note("smt_active", line("/sys/devices/system/cpu/smt/active"));
+    note("governor", line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
+    for index in 0..4 {
+        let cache = format!("/sys/devices/system/cpu/cpu0/cache/index{index}");
+        let kind = line(&format!("{cache}/type")).unwrap_or_default().trim().to_lowercase();
+        let level = line(&format!("{cache}/level")).unwrap_or_default().trim().to_string();
+        note(&format!("cache_l{level}_{kind}"), line(&format!("{cache}/size")));
+    }
+    note("memory_total", field("/proc/meminfo", "MemTotal"));
+    note("memory_available", field("/proc/meminfo", "MemAvailable"));
+    note("swap_total", field("/proc/meminfo", "SwapTotal"));
+    note("kernel", line("/proc/sys/kernel/osrelease"));
+    note("kernel_command_line", line("/proc/cmdline"));
+    note("hypervisor", line("/sys/hypervisor/type").or_else(|| line("/sys/class/dmi/id/product_name")));
+    note("transparent_huge_pages", chosen("/sys/kernel/mm/transparent_hugepage/enabled"));
+    note("transparent_huge_pages_defrag", chosen("/sys/kernel/mm/transparent_hugepage/defrag"));
+    note("overcommit_memory", line("/proc/sys/vm/overcommit_memory"));
+    note("randomize_va_space", line("/proc/sys/kernel/randomize_va_space"));
+    note("clock_source", line("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
+    note("page_size_bytes", Some(rustix::param::page_size().to_string()));
+    note("load_average", line("/proc/loadavg"));
+    note("heapmark_build", Some(if cfg!(debug_assertions) { "debug" } else { "release" }.to_string()));
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_every_linux_tells_is_there() {
+        let facts = super::describe();
+        for key in ["kernel", "memory_total", "usable_cpus", "page_size_bytes", "overcommit_memory"] {
+            assert!(facts.contains_key(key), "{key}");
+        }
+    }
+}
