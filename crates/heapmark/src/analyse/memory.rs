@@ -1,6 +1,7 @@
 //! How much memory a row took. Must not show an overhead where pages, not the allocator, decide it.
 
 use super::group::Group;
+use super::stats::geometric_mean;
 use crate::execute::Measurement;
 use serde::Serialize;
 
@@ -27,14 +28,48 @@ impl Memory {
                 .flatten(),
         })
     }
+}
 
-    /// How many times the other's memory this is: by overhead where both have one, else by peak RSS.
-    pub fn over(&self, other: &Memory) -> Option<f64> {
-        let ratio = match (self.overhead, other.overhead) {
-            (Some(ours), Some(theirs)) => ours / theirs,
-            _ => self.peak_rss_bytes / other.peak_rss_bytes,
+/// One allocator's memory over another's, geometric mean over cases.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct MemoryRatio {
+    /// Above 1: the first takes more.
+    pub ratio: f64,
+    /// What was compared.
+    pub measure: MemoryMeasure,
+    /// In how many cases both have it.
+    pub cases: usize,
+}
+
+/// What stands for memory in a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemoryMeasure {
+    /// [`Memory::overhead`], wherever some case has it.
+    Overhead,
+    /// [`Memory::peak_rss_bytes`], where no case requests enough for an overhead.
+    PeakRss,
+}
+
+impl MemoryRatio {
+    /// From both allocators' memory per case, in the same order.
+    pub(super) fn new(ours: &[Option<Memory>], theirs: &[Option<Memory>]) -> Option<MemoryRatio> {
+        let over = |value: fn(&Memory) -> Option<f64>, measure| {
+            let ratio = |(ours, theirs): (&Option<Memory>, &Option<Memory>)| {
+                Some(value(ours.as_ref()?)? / value(theirs.as_ref()?)?)
+            };
+            let ratios = ours.iter().zip(theirs).filter_map(ratio);
+            let ratios: Vec<f64> = ratios
+                .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+                .collect();
+            Some(MemoryRatio {
+                ratio: geometric_mean(&ratios)?,
+                measure,
+                cases: ratios.len(),
+            })
         };
-        (ratio.is_finite() && ratio > 0.0).then_some(ratio)
+        over(|memory| memory.overhead, MemoryMeasure::Overhead)
+            .or_else(|| over(|memory| Some(memory.peak_rss_bytes), MemoryMeasure::PeakRss))
     }
 }
 

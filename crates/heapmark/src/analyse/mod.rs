@@ -3,6 +3,8 @@
 //! A row, an allocator in a case, has numbers only if every process of it ended `ok`. That is decided in one place, `group`;
 //! all that follows sees a failed row as a row without processes.
 
+pub mod contest;
+mod entrant;
 pub mod failure;
 mod group;
 pub mod memory;
@@ -17,11 +19,12 @@ pub(crate) mod artificial;
 #[cfg(test)]
 mod tests;
 
+pub use contest::{Contest, Doubt};
 pub use failure::{Failed, Failure};
-pub use memory::Memory;
+pub use memory::{Memory, MemoryMeasure, MemoryRatio};
 pub use ratio::Ratio;
 pub use row::{Numbers, Purge, Role, Row, Spread, State};
-pub use verdict::{Contest, Doubt, LeftOut, Standing, Verdict};
+pub use verdict::{LeftOut, Standing, Verdict};
 
 use crate::store::{CaseInfo, Record, RunFile};
 use group::Group;

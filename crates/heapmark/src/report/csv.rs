@@ -134,6 +134,7 @@ struct RowLine {
     leaves: String,
     purge: &'static str,
     samples: Option<usize>,
+    unusable_samples: Option<usize>,
     planned_blocks: u32,
     ns_per_op: Option<f64>,
     ns_per_op_min: Option<f64>,
@@ -198,6 +199,11 @@ fn row_line(case: &Case, row: &Row, planned_blocks: u32) -> RowLine {
             Purge::Configured => "configured",
             Purge::Called => "called",
         },
+        samples: matches!(row.state, State::Missing { .. }).then_some(0),
+        unusable_samples: match row.state {
+            State::Missing { unusable } => Some(unusable),
+            State::Measured(_) | State::Failed(_) => None,
+        },
         planned_blocks,
         ..RowLine::default()
     };
@@ -213,6 +219,7 @@ fn row_line(case: &Case, row: &Row, planned_blocks: u32) -> RowLine {
         .collect();
     RowLine {
         samples: Some(numbers.samples),
+        unusable_samples: Some(numbers.unusable),
         ns_per_op: Some(numbers.ns_per_op.median),
         ns_per_op_min: Some(numbers.ns_per_op.min),
         ns_per_op_max: Some(numbers.ns_per_op.max),

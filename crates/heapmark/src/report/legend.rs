@@ -1,7 +1,7 @@
 //! What the columns mean, only those that are there. Strings from outside are still as they came.
 
 use super::text;
-use crate::analyse::{Analysis, Case, Numbers, Purge, Row};
+use crate::analyse::{Analysis, Case, Purge, Row};
 use std::collections::BTreeSet;
 
 /// The lines below the tables, in the order of the columns.
@@ -13,11 +13,8 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
             .flat_map(|case| case.rows.iter().map(move |row| (case, row)))
     };
     let numbers = || rows().filter_map(|(_, row)| row.numbers());
-    let marked = |mark: &dyn Fn(&Case, &Row, &Numbers) -> bool| {
-        rows().any(|(case, row)| {
-            row.numbers()
-                .is_some_and(|numbers| mark(case, row, numbers))
-        })
+    let marked = |mark: &dyn Fn(&Case, &Row) -> bool| {
+        rows().any(|(case, row)| row.numbers().is_some() && mark(case, row))
     };
     let mut lines = Vec::new();
     if numbers().next().is_none() {
@@ -57,18 +54,16 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
             text::list(&partial.into_iter().collect::<Vec<_>>())
         ));
     }
-    if marked(&|case, row, _| case.counts_purge && row.purge <= Purge::None) {
+    if marked(&|case, row| case.counts_purge && row.purge <= Purge::None) {
         lines.push(
             "not purged: the clock includes giving memory back, and this allocator does not, or is not known to.".to_owned(),
         );
     }
-    if marked(&|case, row, numbers| {
-        case.counts_purge && row.purge > Purge::None && numbers.purge_share.is_some()
-    }) {
+    if marked(&|case, row| case.counts_purge && row.purge > Purge::None) {
         lines
-            .push("purge: its share of the row's time; files have the time without it.".to_owned());
+            .push("purge: its share of the row's time, or configured: without a call. Files have the time without it.".to_owned());
     }
-    if marked(&|case, _, _| case.oversubscribed) {
+    if marked(&|case, _| case.oversubscribed) {
         lines.push(
             "oversubscribed: more threads than CPUs; the scheduler is measured too.".to_owned(),
         );

@@ -2,7 +2,9 @@
 
 use super::text::{count, list};
 use super::units::{digits, times};
-use crate::analyse::{Analysis, Contest, Doubt, LeftOut, Ratio, Standing, Verdict};
+use crate::analyse::{
+    Analysis, Contest, Doubt, LeftOut, MemoryMeasure, MemoryRatio, Purge, Ratio, Standing, Verdict,
+};
 
 /// What the run says, and whom it cannot speak about.
 pub(super) fn verdict(analysis: &Analysis) -> String {
@@ -21,8 +23,12 @@ pub(super) fn verdict(analysis: &Analysis) -> String {
                 "No verdict: only {allocator} can be judged, and there is nothing to compare it with."
             )
         }
-        Verdict::Fastest(standing) => fastest(analysis, standing),
-        Verdict::Unclear(standing) => unclear(standing),
+        Verdict::Fastest(standing) => {
+            fastest(analysis, standing) + &caveat(analysis, &standing.leader)
+        }
+        Verdict::Unclear(standing) => {
+            unclear(analysis, standing) + &caveat(analysis, &standing.leader)
+        }
     };
     if !analysis.left_out.is_empty() {
         let left_out: Vec<String> = analysis
@@ -37,115 +43,170 @@ pub(super) fn verdict(analysis: &Analysis) -> String {
 
 fn fastest(analysis: &Analysis, standing: &Standing) -> String {
     let leader = &standing.leader;
-    let mut sentence = format!("{leader}{} is the fastest here: ", role(analysis, leader));
-    let mut claims = Vec::new();
-    if let Some(contest) = standing.against_baseline() {
-        claims.extend(as_fast(contest, "", standing.cases));
-    }
-    if let Some(next) = standing.contests.first().filter(|next| !next.baseline) {
-        claims.extend(as_fast(next, "the next, ", standing.cases));
-    }
-    sentence.push_str(&claims.join(", "));
-    if let Some(ratio) = standing.memory_ratio {
-        sentence.push_str(&format!(
-            "; it takes {} {}'s peak memory",
-            times(ratio),
-            analysis.baseline
-        ));
-    }
-    sentence.push('.');
-    sentence
+    let role = if *leader == analysis.baseline {
+        ", the baseline,"
+    } else {
+        ""
+    };
+    let next = standing.contests.first();
+    let claims = [
+        standing
+            .against_baseline()
+            .and_then(|contest| as_fast(contest, "")),
+        next.filter(|next| !next.baseline)
+            .and_then(|next| as_fast(next, "the next, ")),
+    ];
+    let claims: Vec<String> = claims.into_iter().flatten().collect();
+    format!(
+        "{leader}{role} is the fastest here, over {} and {}: {}{}.",
+        count(standing.cases, "case"),
+        count(standing.blocks, "block"),
+        claims.join(", "),
+        standing
+            .memory
+            .map(|memory| memory_claim(&memory, analysis, standing.cases))
+            .unwrap_or_default()
+    )
 }
 
-fn unclear(standing: &Standing) -> String {
+/// What a leader's numbers leave out.
+fn caveat(analysis: &Analysis, leader: &str) -> String {
+    let rows = || {
+        analysis
+            .cases
+            .iter()
+            .flat_map(|case| case.rows.iter().map(move |row| (case, row)))
+    };
+    let rows = || rows().filter(|(_, row)| row.allocator == leader);
+    let unpurged = rows()
+        .filter(|(case, row)| case.counts_purge && row.purge <= Purge::None)
+        .count();
+    let mut caveats = Vec::new();
+    if rows().any(|(_, row)| !row.leaves.is_empty()) {
+        caveats.push("is partial".to_owned());
+    }
+    if unpurged > 0 {
+        caveats.push(format!(
+            "gives no memory back in {} that time it",
+            count(unpurged, "case")
+        ));
+    }
+    if caveats.is_empty() {
+        String::new()
+    } else {
+        format!(" But {leader} {}.", list(&caveats))
+    }
+}
+
+fn unclear(analysis: &Analysis, standing: &Standing) -> String {
     let leader = &standing.leader;
     let rivals: Vec<&Contest> = standing.rivals().collect();
-    let mut names = vec![leader.clone()];
-    names.extend(rivals.iter().map(|contest| contest.against.clone()));
-    let mut sentence = format!("Unclear: {} cannot be told apart", list(&names));
+    let names: Vec<String> = [leader]
+        .into_iter()
+        .chain(rivals.iter().map(|contest| &contest.against))
+        .cloned()
+        .collect();
+    let mut sentence = format!(
+        "Unclear: {} cannot be told apart with {}",
+        list(&names),
+        count(standing.blocks, "block")
+    );
     if rivals
         .iter()
         .any(|contest| contest.doubt == Some(Doubt::FewBlocks))
     {
         let needed = standing.blocks_needed;
         sentence.push_str(&format!(
-            " with {} ({needed} needed): run again with --blocks {needed}.",
-            count(standing.blocks, "block")
+            " ({needed} needed): run again with --blocks {needed}."
+        ));
+    } else if rivals
+        .iter()
+        .all(|contest| contest.doubt == Some(Doubt::Small))
+    {
+        sentence.push_str(&format!(
+            "{}: {leader} is ahead, but by 1 % or less. Choose by memory.",
+            closest(standing)
         ));
     } else {
-        sentence.push_str(&format!(" with {}", count(standing.blocks, "block")));
-        if let Some((closest, ratio)) = rivals
-            .first()
-            .and_then(|contest| Some((contest, contest.ratio?)))
-        {
-            sentence.push_str(&format!(
-                "; {leader} takes {} {}'s time{}",
-                ratio_3(ratio.ratio),
-                closest.against,
-                taking(&ratio)
-            ));
-        }
-        sentence.push_str(
-            match rivals
-                .iter()
-                .all(|contest| contest.doubt == Some(Doubt::Small))
-            {
-                true => ". The difference is real but at most 1 %: choose by memory.",
-                false => ". More blocks may tell; otherwise choose among them by memory.",
-            },
-        );
+        sentence.push_str(&format!(
+            "{}. Run more blocks, or choose among them by memory.",
+            closest(standing)
+        ));
     }
     let baseline = standing
         .against_baseline()
         .filter(|contest| contest.doubt.is_none());
-    if let Some(claim) = baseline.and_then(|contest| as_fast(contest, "", standing.cases)) {
-        sentence.push_str(&format!(" {leader} is {claim}."));
+    if let Some(claim) = baseline.and_then(|contest| as_fast(contest, "")) {
+        let memory = standing
+            .memory
+            .map(|memory| memory_claim(&memory, analysis, standing.cases));
+        sentence.push_str(&format!(
+            " {leader} is {claim}{}.",
+            memory.unwrap_or_default()
+        ));
     }
     sentence
 }
 
-fn role(analysis: &Analysis, allocator: &str) -> &'static str {
-    if allocator == analysis.baseline {
-        ", the baseline,"
-    } else {
-        ""
-    }
+/// ` (mimalloc3 takes 0.996x the time of rpmalloc, 95 % interval 0.990-1.002)`.
+fn closest(standing: &Standing) -> String {
+    let Some((rival, ratio)) = standing
+        .rivals()
+        .find_map(|contest| Some((contest, contest.ratio?)))
+    else {
+        return String::new();
+    };
+    let interval = ratio
+        .interval
+        .map(|(low, high)| format!(", 95 % interval {low:.3}-{high:.3}"));
+    format!(
+        " ({} takes {:.3}x the time of {}{})",
+        standing.leader,
+        ratio.ratio,
+        rival.against,
+        interval.unwrap_or_default()
+    )
 }
 
-/// `1.42x as fast as glibc (95 % interval 1.36-1.49 over 6 cases, 10 blocks)`.
-fn as_fast(contest: &Contest, introduction: &str, cases: usize) -> Option<String> {
+/// `1.42x as fast as glibc (95 % interval 1.36-1.49)`.
+fn as_fast(contest: &Contest, introduction: &str) -> Option<String> {
     let Ratio {
-        ratio,
-        interval,
-        pairs,
+        ratio, interval, ..
     } = contest.ratio?.inverse();
-    let interval =
-        interval.map(|(low, high)| format!("95 % interval {}-{} ", digits(low), digits(high)));
+    let interval = interval
+        .map(|(low, high)| format!(" (95 % interval {}-{})", near_one(low), near_one(high)));
+    let against = &contest.against;
     Some(format!(
-        "{} as fast as {introduction}{} ({}over {}, {})",
-        times(ratio),
-        contest.against,
-        interval.unwrap_or_default(),
-        count(cases, "case"),
-        count(pairs, "block")
+        "{}x as fast as {introduction}{against}{}",
+        near_one(ratio),
+        interval.unwrap_or_default()
     ))
 }
 
-fn ratio_3(ratio: f64) -> String {
-    format!("{}x", super::units::ratio(ratio))
+/// One digit more where 1 % decides.
+fn near_one(ratio: f64) -> String {
+    if (0.9..1.1).contains(&ratio) {
+        format!("{ratio:.3}")
+    } else {
+        digits(ratio)
+    }
 }
 
-fn taking(ratio: &Ratio) -> String {
-    match ratio.interval {
-        Some((low, high)) => {
-            format!(
-                " (95 % interval {}-{})",
-                super::units::ratio(low),
-                super::units::ratio(high)
-            )
-        }
-        None => String::new(),
-    }
+fn memory_claim(memory: &MemoryRatio, analysis: &Analysis, cases: usize) -> String {
+    let measure = match memory.measure {
+        MemoryMeasure::Overhead => "memory overhead",
+        MemoryMeasure::PeakRss => "peak RSS",
+    };
+    let some = if memory.cases < cases {
+        format!(" ({} of {cases} cases)", memory.cases)
+    } else {
+        String::new()
+    };
+    format!(
+        "; its {measure} is {} {}'s{some}",
+        times(memory.ratio),
+        analysis.baseline
+    )
 }
 
 fn left_out(left: &LeftOut, cases: usize) -> String {

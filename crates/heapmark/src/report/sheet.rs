@@ -237,17 +237,23 @@ fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u32) -> Stri
         match row.purge {
             Purge::None => notes.push("not purged".to_owned()),
             Purge::Unknown => notes.push("purge unknown".to_owned()),
-            Purge::Configured | Purge::Called => {
-                notes.extend(
-                    numbers
-                        .purge_share
-                        .map(|share| format!("purge {}", units::percent(share))),
-                );
-            }
+            Purge::Configured => notes.push("purge configured".to_owned()),
+            Purge::Called => notes.extend(
+                numbers
+                    .purge_share
+                    .map(|share| format!("purge {}", units::percent(share))),
+            ),
         }
     }
     if numbers.samples < planned_blocks as usize {
         notes.push(format!("{} of {} blocks", numbers.samples, planned_blocks));
+    }
+    if let Some(pairs) = numbers
+        .ratio
+        .map(|ratio| ratio.pairs)
+        .filter(|pairs| *pairs < numbers.samples)
+    {
+        notes.push(text::count(pairs, "pair"));
     }
     if numbers.unusable > 0 {
         notes.push(format!("{} unusable", numbers.unusable));

@@ -30,15 +30,16 @@ pub fn markdown(text: &str) -> String {
 
 /// Broken at spaces into lines of at most `width` characters, all but the first indented. A longer word gets a line of its own.
 pub fn wrap(text: &str, width: usize, indent: usize) -> String {
-    let mut out = String::new();
-    let mut used = 0;
-    for word in text.split(' ') {
+    let words = text.trim_start_matches(' ');
+    let mut out = " ".repeat(text.len() - words.len());
+    let mut used = out.len();
+    for (place, word) in words.split(' ').enumerate() {
         let length = word.chars().count();
-        if used > 0 && used + 1 + length > width {
+        if place > 0 && used + 1 + length > width {
             out.push('\n');
-            out.extend(std::iter::repeat_n(' ', indent));
+            out.push_str(&" ".repeat(indent));
             used = indent;
-        } else if used > 0 {
+        } else if place > 0 {
             out.push(' ');
             used += 1;
         }

@@ -1,39 +1,9 @@
-//! The analysis by values: artificial records in, rows and verdicts out.
+//! Rows by values: what enters a number, and what leaves a row without.
 
-use super::artificial::{Lab, crash, measurement, noise};
 use super::*;
+use crate::analyse::artificial::{crash, measurement};
 use crate::execute::Outcome;
 use crate::store::Purpose;
-
-fn row<'a>(analysis: &'a Analysis, allocator: &str) -> &'a Row {
-    analysis.cases[0]
-        .rows
-        .iter()
-        .find(|row| row.allocator == allocator)
-        .unwrap()
-}
-
-fn numbers<'a>(analysis: &'a Analysis, allocator: &str) -> &'a Numbers {
-    row(analysis, allocator).numbers().unwrap()
-}
-
-fn run(lab: &Lab) -> Analysis {
-    analyse(&lab.run, &lab.records)
-}
-
-fn close(a: f64, b: f64) -> bool {
-    (a / b - 1.0).abs() < 1e-6
-}
-
-/// glibc at 20 ns, everything else at `ns`, with independent noise.
-fn against_glibc(ns: f64) -> impl Fn(&str, &str, u32) -> f64 {
-    move |workload, allocator, block| {
-        let drift = 1.0 + 0.5 * f64::from(block % 4);
-        drift
-            * noise(&format!("{workload} {allocator}"), block)
-            * if allocator == "glibc" { 20.0 } else { ns }
-    }
-}
 
 #[test]
 fn numbers_come_from_warm_iterations_only() {
@@ -120,7 +90,7 @@ fn a_failed_baseline_takes_the_ratios_with_it() {
         panic!("{:?}", analysis.verdict)
     };
     assert_eq!(standing.leader, "a");
-    assert!(standing.against_baseline().is_none() && standing.memory_ratio.is_none());
+    assert!(standing.against_baseline().is_none() && standing.memory.is_none());
 }
 
 #[test]
@@ -357,117 +327,4 @@ fn strays_are_counted_and_enter_nothing() {
         (analysis.strays, numbers(&analysis, "glibc").samples),
         (1, 3)
     );
-}
-
-#[test]
-fn a_planted_effect_names_the_winner() {
-    let lab =
-        Lab::new(&["glibc", "a", "b"], &["larson", "xmalloc"], 12).fill(|workload, name, block| {
-            noise(&format!("{workload}{name}"), block)
-                * match name {
-                    "glibc" => 20.0,
-                    "a" => 10.0,
-                    _ => 10.5,
-                }
-        });
-    let analysis = run(&lab);
-    let Verdict::Fastest(standing) = &analysis.verdict else {
-        panic!("{:?}", analysis.verdict)
-    };
-    assert_eq!(
-        (
-            standing.leader.as_str(),
-            standing.contests[0].against.as_str()
-        ),
-        ("a", "b")
-    );
-    assert_eq!(
-        (standing.cases, standing.blocks, standing.blocks_needed),
-        (2, 12, 10)
-    );
-    assert!((standing.contests[0].ratio.unwrap().inverse().ratio - 1.05).abs() < 0.01);
-    assert!(
-        (standing
-            .against_baseline()
-            .unwrap()
-            .ratio
-            .unwrap()
-            .inverse()
-            .ratio
-            - 2.0)
-            .abs()
-            < 0.02
-    );
-    assert!(close(standing.memory_ratio.unwrap(), 1.0));
-}
-
-#[test]
-fn without_an_effect_nobody_wins() {
-    for seed in ["x", "y", "z"] {
-        let lab = Lab::new(&["glibc", "a", "b"], &["larson"], 15)
-            .fill(|_, name, block| 10.0 * noise(&format!("{seed}{name}"), block));
-        assert!(matches!(run(&lab).verdict, Verdict::Unclear(_)));
-    }
-}
-
-#[test]
-fn the_same_numbers_are_unclear() {
-    let analysis = run(
-        &Lab::new(&["glibc", "a"], &["larson"], 20).fill(|_, _, block| 10.0 * noise("", block))
-    );
-    let Verdict::Unclear(standing) = &analysis.verdict else {
-        panic!("{:?}", analysis.verdict)
-    };
-    assert_eq!(standing.contests[0].doubt, Some(Doubt::Chance));
-    assert_eq!(standing.contests[0].corrected_p, Some(1.0));
-}
-
-#[test]
-fn too_few_blocks_name_nobody() {
-    let analysis = run(&Lab::new(&["glibc", "a"], &["larson"], 9).fill(against_glibc(5.0)));
-    let Verdict::Unclear(standing) = &analysis.verdict else {
-        panic!("{:?}", analysis.verdict)
-    };
-    assert_eq!(standing.contests[0].doubt, Some(Doubt::FewBlocks));
-    assert_eq!((standing.blocks, standing.blocks_needed), (9, 10));
-}
-
-#[test]
-fn a_real_difference_below_one_percent_is_small() {
-    let analysis = run(
-        &Lab::new(&["glibc", "a"], &["larson"], 12).fill(|_, name, block| {
-            (1.0 + 1e-4 * f64::from(block))
-                * if name == "a" { 19.9 } else { 20.0 }
-                * (1.0 + 1e-4 * noise(name, block))
-        }),
-    );
-    let Verdict::Unclear(standing) = &analysis.verdict else {
-        panic!("{:?}", analysis.verdict)
-    };
-    assert_eq!(standing.contests[0].doubt, Some(Doubt::Small));
-}
-
-#[test]
-fn many_comparisons_need_more_blocks() {
-    let names: Vec<String> = (0..20).map(|n| format!("a{n}")).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let workloads = ["w0", "w1", "w2", "w3", "w4", "w5", "w6", "w7"];
-    let analysis =
-        run(&Lab::new(&names, &workloads, 2).fill(|_, name, block| 10.0 * noise(name, block)));
-    let Verdict::Unclear(standing) = &analysis.verdict else {
-        panic!("{:?}", analysis.verdict)
-    };
-    assert_eq!(standing.blocks_needed, 13);
-}
-
-#[test]
-fn an_empty_run_says_nothing() {
-    assert!(matches!(
-        run(&Lab::new(&["glibc"], &[], 3)).verdict,
-        Verdict::NothingOk
-    ));
-    assert!(matches!(
-        run(&Lab::new(&["glibc"], &["larson"], 3)).verdict,
-        Verdict::NothingOk
-    ));
 }
