@@ -116,9 +116,12 @@ fn unclear(analysis: &Analysis, standing: &Standing) -> String {
         .any(|contest| contest.doubt == Some(Doubt::FewBlocks))
     {
         let needed = standing.blocks_needed;
-        sentence.push_str(&format!(
-            " ({needed} needed): run again with --blocks {needed}."
-        ));
+        let remedy = if analysis.planned_blocks < needed {
+            format!("run again with --blocks {needed}")
+        } else {
+            "resume the run".to_owned()
+        };
+        sentence.push_str(&format!(" ({needed} needed): {remedy}."));
     } else if rivals
         .iter()
         .all(|contest| contest.doubt == Some(Doubt::Small))
@@ -168,28 +171,26 @@ fn closest(standing: &Standing) -> String {
     )
 }
 
-/// `1.42x as fast as glibc (95 % interval 1.36-1.49)`.
+/// `1.42x as fast as glibc (95 % interval 1.36-1.49)`; one digit more where 1 % decides.
 fn as_fast(contest: &Contest, introduction: &str) -> Option<String> {
     let Ratio {
         ratio, interval, ..
     } = contest.ratio?.inverse();
-    let interval = interval
-        .map(|(low, high)| format!(" (95 % interval {}-{})", near_one(low), near_one(high)));
+    let number = |value: f64| {
+        if ratio < 1.1 {
+            format!("{value:.3}")
+        } else {
+            digits(value)
+        }
+    };
+    let interval =
+        interval.map(|(low, high)| format!(" (95 % interval {}-{})", number(low), number(high)));
     let against = &contest.against;
     Some(format!(
         "{}x as fast as {introduction}{against}{}",
-        near_one(ratio),
+        number(ratio),
         interval.unwrap_or_default()
     ))
-}
-
-/// One digit more where 1 % decides.
-fn near_one(ratio: f64) -> String {
-    if (0.9..1.1).contains(&ratio) {
-        format!("{ratio:.3}")
-    } else {
-        digits(ratio)
-    }
 }
 
 fn memory_claim(memory: &MemoryRatio, analysis: &Analysis, cases: usize) -> String {

@@ -4,6 +4,7 @@ use super::*;
 use crate::analyse::artificial::{Lab, crash, measurement, noise};
 use crate::execute::Outcome;
 use crate::store::Purpose;
+use proptest::prelude::*;
 
 const WIDE: Screen = Screen {
     width: 100,
@@ -280,6 +281,32 @@ fn too_few_blocks_tell_what_to_do() {
 }
 
 #[test]
+fn an_interrupted_run_is_to_be_resumed() {
+    let lab = Lab::new(&["glibc", "a"], &["larson"], 10)
+        .fill(|_, _, _| 20.0)
+        .without(|record| record.block > 4);
+    assert!(
+        sentence(&lab).ends_with("with 5 blocks (10 needed): resume the run."),
+        "{}",
+        sentence(&lab)
+    );
+    assert!(on(WIDE, &lab).contains("5 of 10 blocks"));
+}
+
+#[test]
+fn what_the_leader_leaves_out_is_said() {
+    let mut lab = Lab::new(&["glibc", "a"], &["larson"], 10)
+        .fill(|_, name, _| if name == "a" { 10.0 } else { 20.0 });
+    lab.run.cases[0].counts_purge = true;
+    lab.allocator("a").purge = "none".into();
+    lab.allocator("a").leaves = vec!["calloc".into()];
+    assert!(
+        sentence(&lab)
+            .ends_with(" But a is partial and gives no memory back in 1 case that time it.")
+    );
+}
+
+#[test]
 fn equal_numbers_are_unclear_and_never_the_same() {
     let lab = Lab::new(&["glibc", "a", "b"], &["larson"], 12)
         .fill(|_, name, block| noise("", block) * if name == "glibc" { 20.0 } else { 10.0 });
@@ -352,4 +379,43 @@ fn json_carries_the_run_the_verdict_and_every_record() {
         .filter(|record| record.purpose == Purpose::Sample)
         .count();
     assert_eq!(samples, 79);
+}
+
+/// A number that an honest guest would hardly report.
+fn odd() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(0),
+        Just(1),
+        Just(u64::MAX),
+        Just(u64::MAX / 2),
+        0..100_000_000u64
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn odd_data_never_panics_and_never_prints_a_non_number(
+        odd in prop::collection::vec((0..40usize, odd(), odd(), odd(), odd()), 0..60),
+        blocks in 0..8u32,
+        figure in prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(0.0)],
+        names in prop::array::uniform2("\\PC{0,8}"),
+    ) {
+        let mut lab = Lab::new(&[&names[0], &names[1]], &["larson", ""], blocks).fill(|_, _, _| 20.0);
+        for (place, ops, wall_ns, purge_ns, bytes) in odd {
+            let Some(record) = lab.records.get_mut(place) else { continue };
+            record.threads = if ops == 1 { 0 } else { record.threads };
+            record.block = if ops == 0 { u32::MAX } else { record.block };
+            let Some(measurement) = &mut record.measurement else { continue };
+            measurement.figures.insert("figure".into(), figure);
+            (measurement.peak_rss_bytes, measurement.requested_peak_bytes) = (bytes, purge_ns);
+            for iteration in &mut measurement.iterations {
+                (iteration.ops, iteration.wall_ns, iteration.purge_ns, iteration.user_ns) = (ops, wall_ns, purge_ns, bytes);
+            }
+        }
+        for text in texts(&lab) {
+            prop_assert!(!text.contains("NaN") && !text.contains("inf,") && !text.contains(" inf "), "{}", text);
+        }
+    }
 }
