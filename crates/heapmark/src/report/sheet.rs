@@ -8,7 +8,7 @@ use crate::analyse::{Case, Numbers, Purge, Ratio, Role, Row, State};
 pub(super) struct Sheet {
     /// `larson, 2 threads (oversubscribed)`.
     pub heading: String,
-    /// All of one length.
+    /// All of one length; the first names the allocators, and notes, if there are any, come last.
     pub columns: Vec<Column>,
     /// `floor: null 2.00 ns/op`, one per floor that was measured.
     pub floors: Vec<String>,
@@ -26,6 +26,8 @@ pub(super) struct Column {
     pub number: bool,
     /// May be left out where the page is too narrow; files have it.
     pub spare: bool,
+    /// Words that may as well stand below the table.
+    pub notes: bool,
 }
 
 /// A row without numbers.
@@ -136,6 +138,7 @@ fn columns(
                 .collect(),
             number,
             spare,
+            notes: false,
         };
     let rate = units::rate(
         rows.iter()
@@ -171,7 +174,12 @@ fn columns(
     let notes = column("notes", false, false, &|row, n| {
         notes(row, n, case, planned_blocks)
     });
-    columns.extend((notes.cells.iter().any(|cell| !cell.is_empty())).then_some(notes));
+    if notes.cells.iter().any(|cell| !cell.is_empty()) {
+        columns.push(Column {
+            notes: true,
+            ..notes
+        });
+    }
     columns
 }
 

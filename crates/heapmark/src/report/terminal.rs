@@ -83,9 +83,12 @@ fn remarks(analysis: &Analysis, dropped: &[String]) -> Vec<String> {
 
 fn sheet_text(sheet: Sheet, screen: Screen, dropped: &mut Vec<String>) -> String {
     let mut out = format!("{}\n", screen.paint(BOLD, &plain(&sheet.heading)));
-    let columns = fitting(sheet.columns, screen.width, dropped);
+    let (columns, below) = fitting(sheet.columns, screen.width, dropped);
     if !columns.is_empty() {
         out.push_str(&format!("{}\n", table(&columns, screen.width)));
+    }
+    for note in below {
+        out.push_str(&format!("{}\n", wrap(&note, screen.width, 4)));
     }
     for floor in &sheet.floors {
         out.push_str(&format!("  {}\n", plain(floor)));
@@ -108,20 +111,41 @@ fn sheet_text(sheet: Sheet, screen: Screen, dropped: &mut Vec<String>) -> String
     out
 }
 
-/// Leaves spare columns out, the first ones first, until the rest fits.
-fn fitting(mut columns: Vec<Column>, width: usize, dropped: &mut Vec<String>) -> Vec<Column> {
-    let needed =
-        |columns: &[Column]| -> usize { columns.iter().map(|column| width_of(column) + GAP).sum() };
-    while needed(&columns) > width {
-        let Some(spare) = columns.iter().position(|column| column.spare) else {
-            break;
-        };
+/// Where the columns are too wide, puts the notes below the table, then leaves spare columns out, the first ones first.
+fn fitting(
+    mut columns: Vec<Column>,
+    width: usize,
+    dropped: &mut Vec<String>,
+) -> (Vec<Column>, Vec<String>) {
+    let too_wide = |columns: &[Column]| {
+        columns
+            .iter()
+            .map(|column| width_of(column) + GAP)
+            .sum::<usize>()
+            > width
+    };
+    let mut below = Vec::new();
+    if too_wide(&columns)
+        && let Some(notes) = columns.pop_if(|column| column.notes)
+    {
+        let noted = columns[0]
+            .cells
+            .iter()
+            .zip(&notes.cells)
+            .filter(|(_, note)| !note.is_empty());
+        below = noted
+            .map(|(name, note)| format!("  {}: {}", plain(name), plain(note)))
+            .collect();
+    }
+    while too_wide(&columns)
+        && let Some(spare) = columns.iter().position(|column| column.spare)
+    {
         let column = columns.remove(spare);
         if !dropped.contains(&column.title) {
             dropped.push(column.title);
         }
     }
-    columns
+    (columns, below)
 }
 
 /// Two characters before each column.

@@ -99,7 +99,14 @@ fn no_line_is_wider_than_the_screen() {
             assert!(line.chars().count() <= screen.width, "{line}");
         }
     }
-    assert!(on(NARROW, &rich()).contains("Too narrow for: Mops/s"));
+    let narrow = on(NARROW, &rich());
+    assert!(
+        narrow.contains("\n  hoard: not purged, 9 of 10 blocks\n"),
+        "{narrow}"
+    );
+    assert!(!narrow.contains("Too narrow"), "{narrow}");
+    let tiny = on(Screen { width: 64, ..WIDE }, &rich());
+    assert!(tiny.contains("Too narrow for: Mops/s"), "{tiny}");
     for width in [0, 1, 20] {
         assert!(
             !on(
