@@ -1,1 +1,63 @@
-//! Tables -> terminal, Markdown, CSV and JSON. Never measures.
+//! Tables -> terminal, Markdown, CSV and JSON. Pure: values in, text out. Never measures, never judges.
+
+mod csv;
+mod json;
+mod legend;
+mod markdown;
+mod sentence;
+mod sheet;
+mod terminal;
+mod text;
+mod units;
+
+#[cfg(test)]
+mod tests;
+
+pub use terminal::{Screen, terminal};
+
+use crate::analyse::{Analysis, analyse};
+use crate::store::{Record, RunFile};
+
+/// What a run can be exported to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Raw: one line per iteration of each sample.
+    Csv,
+    /// Derived: one line per row of the tables.
+    Rows,
+    /// Everything, in one document.
+    Json,
+    /// The tables for people.
+    Markdown,
+}
+
+impl Format {
+    /// All of them, in the order of `--help`.
+    pub const ALL: [Format; 4] = [Format::Csv, Format::Rows, Format::Json, Format::Markdown];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Csv => "csv",
+            Format::Rows => "csv-rows",
+            Format::Json => "json",
+            Format::Markdown => "md",
+        }
+    }
+}
+
+/// A run in a format for files.
+pub fn export(format: Format, run: &RunFile, records: &[Record]) -> String {
+    let analysis = analyse(run, records);
+    match format {
+        Format::Csv => csv::samples(&analysis, records),
+        Format::Rows => csv::rows(&analysis),
+        Format::Json => json::json(run, &analysis, records),
+        Format::Markdown => markdown::markdown(run, &analysis),
+    }
+}
+
+/// The verdict in words, without escape sequences: the last line of a terminal report, or the first of a page.
+pub fn verdict(analysis: &Analysis) -> String {
+    text::plain(&sentence::verdict(analysis))
+}

@@ -1,0 +1,183 @@
+//! Runs that never ran, for tests: a plan in two lines, times by formula, failures where a test wants them.
+
+use crate::execute::{Iteration, Measurement, Outcome};
+use crate::store::{AllocatorInfo, CaseInfo, Purpose, Record, RunFile, SCHEMA};
+use std::collections::BTreeMap;
+
+/// Operations in each iteration of a sample.
+const OPS: u64 = 1_000_000;
+
+/// A run in the making.
+pub(crate) struct Lab {
+    pub run: RunFile,
+    pub records: Vec<Record>,
+}
+
+impl Lab {
+    /// A run of these allocators, the first as baseline, on these workloads with 2 threads each; no records yet.
+    pub fn new(allocators: &[&str], workloads: &[&str], blocks: u32) -> Lab {
+        let run = RunFile {
+            schema: SCHEMA,
+            heapmark: "0.1.0".into(),
+            started: "2026-01-01T00:00:00Z".into(),
+            suite: "quick".into(),
+            preset: "quick".into(),
+            baseline: allocators[0].into(),
+            seed: 1,
+            blocks,
+            cases: workloads.iter().map(|name| case(name)).collect(),
+            allocators: allocators.iter().map(|name| allocator(name)).collect(),
+            machine: BTreeMap::from([("cpu".into(), "Abacus 2".into())]),
+        };
+        Lab {
+            run,
+            records: Vec::new(),
+        }
+    }
+
+    /// One check and all samples of every row; `ns_per_op` says what each sample takes.
+    pub fn fill(mut self, ns_per_op: impl Fn(&str, &str, u32) -> f64) -> Lab {
+        for case in self.run.cases.clone() {
+            for allocator in self.run.allocators.clone() {
+                self.records
+                    .push(record(Purpose::Check, &case.workload, &allocator.name, 0));
+                for block in 0..self.run.blocks {
+                    let mut sample =
+                        record(Purpose::Sample, &case.workload, &allocator.name, block);
+                    sample.measurement = Some(measurement(ns_per_op(
+                        &case.workload,
+                        &allocator.name,
+                        block,
+                    )));
+                    self.records.push(sample);
+                }
+            }
+        }
+        self
+    }
+
+    /// The record of a cell that is there.
+    pub fn cell(&mut self, cell: &str) -> &mut Record {
+        self.records
+            .iter_mut()
+            .find(|record| record.cell == cell)
+            .expect("the cell is in the plan")
+    }
+
+    /// Lets a cell end badly.
+    pub fn fail(mut self, cell: &str, outcome: Outcome) -> Lab {
+        let record = self.cell(cell);
+        record.outcome = outcome;
+        record.measurement = None;
+        record.stderr = "last words".into();
+        self
+    }
+
+    /// Takes records away.
+    pub fn without(mut self, gone: impl Fn(&Record) -> bool) -> Lab {
+        self.records.retain(|record| !gone(record));
+        self
+    }
+
+    /// The entry of an allocator.
+    pub fn allocator(&mut self, name: &str) -> &mut AllocatorInfo {
+        self.run
+            .allocators
+            .iter_mut()
+            .find(|allocator| allocator.name == name)
+            .expect("in the plan")
+    }
+}
+
+/// A segmentation fault in the measured phase.
+pub(crate) fn crash() -> Outcome {
+    Outcome::Crash {
+        signal: "SIGSEGV".into(),
+        phase: "run".into(),
+    }
+}
+
+/// Even scatter of up to +-1 %, different for each of the words: noise that a test can rely on.
+pub(crate) fn noise(words: &str, block: u32) -> f64 {
+    let mix = words.bytes().fold(u64::from(block) + 1, |mix, byte| {
+        (mix ^ u64::from(byte))
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            .rotate_left(29)
+    });
+    1.0 + 0.01 * ((mix >> 11) as f64 / (1u64 << 52) as f64 - 1.0)
+}
+
+fn case(name: &str) -> CaseInfo {
+    CaseInfo {
+        workload: name.into(),
+        kernel: name.into(),
+        threads: 2,
+        oversubscribed: false,
+        parameters: BTreeMap::new(),
+        counts_purge: false,
+    }
+}
+
+fn allocator(name: &str) -> AllocatorInfo {
+    AllocatorInfo {
+        name: name.into(),
+        family: name.into(),
+        tier: "main".into(),
+        origin: "file".into(),
+        version: "1".into(),
+        files: Vec::new(),
+        sha256: Vec::new(),
+        leaves: Vec::new(),
+        purge: "called".into(),
+    }
+}
+
+/// What a process measures that takes this long per operation, its cold iteration ten times as long.
+pub(crate) fn measurement(ns_per_op: f64) -> Measurement {
+    let wall_ns = (ns_per_op * OPS as f64 / 2.0).round() as u64;
+    let warm = Iteration {
+        wall_ns,
+        user_ns: wall_ns,
+        sys_ns: wall_ns / 4,
+        ops: OPS,
+        ..Iteration::default()
+    };
+    let cold = Iteration {
+        cold: true,
+        wall_ns: wall_ns * 10,
+        ..warm.clone()
+    };
+    Measurement {
+        iterations: vec![cold, warm.clone(), warm],
+        baseline_rss_bytes: 2 << 20,
+        peak_rss_bytes: 14 << 20,
+        requested_peak_bytes: 10 << 20,
+        purge: "called".into(),
+        ..Measurement::default()
+    }
+}
+
+fn record(purpose: Purpose, workload: &str, allocator: &str, block: u32) -> Record {
+    let place = if purpose == Purpose::Check {
+        "check".to_owned()
+    } else {
+        format!("b{block:02}")
+    };
+    Record {
+        purpose,
+        cell: format!("{workload}@2/{place}/{allocator}"),
+        workload: workload.into(),
+        threads: 2,
+        allocator: allocator.into(),
+        block,
+        position: 0,
+        seed: 7,
+        started: "2026-01-01T00:00:01Z".into(),
+        outcome: Outcome::Ok,
+        measurement: None,
+        usage: None,
+        proof: None,
+        environment: BTreeMap::new(),
+        stderr: String::new(),
+    }
+}

@@ -1,0 +1,110 @@
+//! What did not end `ok`. Must not lose one: a failure is a result.
+
+use crate::execute::Outcome;
+use crate::store::Record;
+use serde::Serialize;
+
+/// Why a row has no numbers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Failed {
+    /// How many processes ended in which way, without `ok`, in the order in which the ways came up.
+    pub counts: Vec<(&'static str, usize)>,
+    /// Checks and samples that ran, the good ones too.
+    pub of: usize,
+    /// How the first of them ended.
+    pub first: Outcome,
+}
+
+impl Failed {
+    /// `None` where all ended `ok`.
+    pub(super) fn among(records: &[&Record]) -> Option<Failed> {
+        let mut failures = records
+            .iter()
+            .map(|record| &record.outcome)
+            .filter(|outcome| !outcome.is_ok());
+        let first = failures.next()?;
+        let mut counts = vec![(first.word(), 1)];
+        for outcome in failures {
+            match counts.iter_mut().find(|(word, _)| *word == outcome.word()) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((outcome.word(), 1)),
+            }
+        }
+        Some(Failed {
+            counts,
+            of: records.len(),
+            first: first.clone(),
+        })
+    }
+
+    /// `crash 1 of 11: SIGSEGV in phase run`.
+    pub fn summary(&self) -> String {
+        let counts: Vec<String> = self
+            .counts
+            .iter()
+            .map(|(word, count)| format!("{word} {count}"))
+            .collect();
+        format!(
+            "{} of {}: {}",
+            counts.join(", "),
+            self.of,
+            detail(&self.first)
+        )
+    }
+
+    /// The outcome's word, of the first one.
+    pub fn word(&self) -> &'static str {
+        self.first.word()
+    }
+}
+
+/// An outcome's sentence without the word that opens it.
+pub fn detail(outcome: &Outcome) -> String {
+    let sentence = outcome.to_string();
+    match sentence.strip_prefix(outcome.word()) {
+        Some(rest) => rest.trim_start_matches(": ").to_owned(),
+        None => sentence,
+    }
+}
+
+/// Processes of the same workload, thread count and allocator that ended in the same way.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Failure {
+    /// Their cells.
+    pub cells: Vec<String>,
+    /// Workload name.
+    pub workload: String,
+    /// Worker threads.
+    pub threads: u32,
+    /// Allocator name.
+    pub allocator: String,
+    /// How they ended.
+    pub outcome: Outcome,
+    /// The last lines that the first of them wrote to stderr.
+    pub stderr: String,
+}
+
+/// Every process that did not end `ok`, like ones together.
+pub(super) fn collect(records: &[&Record]) -> Vec<Failure> {
+    let mut failures: Vec<Failure> = Vec::new();
+    for record in records.iter().filter(|record| !record.outcome.is_ok()) {
+        let like = failures.iter_mut().find(|failure| {
+            failure.workload == record.workload
+                && failure.threads == record.threads
+                && failure.allocator == record.allocator
+                && failure.outcome == record.outcome
+        });
+        match like {
+            Some(failure) => failure.cells.push(record.cell.clone()),
+            None => failures.push(Failure {
+                cells: vec![record.cell.clone()],
+                workload: record.workload.clone(),
+                threads: record.threads,
+                allocator: record.allocator.clone(),
+                outcome: record.outcome.clone(),
+                stderr: record.stderr.clone(),
+            }),
+        }
+    }
+    failures
+}

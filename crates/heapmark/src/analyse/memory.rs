@@ -1,0 +1,83 @@
+//! How much memory a row took. Must not show an overhead where pages, not the allocator, decide it.
+
+use super::group::Group;
+use super::stats::geometric_mean;
+use crate::execute::Measurement;
+use serde::Serialize;
+
+/// The least requested memory for which an overhead says something about an allocator.
+pub const OVERHEAD_FROM_BYTES: f64 = 1_048_576.0;
+
+/// Medians over processes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Memory {
+    /// Highest resident set of the process's life.
+    pub peak_rss_bytes: f64,
+    /// (peak RSS - RSS before the first operation) / highest sum of requested sizes; `None` where less than 1 MiB was requested.
+    pub overhead: Option<f64>,
+}
+
+impl Memory {
+    pub(super) fn new(group: &Group) -> Option<Memory> {
+        let requested = group.median_of(|m, _| Some(m.requested_peak_bytes as f64))?;
+        Some(Memory {
+            peak_rss_bytes: group
+                .median_of(|m, _| Some(m.peak_rss_bytes as f64).filter(|bytes| *bytes > 0.0))?,
+            overhead: (requested >= OVERHEAD_FROM_BYTES)
+                .then(|| group.median_of(|m, _| overhead(m)))
+                .flatten(),
+        })
+    }
+}
+
+/// One allocator's memory over another's, geometric mean over cases.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct MemoryRatio {
+    /// Above 1: the first takes more.
+    pub ratio: f64,
+    /// What was compared.
+    pub measure: MemoryMeasure,
+    /// In how many cases both have it.
+    pub cases: usize,
+}
+
+/// What stands for memory in a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemoryMeasure {
+    /// [`Memory::overhead`], wherever some case has it.
+    Overhead,
+    /// [`Memory::peak_rss_bytes`], where no case requests enough for an overhead.
+    PeakRss,
+}
+
+impl MemoryRatio {
+    /// From both allocators' memory per case, in the same order.
+    pub(super) fn new(ours: &[Option<Memory>], theirs: &[Option<Memory>]) -> Option<MemoryRatio> {
+        let over = |value: fn(&Memory) -> Option<f64>, measure| {
+            let ratio = |(ours, theirs): (&Option<Memory>, &Option<Memory>)| {
+                Some(value(ours.as_ref()?)? / value(theirs.as_ref()?)?)
+            };
+            let ratios = ours.iter().zip(theirs).filter_map(ratio);
+            let ratios: Vec<f64> = ratios
+                .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+                .collect();
+            Some(MemoryRatio {
+                ratio: geometric_mean(&ratios)?,
+                measure,
+                cases: ratios.len(),
+            })
+        };
+        over(|memory| memory.overhead, MemoryMeasure::Overhead)
+            .or_else(|| over(|memory| Some(memory.peak_rss_bytes), MemoryMeasure::PeakRss))
+    }
+}
+
+/// A peak below the start, or nothing requested, is no overhead but a missing one.
+fn overhead(measurement: &Measurement) -> Option<f64> {
+    let grown = measurement
+        .peak_rss_bytes
+        .checked_sub(measurement.baseline_rss_bytes)?;
+    (measurement.requested_peak_bytes > 0)
+        .then(|| grown as f64 / measurement.requested_peak_bytes as f64)
+}

@@ -1,0 +1,49 @@
+//! What the measured iterations of one process come to. The raw counters stay in [`Measurement`]; these are quotients of
+//! their sums. Must not compare processes.
+
+use crate::execute::Measurement;
+
+/// Derived from the iterations of one process that are not cold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Process {
+    /// Wall time x threads / operations: what one thread spends on one operation.
+    pub ns_per_op: f64,
+    /// Operations of all threads per microsecond of wall time.
+    pub mops_per_s: f64,
+    /// CPU time / operations; `None` where the kernel's clock saw none.
+    pub cpu_ns_per_op: Option<f64>,
+    /// The purge's part of the wall time, 0 to 1; `None` where it exceeds the whole.
+    pub purge_share: Option<f64>,
+}
+
+impl Process {
+    /// `None` where there is nothing to divide: no measured iteration, no operation, no time, no thread.
+    pub fn new(measurement: &Measurement, threads: u32) -> Option<Process> {
+        let measured = || {
+            measurement
+                .iterations
+                .iter()
+                .filter(|iteration| !iteration.cold)
+        };
+        let ops: f64 = measured().map(|iteration| iteration.ops as f64).sum();
+        let wall_ns: f64 = measured().map(|iteration| iteration.wall_ns as f64).sum();
+        let purge_ns: f64 = measured().map(|iteration| iteration.purge_ns as f64).sum();
+        let cpu_ns: f64 = measured()
+            .map(|iteration| iteration.user_ns as f64 + iteration.sys_ns as f64)
+            .sum();
+        if ops == 0.0 || wall_ns == 0.0 || threads == 0 {
+            return None;
+        }
+        Some(Process {
+            ns_per_op: wall_ns * f64::from(threads) / ops,
+            mops_per_s: ops / wall_ns * 1e3,
+            cpu_ns_per_op: (cpu_ns > 0.0).then_some(cpu_ns / ops),
+            purge_share: (purge_ns <= wall_ns).then_some(purge_ns / wall_ns),
+        })
+    }
+
+    /// What is left of `ns_per_op` when the purge is taken out.
+    pub fn ns_per_op_without_purge(&self) -> Option<f64> {
+        Some(self.ns_per_op * (1.0 - self.purge_share?))
+    }
+}

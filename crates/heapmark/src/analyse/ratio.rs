@@ -1,0 +1,69 @@
+//! Two allocators in the same blocks: how many times the one's value the other's is. Values of different blocks never meet.
+
+use super::group::Group;
+use super::process::Process;
+use super::stats::{Shift, shift};
+use serde::Serialize;
+
+/// Candidate over other, estimated from log ratios of the same block. Below 1: the candidate takes less.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Ratio {
+    /// Hodges-Lehmann estimate.
+    pub ratio: f64,
+    /// 95 % interval, low and high; `None` where there are too few pairs for one (fewer than 6).
+    pub interval: Option<(f64, f64)>,
+    /// Blocks in which both have a value.
+    pub pairs: usize,
+}
+
+impl Ratio {
+    /// From log ratios, one per block. `None` where there are none.
+    pub fn from_logs(logs: &[f64]) -> Option<Ratio> {
+        let Shift {
+            estimate,
+            interval,
+            n,
+        } = shift(logs)?;
+        let interval = interval.map(|interval| (interval.low.exp(), interval.high.exp()));
+        Some(Ratio {
+            ratio: estimate.exp(),
+            interval,
+            pairs: n,
+        })
+    }
+
+    /// The baseline over itself: 1 by definition, no interval.
+    pub fn baseline(pairs: usize) -> Ratio {
+        Ratio {
+            ratio: 1.0,
+            interval: None,
+            pairs,
+        }
+    }
+
+    /// Seen from the other side: how many times as fast instead of how many times as long.
+    pub fn inverse(&self) -> Ratio {
+        Ratio {
+            ratio: 1.0 / self.ratio,
+            interval: self.interval.map(|(low, high)| (1.0 / high, 1.0 / low)),
+            pairs: self.pairs,
+        }
+    }
+
+    /// Pairs the processes of two rows block by block.
+    pub(super) fn of(
+        candidate: &Group,
+        other: &Group,
+        value: impl Fn(&Process) -> Option<f64>,
+    ) -> Option<Ratio> {
+        let logs: Vec<f64> = candidate
+            .processes
+            .iter()
+            .filter_map(|(block, (_, ours))| {
+                let (_, theirs) = other.processes.get(block)?;
+                Some((value(ours)? / value(theirs)?).ln())
+            })
+            .collect();
+        Ratio::from_logs(&logs)
+    }
+}

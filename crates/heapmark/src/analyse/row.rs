@@ -1,0 +1,235 @@
+//! One line of a table: an allocator in a case. Numbers, or the reason why there are none; never both.
+
+use super::failure::Failed;
+use super::group::Group;
+use super::memory::Memory;
+use super::process::Process;
+use super::ratio::Ratio;
+use super::stats::median;
+use crate::store::AllocatorInfo;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An allocator in a case.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Allocator name.
+    pub allocator: String,
+    /// Its tier, as the run recorded it.
+    pub tier: String,
+    /// What it is in the comparison.
+    pub role: Role,
+    /// Functions of the malloc family that it leaves to libc; a row with any is `partial`.
+    pub leaves: Vec<String>,
+    /// How it gives memory back here.
+    pub purge: Purge,
+    /// What came of it.
+    pub state: State,
+}
+
+/// What an allocator is in the comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// The others are compared with it.
+    Baseline,
+    /// Compared with the baseline.
+    Candidate,
+    /// The harness's own cost: never ranks.
+    Floor,
+}
+
+/// How an allocator is made to give memory back. In order of what it promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purge {
+    /// The run says something else, or nothing.
+    Unknown,
+    /// It is not.
+    None,
+    /// By its settings.
+    Configured,
+    /// By a call.
+    Called,
+}
+
+impl From<&str> for Purge {
+    fn from(word: &str) -> Purge {
+        match word {
+            "called" => Purge::Called,
+            "configured" => Purge::Configured,
+            "none" => Purge::None,
+            _ => Purge::Unknown,
+        }
+    }
+}
+
+/// What came of a row.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum State {
+    /// Every process so far ended `ok`.
+    Measured(Box<Numbers>),
+    /// At least one did not.
+    Failed(Failed),
+    /// No sample yet that has a number.
+    Missing {
+        /// Samples that ended `ok` without operations, time or iterations to divide.
+        unusable: usize,
+    },
+}
+
+/// The numbers of a row. Medians over processes unless said otherwise.
+#[derive(Clone, Debug, Serialize)]
+pub struct Numbers {
+    /// Samples that went in.
+    pub samples: usize,
+    /// Samples that ended `ok` without operations, time or iterations to divide.
+    pub unusable: usize,
+    /// Wall time x threads / operations.
+    pub ns_per_op: Spread,
+    /// Operations of all threads per microsecond.
+    pub mops_per_s: Spread,
+    /// CPU time / operations.
+    pub cpu_ns_per_op: Option<Spread>,
+    /// The purge's part of the wall time; `None` where the case does not count it.
+    pub purge_share: Option<f64>,
+    /// `ns_per_op` with the purge taken out; `None` where the case does not count it.
+    pub ns_per_op_without_purge: Option<f64>,
+    /// `ns_per_op` over the baseline's; `None` for the floor, and where the baseline has no numbers.
+    pub ratio: Option<Ratio>,
+    /// `cpu_ns_per_op` over the baseline's; `None` as for `ratio`, and where a clock saw no CPU time.
+    pub cpu_ratio: Option<Ratio>,
+    /// Memory at its peak; `None` where no process reported a resident set.
+    pub memory: Option<Memory>,
+    /// The floor's `ns_per_op` over this row's: how much of it is the harness; `None` without a floor, and for the floor.
+    pub floor_share: Option<f64>,
+    /// The workload's further figures.
+    pub figures: BTreeMap<String, f64>,
+}
+
+/// The middle and both ends of one value per process.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// Median.
+    pub median: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+impl Spread {
+    /// `None` for no values, and where one is not finite.
+    pub fn of(values: &[f64]) -> Option<Spread> {
+        Some(Spread {
+            median: median(values)?,
+            min: values.iter().copied().fold(f64::INFINITY, f64::min),
+            max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        })
+    }
+}
+
+/// Whether an allocator is the harness's own cost.
+pub(super) fn is_floor(allocator: &AllocatorInfo) -> bool {
+    allocator.tier == "floor"
+}
+
+impl Row {
+    pub(super) fn new(group: &Group, baseline: Option<&Group>, floor_ns: Option<f64>) -> Row {
+        let role = match baseline {
+            _ if is_floor(group.allocator) => Role::Floor,
+            Some(baseline) if baseline.allocator.name == group.allocator.name => Role::Baseline,
+            _ => Role::Candidate,
+        };
+        let state = match (&group.failed, Numbers::new(group, role, baseline, floor_ns)) {
+            (Some(failed), _) => State::Failed(failed.clone()),
+            (None, Some(numbers)) => State::Measured(Box::new(numbers)),
+            (None, None) => State::Missing {
+                unusable: group.unusable,
+            },
+        };
+        Row {
+            allocator: group.allocator.name.clone(),
+            tier: group.allocator.tier.clone(),
+            role,
+            leaves: group.allocator.leaves.clone(),
+            purge: purge(group),
+            state,
+        }
+    }
+
+    /// The row's numbers, if it has any.
+    pub fn numbers(&self) -> Option<&Numbers> {
+        match &self.state {
+            State::Measured(numbers) => Some(numbers),
+            State::Failed(_) | State::Missing { .. } => None,
+        }
+    }
+}
+
+/// The least that the plan and the processes agree on.
+fn purge(group: &Group) -> Purge {
+    let told = group
+        .processes
+        .values()
+        .map(|(measurement, _)| measurement.purge.as_str());
+    told.chain([group.allocator.purge.as_str()])
+        .map(Purge::from)
+        .min()
+        .unwrap_or(Purge::Unknown)
+}
+
+impl Numbers {
+    fn new(
+        group: &Group,
+        role: Role,
+        baseline: Option<&Group>,
+        floor_ns: Option<f64>,
+    ) -> Option<Numbers> {
+        let ns_per_op = Spread::of(&group.values(|_, process| Some(process.ns_per_op)))?;
+        let samples = group.processes.len();
+        let counts_purge = group.case.counts_purge;
+        let ratio = |value: fn(&Process) -> Option<f64>| match role {
+            Role::Floor => None,
+            Role::Baseline => Some(group.values(|_, process| value(process)).len())
+                .filter(|n| *n > 0)
+                .map(Ratio::baseline),
+            Role::Candidate => Ratio::of(group, baseline?, value),
+        };
+        Some(Numbers {
+            samples,
+            unusable: group.unusable,
+            ns_per_op,
+            mops_per_s: Spread::of(&group.values(|_, process| Some(process.mops_per_s)))?,
+            cpu_ns_per_op: Spread::of(&group.values(|_, process| process.cpu_ns_per_op)),
+            purge_share: group.median_of(|_, process| process.purge_share.filter(|_| counts_purge)),
+            ns_per_op_without_purge: group
+                .median_of(|_, process| process.ns_per_op_without_purge().filter(|_| counts_purge)),
+            ratio: ratio(|process| Some(process.ns_per_op)),
+            cpu_ratio: ratio(|process| process.cpu_ns_per_op),
+            memory: Memory::new(group),
+            floor_share: floor_ns
+                .filter(|_| role != Role::Floor)
+                .map(|floor_ns| floor_ns / ns_per_op.median),
+            figures: figures(group),
+        })
+    }
+}
+
+fn figures(group: &Group) -> BTreeMap<String, f64> {
+    let names: BTreeSet<&String> = group
+        .processes
+        .values()
+        .flat_map(|(m, _)| m.figures.keys())
+        .collect();
+    names
+        .into_iter()
+        .filter_map(|name| {
+            Some((
+                name.clone(),
+                group.median_of(|m, _| m.figures.get(name).copied())?,
+            ))
+        })
+        .collect()
+}

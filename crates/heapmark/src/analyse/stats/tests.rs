@@ -1,0 +1,141 @@
+//! Against vectors from SciPy (`scripts/scipy_vectors.py`), and properties that hold for any numbers.
+
+use super::normal::upper_tail;
+use super::{median, shift, signed_rank};
+use proptest::prelude::*;
+use serde_json::Value;
+
+fn vectors() -> Value {
+    serde_json::from_str(include_str!("vectors.json")).unwrap()
+}
+
+fn numbers(value: &Value) -> Vec<f64> {
+    value
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|x| x.as_f64().unwrap())
+        .collect()
+}
+
+#[track_caller]
+fn close(ours: f64, theirs: &Value, what: &str) {
+    let theirs = theirs.as_f64().unwrap();
+    assert!(
+        (ours - theirs).abs() <= 1e-12 * theirs.abs().max(1e-3),
+        "{what}: {ours} is not {theirs}"
+    );
+}
+
+#[test]
+fn agrees_with_scipy() {
+    for vector in vectors()["vectors"].as_array().unwrap() {
+        let name = vector["name"].as_str().unwrap();
+        let differences = numbers(&vector["differences"]);
+        close(median(&differences).unwrap(), &vector["median"], name);
+        let test = signed_rank(&differences).unwrap();
+        close(test.positive_ranks, &vector["positive_ranks"], name);
+        close(test.p, &vector["p"], name);
+        let shift = shift(&differences).unwrap();
+        close(shift.estimate, &vector["estimate"], name);
+        match vector.get("interval") {
+            None => {}
+            Some(Value::Null) => assert_eq!(shift.interval, None, "{name}"),
+            Some(bounds) => {
+                close(shift.interval.unwrap().low, &bounds[0], name);
+                close(shift.interval.unwrap().high, &bounds[1], name);
+            }
+        }
+    }
+}
+
+#[test]
+fn normal_tail_agrees_with_scipy() {
+    for point in vectors()["normal_tails"].as_array().unwrap() {
+        let (ours, theirs) = (
+            upper_tail(point["z"].as_f64().unwrap()),
+            point["p"].as_f64().unwrap(),
+        );
+        assert!(
+            (ours - theirs).abs() <= 1e-12 * theirs,
+            "{ours} is not {theirs}"
+        );
+    }
+}
+
+#[test]
+fn too_few_differences_have_no_interval() {
+    assert!(
+        shift(&[0.1, 0.2, 0.3, 0.4, 0.5])
+            .unwrap()
+            .interval
+            .is_none()
+    );
+    assert!(
+        shift(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+            .unwrap()
+            .interval
+            .is_some()
+    );
+}
+
+#[test]
+fn odd_data_is_missing_not_a_number() {
+    for odd in [
+        &[][..],
+        &[1.0, f64::NAN],
+        &[f64::INFINITY, 1.0],
+        &[f64::NEG_INFINITY, f64::INFINITY],
+    ] {
+        assert_eq!(median(odd), None);
+        assert_eq!(shift(odd), None);
+        assert_eq!(signed_rank(odd), None);
+    }
+}
+
+#[test]
+fn nothing_but_zeros_is_no_evidence() {
+    let test = signed_rank(&[0.0; 20]).unwrap();
+    assert_eq!((test.n, test.p), (0, 1.0));
+    assert_eq!(shift(&[0.0; 20]).unwrap().estimate, 0.0);
+}
+
+proptest! {
+    #[test]
+    fn interval_contains_estimate(d in prop::collection::vec(-1.0..1.0f64, 1..70)) {
+        let shift = shift(&d).unwrap();
+        prop_assert_eq!(shift.interval.is_some(), d.len() >= 6);
+        if let Some(interval) = shift.interval {
+            prop_assert!(interval.low <= shift.estimate && shift.estimate <= interval.high);
+        }
+    }
+
+    #[test]
+    fn swapping_the_sides_mirrors_everything(d in prop::collection::vec(-1.0..1.0f64, 1..70)) {
+        let swapped: Vec<f64> = d.iter().map(|x| -x).collect();
+        let (there, back) = (shift(&d).unwrap(), shift(&swapped).unwrap());
+        prop_assert_eq!(there.estimate, -back.estimate);
+        prop_assert_eq!(there.interval.map(|i| (i.low, i.high)), back.interval.map(|i| (-i.high, -i.low)));
+        prop_assert_eq!(signed_rank(&d).unwrap().p, signed_rank(&swapped).unwrap().p);
+    }
+
+    // Whole numbers: floating point adds them exactly, so equality may be asked for, and they bring ties and zeros.
+    #[test]
+    fn a_constant_moves_estimate_and_interval_with_it(d in prop::collection::vec(-50..50i32, 1..70), by in -50..50i32) {
+        let plain: Vec<f64> = d.iter().map(|x| f64::from(*x)).collect();
+        let moved: Vec<f64> = d.iter().map(|x| f64::from(x + by)).collect();
+        let (plain, moved, by) = (shift(&plain).unwrap(), shift(&moved).unwrap(), f64::from(by));
+        prop_assert_eq!(moved.estimate, plain.estimate + by);
+        prop_assert_eq!(
+            moved.interval.map(|i| (i.low, i.high)),
+            plain.interval.map(|i| (i.low + by, i.high + by))
+        );
+    }
+
+    #[test]
+    fn p_is_a_probability(d in prop::collection::vec(-5..5i32, 1..70)) {
+        let d: Vec<f64> = d.iter().map(|x| f64::from(*x)).collect();
+        let p = signed_rank(&d).unwrap().p;
+        prop_assert!(p > 0.0 && p <= 1.0);
+    }
+}

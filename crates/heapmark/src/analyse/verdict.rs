@@ -1,0 +1,148 @@
+//! Which one? The fastest allocator of a run, if the blocks carry that claim. Must never turn "cannot be told apart" into "same".
+//!
+//! Raw times are never averaged across workloads: the leader has the smallest geometric mean of ratios, and each contest takes,
+//! block by block, the mean over cases of log ratios. A winner has to win every contest, corrected for their number.
+
+use super::Case;
+use super::contest::{ALPHA, Contest};
+use super::entrant::{Entrant, rank};
+use super::group::Group;
+use super::memory::MemoryRatio;
+use super::row::is_floor;
+use crate::store::RunFile;
+use serde::Serialize;
+
+/// No verdict on fewer blocks, however few comparisons there are.
+pub const LEAST_BLOCKS: u32 = 10;
+
+/// What the run says.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Verdict {
+    /// No allocator has numbers in every case.
+    NothingOk,
+    /// One allocator has: there is nothing to compare.
+    OnlyOne {
+        /// Its name.
+        allocator: String,
+    },
+    /// The leader is told apart from all others.
+    Fastest(Standing),
+    /// It is not.
+    Unclear(Standing),
+}
+
+/// The leader and its contests.
+#[derive(Clone, Debug, Serialize)]
+pub struct Standing {
+    /// Smallest geometric mean of ratios.
+    pub leader: String,
+    /// All others, the fastest first.
+    pub contests: Vec<Contest>,
+    /// Cases that were compared.
+    pub cases: usize,
+    /// Blocks of the contest that has fewest.
+    pub blocks: usize,
+    /// Blocks that m comparisons (cases x allocators) need: max(10, 1 + log2(m / 0.05)), rounded up.
+    pub blocks_needed: u32,
+    /// The leader's memory over the baseline's; `None` where the leader is the baseline, or there is nothing to compare.
+    pub memory: Option<MemoryRatio>,
+}
+
+/// An allocator without numbers in every case.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Its name.
+    pub allocator: String,
+    /// Cases in which some process did not end `ok`.
+    pub failed: usize,
+    /// Cases in which it has no sample yet, or none in the same blocks as the others.
+    pub missing: usize,
+}
+
+impl Standing {
+    /// The contest with the baseline; `None` where that is the leader or has no numbers in every case.
+    pub fn against_baseline(&self) -> Option<&Contest> {
+        self.contests.iter().find(|contest| contest.baseline)
+    }
+
+    /// Those that the leader cannot be told from.
+    pub fn rivals(&self) -> impl Iterator<Item = &Contest> {
+        self.contests
+            .iter()
+            .filter(|contest| contest.doubt.is_some())
+    }
+}
+
+/// Judges a run: `grid` holds the rows of each case, in the same order as `cases` and their rows.
+pub(super) fn judge(run: &RunFile, cases: &[Case], grid: &[Vec<Group>]) -> (Verdict, Vec<LeftOut>) {
+    let mut entrants = Vec::new();
+    let mut left_out = Vec::new();
+    for (place, allocator) in run.allocators.iter().enumerate() {
+        if is_floor(allocator) {
+            continue;
+        }
+        let groups: Vec<&Group> = grid.iter().map(|groups| &groups[place]).collect();
+        let failed = groups.iter().filter(|group| group.failed.is_some()).count();
+        let missing = groups
+            .iter()
+            .filter(|group| group.processes.is_empty())
+            .count()
+            - failed;
+        if failed + missing > 0 {
+            left_out.push(LeftOut {
+                allocator: allocator.name.clone(),
+                failed,
+                missing,
+            });
+        } else {
+            let numbers = cases.iter().map(|case| case.rows[place].numbers());
+            let memory = numbers
+                .map(|numbers| numbers.and_then(|numbers| numbers.memory))
+                .collect();
+            entrants.push(Entrant::new(&allocator.name, &groups, memory));
+        }
+    }
+    if run.cases.is_empty() || entrants.is_empty() {
+        return (Verdict::NothingOk, left_out);
+    }
+    let ranked = rank(&run.baseline, entrants, &mut left_out);
+    (settle(&run.baseline, &ranked), left_out)
+}
+
+fn settle(baseline: &str, ranked: &[Entrant]) -> Verdict {
+    let (leader, others) = match ranked {
+        [] => return Verdict::NothingOk,
+        [only] => {
+            return Verdict::OnlyOne {
+                allocator: only.name.clone(),
+            };
+        }
+        [leader, others @ ..] => (leader, others),
+    };
+    let cases = leader.logs.len();
+    let blocks_needed = blocks_needed(cases * ranked.len());
+    let contest =
+        |other: &Entrant| Contest::new(leader, other, baseline, others.len(), blocks_needed);
+    let contests: Vec<Contest> = others.iter().map(contest).collect();
+    let base = others.iter().find(|other| other.name == baseline);
+    let standing = Standing {
+        leader: leader.name.clone(),
+        cases,
+        blocks: contests.iter().map(Contest::blocks).min().unwrap_or(0),
+        blocks_needed,
+        memory: base.and_then(|base| MemoryRatio::new(&leader.memory, &base.memory)),
+        contests,
+    };
+    if standing.rivals().next().is_none() {
+        Verdict::Fastest(standing)
+    } else {
+        Verdict::Unclear(standing)
+    }
+}
+
+/// With fewer, not even blocks that all agree could pass the correction for so many comparisons.
+fn blocks_needed(comparisons: usize) -> u32 {
+    let needed = 1.0 + (comparisons as f64 / ALPHA).log2();
+    LEAST_BLOCKS.max(needed.ceil() as u32)
+}

@@ -1,0 +1,31 @@
+//! Long, tidy CSV with fixed units in the names. A process or row that is not `ok` is a line without numbers, never a gap.
+
+mod rows;
+mod samples;
+
+pub(super) use rows::rows;
+pub(super) use samples::samples;
+
+use crate::analyse::{Row, State};
+use serde::Serialize;
+
+/// `ok`, the word of the first failure, or `missing`.
+fn outcome(row: &Row) -> &'static str {
+    match &row.state {
+        State::Measured(_) => "ok",
+        State::Failed(failed) => failed.word(),
+        State::Missing { .. } => "missing",
+    }
+}
+
+/// The header comes from the fields; of an empty list only nothing can be written.
+fn write(lines: &[impl Serialize]) -> String {
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    for line in lines {
+        writer
+            .serialize(line)
+            .expect("memory takes any line of plain fields");
+    }
+    let bytes = writer.into_inner().expect("memory needs no flushing");
+    String::from_utf8(bytes).expect("every field is UTF-8")
+}

@@ -1,0 +1,134 @@
+//! The derived export: the rows of all tables.
+
+use super::{outcome, write};
+use crate::analyse::{Analysis, Case, Purge, Ratio, Role, Row, State};
+use crate::report::text::plain;
+use serde::Serialize;
+
+/// A line of the table export.
+#[derive(Default, Serialize)]
+struct RowLine {
+    workload: String,
+    threads: u32,
+    oversubscribed: bool,
+    counts_purge: bool,
+    allocator: String,
+    tier: String,
+    role: &'static str,
+    outcome: &'static str,
+    detail: String,
+    leaves: String,
+    purge: &'static str,
+    samples: Option<usize>,
+    unusable_samples: Option<usize>,
+    planned_blocks: u32,
+    ns_per_op: Option<f64>,
+    ns_per_op_min: Option<f64>,
+    ns_per_op_max: Option<f64>,
+    ns_per_op_without_purge: Option<f64>,
+    purge_share: Option<f64>,
+    mops_per_s: Option<f64>,
+    mops_per_s_min: Option<f64>,
+    mops_per_s_max: Option<f64>,
+    cpu_ns_per_op: Option<f64>,
+    cpu_ns_per_op_min: Option<f64>,
+    cpu_ns_per_op_max: Option<f64>,
+    ratio: Option<f64>,
+    ratio_low: Option<f64>,
+    ratio_high: Option<f64>,
+    ratio_pairs: Option<usize>,
+    cpu_ratio: Option<f64>,
+    cpu_ratio_low: Option<f64>,
+    cpu_ratio_high: Option<f64>,
+    cpu_ratio_pairs: Option<usize>,
+    peak_rss_bytes: Option<f64>,
+    overhead: Option<f64>,
+    floor_share: Option<f64>,
+    figures: String,
+}
+
+/// The rows of all tables. Medians, unless a name says otherwise; figures as `name=value`, parted by semicolons.
+pub fn rows(analysis: &Analysis) -> String {
+    let of_case = |case| rows_of(case, analysis.planned_blocks);
+    write(&analysis.cases.iter().flat_map(of_case).collect::<Vec<_>>())
+}
+
+fn rows_of(case: &Case, planned_blocks: u32) -> Vec<RowLine> {
+    case.rows
+        .iter()
+        .map(|row| row_line(case, row, planned_blocks))
+        .collect()
+}
+
+fn row_line(case: &Case, row: &Row, planned_blocks: u32) -> RowLine {
+    let head = RowLine {
+        workload: plain(&case.workload),
+        threads: case.threads,
+        oversubscribed: case.oversubscribed,
+        counts_purge: case.counts_purge,
+        allocator: plain(&row.allocator),
+        tier: plain(&row.tier),
+        role: match row.role {
+            Role::Baseline => "baseline",
+            Role::Candidate => "candidate",
+            Role::Floor => "floor",
+        },
+        outcome: outcome(row),
+        detail: match &row.state {
+            State::Failed(failed) => plain(&failed.summary()),
+            State::Measured(_) | State::Missing { .. } => String::new(),
+        },
+        leaves: plain(&row.leaves.join(" ")),
+        purge: match row.purge {
+            Purge::Unknown => "unknown",
+            Purge::None => "none",
+            Purge::Configured => "configured",
+            Purge::Called => "called",
+        },
+        samples: matches!(row.state, State::Missing { .. }).then_some(0),
+        unusable_samples: match row.state {
+            State::Missing { unusable } => Some(unusable),
+            State::Measured(_) | State::Failed(_) => None,
+        },
+        planned_blocks,
+        ..RowLine::default()
+    };
+    let Some(numbers) = row.numbers() else {
+        return head;
+    };
+    let low = |ratio: &Option<Ratio>| Some(ratio.as_ref()?.interval?.0);
+    let high = |ratio: &Option<Ratio>| Some(ratio.as_ref()?.interval?.1);
+    let figures: Vec<String> = numbers
+        .figures
+        .iter()
+        .map(|(name, value)| format!("{}={value}", plain(name)))
+        .collect();
+    RowLine {
+        samples: Some(numbers.samples),
+        unusable_samples: Some(numbers.unusable),
+        ns_per_op: Some(numbers.ns_per_op.median),
+        ns_per_op_min: Some(numbers.ns_per_op.min),
+        ns_per_op_max: Some(numbers.ns_per_op.max),
+        ns_per_op_without_purge: numbers.ns_per_op_without_purge,
+        purge_share: numbers.purge_share,
+        mops_per_s: Some(numbers.mops_per_s.median),
+        mops_per_s_min: Some(numbers.mops_per_s.min),
+        mops_per_s_max: Some(numbers.mops_per_s.max),
+        cpu_ns_per_op: numbers.cpu_ns_per_op.map(|spread| spread.median),
+        cpu_ns_per_op_min: numbers.cpu_ns_per_op.map(|spread| spread.min),
+        cpu_ns_per_op_max: numbers.cpu_ns_per_op.map(|spread| spread.max),
+        ratio: numbers.ratio.map(|ratio| ratio.ratio),
+        ratio_low: low(&numbers.ratio),
+        ratio_high: high(&numbers.ratio),
+        ratio_pairs: numbers.ratio.map(|ratio| ratio.pairs),
+        cpu_ratio: numbers.cpu_ratio.map(|ratio| ratio.ratio),
+        cpu_ratio_low: low(&numbers.cpu_ratio),
+        cpu_ratio_high: high(&numbers.cpu_ratio),
+        cpu_ratio_pairs: numbers.cpu_ratio.map(|ratio| ratio.pairs),
+        peak_rss_bytes: numbers.memory.map(|memory| memory.peak_rss_bytes),
+        overhead: numbers.memory.and_then(|memory| memory.overhead),
+        floor_share: numbers.floor_share,
+        figures: figures.join(";"),
+        ..head
+    }
+}

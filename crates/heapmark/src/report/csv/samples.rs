@@ -1,0 +1,121 @@
+//! The raw export: what every process measured, nothing derived.
+
+use super::{outcome, write};
+use crate::analyse::failure::detail;
+use crate::analyse::{Analysis, latest};
+use crate::execute::{Iteration, Measurement};
+use crate::report::text::plain;
+use crate::store::{Purpose, Record};
+use serde::Serialize;
+
+/// A line of the raw export: an iteration of a sample, or a process that did not end `ok`.
+#[derive(Default, Serialize)]
+struct SampleLine {
+    cell: String,
+    purpose: &'static str,
+    workload: String,
+    threads: u32,
+    allocator: String,
+    block: u32,
+    position: u32,
+    seed: u64,
+    started: String,
+    outcome: &'static str,
+    detail: String,
+    row_outcome: String,
+    iteration: Option<usize>,
+    cold: Option<bool>,
+    wall_ns: Option<u64>,
+    purge_ns: Option<u64>,
+    user_ns: Option<u64>,
+    sys_ns: Option<u64>,
+    minor_faults: Option<u64>,
+    ops: Option<u64>,
+    baseline_rss_bytes: Option<u64>,
+    peak_rss_bytes: Option<u64>,
+    requested_peak_bytes: Option<u64>,
+    purge: String,
+}
+
+/// One line per iteration of each sample, the cold ones too; and one without numbers per process of any purpose that did not
+/// end `ok`. `row_outcome` tells whether the row that a good sample belongs to may be used.
+pub fn samples(analysis: &Analysis, records: &[Record]) -> String {
+    let mut lines = Vec::new();
+    for record in latest(records) {
+        let head = || head(analysis, record);
+        match &record.measurement {
+            _ if !record.outcome.is_ok() => lines.push(head()),
+            _ if record.purpose != Purpose::Sample => {}
+            Some(measurement) if !measurement.iterations.is_empty() => {
+                let iterations = measurement.iterations.iter().enumerate();
+                lines.extend(
+                    iterations.map(|(place, iteration)| {
+                        sample_line(head(), measurement, place, iteration)
+                    }),
+                );
+            }
+            _ => lines.push(head()),
+        }
+    }
+    write(&lines)
+}
+
+fn head(analysis: &Analysis, record: &Record) -> SampleLine {
+    SampleLine {
+        cell: plain(&record.cell),
+        purpose: match record.purpose {
+            Purpose::Control => "control",
+            Purpose::Calibration => "calibration",
+            Purpose::Check => "check",
+            Purpose::Sample => "sample",
+        },
+        workload: plain(&record.workload),
+        threads: record.threads,
+        allocator: plain(&record.allocator),
+        block: record.block,
+        position: record.position,
+        seed: record.seed,
+        started: plain(&record.started),
+        outcome: record.outcome.word(),
+        detail: plain(&detail(&record.outcome)),
+        row_outcome: row_outcome(analysis, record),
+        ..SampleLine::default()
+    }
+}
+
+/// Empty for a record that belongs to no row.
+fn row_outcome(analysis: &Analysis, record: &Record) -> String {
+    let case = analysis
+        .cases
+        .iter()
+        .find(|c| (&c.workload, c.threads) == (&record.workload, record.threads));
+    let row = case.and_then(|case| {
+        case.rows
+            .iter()
+            .find(|row| row.allocator == record.allocator)
+    });
+    row.map(|row| outcome(row).to_owned()).unwrap_or_default()
+}
+
+fn sample_line(
+    head: SampleLine,
+    measurement: &Measurement,
+    place: usize,
+    iteration: &Iteration,
+) -> SampleLine {
+    SampleLine {
+        iteration: Some(place),
+        cold: Some(iteration.cold),
+        wall_ns: Some(iteration.wall_ns),
+        purge_ns: Some(iteration.purge_ns),
+        user_ns: Some(iteration.user_ns),
+        sys_ns: Some(iteration.sys_ns),
+        minor_faults: Some(iteration.minor_faults),
+        ops: Some(iteration.ops),
+        baseline_rss_bytes: Some(measurement.baseline_rss_bytes),
+        peak_rss_bytes: Some(measurement.peak_rss_bytes),
+        requested_peak_bytes: Some(measurement.requested_peak_bytes),
+        purge: plain(&measurement.purge),
+        ..head
+    }
+}

@@ -1,0 +1,115 @@
+//! The tables of a run as Markdown: the content of the terminal, for an issue or a page.
+
+use super::legend::legend;
+use super::sentence;
+use super::sheet::{Column, Sheet};
+use super::text::{count, markdown as escape};
+use crate::analyse::{Analysis, Failure};
+use crate::store::RunFile;
+
+/// The verdict first, then where it was measured, all tables, what did not end `ok`, and the legend.
+pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
+    let mut out = format!(
+        "**{}**\n\n{}\n",
+        escape(&sentence::verdict(analysis)),
+        escape(&head(run))
+    );
+    for case in &analysis.cases {
+        let sheet = Sheet::new(case, &analysis.baseline, analysis.planned_blocks);
+        out.push_str(&format!("\n## {}\n\n", escape(&sheet.heading)));
+        out.push_str(&sheet_text(&sheet));
+    }
+    if !analysis.failures.is_empty() {
+        out.push_str("\n## Not ok\n\n");
+        out.extend(analysis.failures.iter().map(failure_line));
+    }
+    out.push_str("\n## Legend\n\n");
+    out.extend(
+        legend(analysis)
+            .iter()
+            .map(|line| format!("- {}\n", escape(line))),
+    );
+    if analysis.strays > 0 {
+        out.push_str(&format!(
+            "- {} of no planned row: ignored.\n",
+            count(analysis.strays, "record")
+        ));
+    }
+    if !run.machine.is_empty() {
+        out.push_str("\n## Machine\n\n");
+        out.extend(
+            run.machine
+                .iter()
+                .map(|(key, value)| format!("- {}: {}\n", escape(key), escape(value))),
+        );
+    }
+    out
+}
+
+fn head(run: &RunFile) -> String {
+    format!(
+        "heapmark {}, suite {}, preset {}, {}, baseline {}, seed {}, started {}.",
+        run.heapmark,
+        run.suite,
+        run.preset,
+        count(run.blocks as usize, "block"),
+        run.baseline,
+        run.seed,
+        run.started
+    )
+}
+
+fn sheet_text(sheet: &Sheet) -> String {
+    let mut out = String::new();
+    if !sheet.columns.is_empty() {
+        out.push_str(&line(
+            sheet.columns.iter().map(|column| escape(&column.title)),
+        ));
+        out.push_str(&line(
+            sheet
+                .columns
+                .iter()
+                .map(|column| if column.number { "--:" } else { ":--" }.to_owned()),
+        ));
+        for row in 0..sheet.columns[0].cells.len() {
+            out.push_str(&line(
+                sheet
+                    .columns
+                    .iter()
+                    .map(|column: &Column| escape(&column.cells[row])),
+            ));
+        }
+        out.push('\n');
+    }
+    out.extend(
+        sheet
+            .floors
+            .iter()
+            .map(|floor| format!("- {}\n", escape(floor))),
+    );
+    out.extend(sheet.numberless.iter().map(|row| {
+        format!(
+            "- {}: **{}**\n",
+            escape(&row.allocator),
+            escape(&row.reason)
+        )
+    }));
+    out
+}
+
+fn line(cells: impl Iterator<Item = String>) -> String {
+    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+}
+
+fn failure_line(failure: &Failure) -> String {
+    let cells: Vec<String> = failure.cells.iter().map(|cell| escape(cell)).collect();
+    let stderr = match failure.stderr.trim() {
+        "" => String::new(),
+        text => format!(" (stderr: {})", escape(text)),
+    };
+    format!(
+        "- {}: {}{stderr}\n",
+        cells.join(", "),
+        escape(&failure.outcome.to_string())
+    )
+}

@@ -1,0 +1,208 @@
+//! The tables of a run for a terminal: plain words, fitted to its width. Colour only underlines what the words say already.
+
+use super::legend::legend;
+use super::sentence;
+use super::sheet::{Column, Sheet};
+use super::text::{count, plain, wrap};
+use crate::analyse::{Analysis, Failure, Verdict};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+
+/// Where the text will be read.
+#[derive(Clone, Copy, Debug)]
+pub struct Screen {
+    /// Characters in a line.
+    pub width: usize,
+    /// Whether escape sequences are welcome.
+    pub colour: bool,
+}
+
+const BOLD: &str = "1";
+const RED: &str = "31";
+const YELLOW: &str = "33";
+
+/// All tables, what did not end `ok`, the legend and the verdict.
+pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
+    let mut out = String::new();
+    let mut dropped = Vec::new();
+    for case in &analysis.cases {
+        let sheet = Sheet::new(case, &analysis.baseline, analysis.planned_blocks);
+        out.push_str(&sheet_text(sheet, screen, &mut dropped));
+        out.push('\n');
+    }
+    if !analysis.failures.is_empty() {
+        out.push_str(&format!("{}\n", screen.paint(RED, "Not ok")));
+        for failure in &analysis.failures {
+            out.push_str(&failure_text(failure, screen));
+        }
+        out.push('\n');
+    }
+    for line in legend(analysis)
+        .iter()
+        .map(|line| plain(line))
+        .chain(remarks(analysis, &dropped))
+    {
+        out.push_str(&format!("{}\n", wrap(&line, screen.width, 2)));
+    }
+    let colour = if matches!(analysis.verdict, Verdict::Fastest(_)) {
+        BOLD
+    } else {
+        YELLOW
+    };
+    let sentence = wrap(&plain(&sentence::verdict(analysis)), screen.width, 0);
+    out.push_str(&format!("\n{}\n", screen.paint(colour, &sentence)));
+    out
+}
+
+impl Screen {
+    fn paint(&self, code: &str, text: &str) -> String {
+        if self.colour {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+/// Remarks about this page and this run, after the legend.
+fn remarks(analysis: &Analysis, dropped: &[String]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if !dropped.is_empty() {
+        remarks.push(format!(
+            "Too narrow for: {}. A wider terminal and the exports have it.",
+            dropped.join(", ")
+        ));
+    }
+    if analysis.strays > 0 {
+        remarks.push(format!(
+            "{} of no planned row: ignored.",
+            count(analysis.strays, "record")
+        ));
+    }
+    remarks
+}
+
+fn sheet_text(sheet: Sheet, screen: Screen, dropped: &mut Vec<String>) -> String {
+    let mut out = format!("{}\n", screen.paint(BOLD, &plain(&sheet.heading)));
+    let (columns, below) = fitting(sheet.columns, screen.width, dropped);
+    if !columns.is_empty() {
+        out.push_str(&format!("{}\n", table(&columns, screen.width)));
+    }
+    for note in below {
+        out.push_str(&format!("{}\n", wrap(&note, screen.width, 4)));
+    }
+    for floor in &sheet.floors {
+        out.push_str(&format!("  {}\n", plain(floor)));
+    }
+    for row in &sheet.numberless {
+        let line = wrap(
+            &format!("  {}: {}", plain(&row.allocator), plain(&row.reason)),
+            screen.width,
+            4,
+        );
+        out.push_str(&format!(
+            "{}\n",
+            if row.failed {
+                screen.paint(RED, &line)
+            } else {
+                line
+            }
+        ));
+    }
+    out
+}
+
+/// Where the columns are too wide, puts the notes below the table, then leaves spare columns out, the first ones first.
+fn fitting(
+    mut columns: Vec<Column>,
+    width: usize,
+    dropped: &mut Vec<String>,
+) -> (Vec<Column>, Vec<String>) {
+    let too_wide = |columns: &[Column]| {
+        columns
+            .iter()
+            .map(|column| width_of(column) + GAP)
+            .sum::<usize>()
+            > width
+    };
+    let mut below = Vec::new();
+    if too_wide(&columns)
+        && let Some(notes) = columns.pop_if(|column| column.notes)
+    {
+        let noted = columns[0]
+            .cells
+            .iter()
+            .zip(&notes.cells)
+            .filter(|(_, note)| !note.is_empty());
+        below = noted
+            .map(|(name, note)| format!("  {}: {}", plain(name), plain(note)))
+            .collect();
+    }
+    while too_wide(&columns)
+        && let Some(spare) = columns.iter().position(|column| column.spare)
+    {
+        let column = columns.remove(spare);
+        if !dropped.contains(&column.title) {
+            dropped.push(column.title);
+        }
+    }
+    (columns, below)
+}
+
+/// Two characters before each column.
+const GAP: usize = 2;
+
+fn width_of(column: &Column) -> usize {
+    let texts = column.cells.iter().chain([&column.title]);
+    texts
+        .map(|text| plain(text).chars().count())
+        .max()
+        .unwrap_or(0)
+}
+
+fn table(columns: &[Column], width: usize) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).force_no_tty();
+    table
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(width.min(u16::MAX.into()) as u16);
+    table.set_header(columns.iter().map(|column| plain(&column.title)));
+    for row in 0..columns[0].cells.len() {
+        table.add_row(columns.iter().map(|column| plain(&column.cells[row])));
+    }
+    for (place, column) in columns.iter().enumerate() {
+        if let Some(style) = table.column_mut(place) {
+            style.set_padding((GAP as u16, 0));
+            style.set_cell_alignment(if column.number {
+                CellAlignment::Right
+            } else {
+                CellAlignment::Left
+            });
+        }
+    }
+    table.trim_fmt()
+}
+
+fn failure_text(failure: &Failure, screen: Screen) -> String {
+    let more = match failure.cells.len() {
+        0 | 1 => String::new(),
+        n => format!(" and {} more", n - 1),
+    };
+    let cell = failure
+        .cells
+        .first()
+        .map(String::as_str)
+        .unwrap_or_default();
+    let line = format!(
+        "  {}{more}: {}",
+        plain(cell),
+        plain(&failure.outcome.to_string())
+    );
+    let mut out = format!("{}\n", wrap(&line, screen.width, 4));
+    if let Some(last) = failure.stderr.lines().rfind(|line| !line.trim().is_empty()) {
+        out.push_str(&format!(
+            "{}\n",
+            wrap(&format!("    stderr: {}", plain(last)), screen.width, 6)
+        ));
+    }
+    out
+}

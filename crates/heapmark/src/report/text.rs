@@ -1,0 +1,104 @@
+//! Strings from outside (names, paths, stderr) made harmless, and paragraphs made to fit.
+
+/// Without anything that moves a cursor, changes a colour or turns the direction of the text; line breaks become spaces.
+pub fn plain(text: &str) -> String {
+    text.chars()
+        .map(|c| if matches!(c, '\n' | '\t') { ' ' } else { c })
+        .filter(|c| !c.is_control() && !is_invisible(*c))
+        .collect()
+}
+
+/// Marks that show nothing and change how their neighbours are shown.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// [`plain`], and every character that Markdown or HTML would take as markup behind a backslash or as an entity.
+pub fn markdown(text: &str) -> String {
+    let mut out = String::new();
+    for c in plain(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '$' => out.extend(['\\', c]),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// Broken at spaces into lines of at most `width` characters, all but the first indented. A longer word gets a line of its own.
+pub fn wrap(text: &str, width: usize, indent: usize) -> String {
+    let words = text.trim_start_matches(' ');
+    let mut out = " ".repeat(text.len() - words.len());
+    let mut used = out.len();
+    for (place, word) in words.split(' ').enumerate() {
+        let length = word.chars().count();
+        if place > 0 && used + 1 + length > width {
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+            used = indent;
+        } else if place > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += length;
+    }
+    out
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub fn list(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => only.clone(),
+        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
+    }
+}
+
+/// `1 block`, `2 blocks`.
+pub fn count(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_do_not_survive() {
+        assert_eq!(
+            plain("a\u{1b}[31mb\u{7}\r\u{9b}c\u{202e}d\ne"),
+            "a[31mbcd e"
+        );
+    }
+
+    #[test]
+    fn markup_is_text() {
+        assert_eq!(markdown("a|b_<c>\n# `x`"), "a\\|b\\_&lt;c&gt; \\# \\`x\\`");
+    }
+
+    #[test]
+    fn wraps_at_spaces_and_keeps_indentation() {
+        assert_eq!(wrap("one two three four", 9, 2), "one two\n  three\n  four");
+        assert_eq!(
+            wrap("  one averylongword x", 8, 0),
+            "  one\naverylongword\nx"
+        );
+    }
+
+    #[test]
+    fn names_read_as_a_sentence() {
+        let names = ["a", "b", "c"].map(String::from);
+        assert_eq!(
+            (list(&names), list(&names[..2]), list(&names[..1])),
+            ("a, b and c".into(), "a and b".into(), "a".into())
+        );
+        assert_eq!(
+            (count(1, "block"), count(2, "block")),
+            ("1 block".into(), "2 blocks".into())
+        );
+    }
+}
