@@ -1,3 +1,31 @@
 //! The list of commands, nothing else.
 
-fn main() {}
+use clap::{Parser, Subcommand};
+use heapmark::cmd::{self, Exit};
+use std::process::ExitCode;
+
+/// Which memory allocator, for my program, on my machine, and by how much?
+#[derive(Parser)]
+#[command(version, max_term_width = 100, after_help = cmd::EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(cmd::run::Args),
+    List(cmd::list::Args),
+    Build(cmd::build::Args),
+    Export(cmd::export::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Run(args) => cmd::run::run(args),
+        Command::List(args) => cmd::list::run(args),
+        Command::Build(args) => cmd::build::run(args),
+        Command::Export(args) => cmd::export::run(args),
+    };
+    result.unwrap_or_else(|error| Exit::of_error(&error)).into()
+}

@@ -1,7 +1,9 @@
 //! Runs that never ran, for tests: a plan in two lines, times by formula, failures where a test wants them.
 
+use crate::catalog::Iterations;
 use crate::execute::{Iteration, Measurement, Outcome};
-use crate::store::{AllocatorInfo, CaseInfo, Purpose, Record, RunFile, SCHEMA};
+use crate::plan::{Case as PlannedCase, Plan};
+use crate::store::{AllocatorInfo, Purpose, Record, RunFile, SCHEMA};
 use std::collections::BTreeMap;
 
 /// Operations in each iteration of a sample.
@@ -22,33 +24,30 @@ impl Lab {
             started: "2026-01-01T00:00:00Z".into(),
             suite: "quick".into(),
             preset: "quick".into(),
-            baseline: allocators[0].into(),
-            seed: 1,
-            blocks,
-            cases: workloads.iter().map(|name| case(name)).collect(),
+            plan: Plan {
+                seed: 1,
+                blocks,
+                baseline: allocators[0].into(),
+                target_ms: 250,
+                cases: workloads.iter().map(|name| case(name)).collect(),
+                allocators: allocators.iter().map(|name| name.to_string()).collect(),
+            },
+            subjects: Vec::new(),
+            timeout_s: None,
             allocators: allocators.iter().map(|name| allocator(name)).collect(),
             machine: BTreeMap::from([("cpu".into(), "Abacus 2".into())]),
         };
-        Lab {
-            run,
-            records: Vec::new(),
-        }
+        Lab { run, records: Vec::new() }
     }
 
     /// One check and all samples of every row; `ns_per_op` says what each sample takes.
     pub fn fill(mut self, ns_per_op: impl Fn(&str, &str, u32) -> f64) -> Lab {
-        for case in self.run.cases.clone() {
+        for case in self.run.plan.cases.clone() {
             for allocator in self.run.allocators.clone() {
-                self.records
-                    .push(record(Purpose::Check, &case.workload, &allocator.name, 0));
-                for block in 0..self.run.blocks {
-                    let mut sample =
-                        record(Purpose::Sample, &case.workload, &allocator.name, block);
-                    sample.measurement = Some(measurement(ns_per_op(
-                        &case.workload,
-                        &allocator.name,
-                        block,
-                    )));
+                self.records.push(record(Purpose::Check, &case.workload, &allocator.name, 0));
+                for block in 0..self.run.plan.blocks {
+                    let mut sample = record(Purpose::Sample, &case.workload, &allocator.name, block);
+                    sample.measurement = Some(measurement(ns_per_op(&case.workload, &allocator.name, block)));
                     self.records.push(sample);
                 }
             }
@@ -58,10 +57,7 @@ impl Lab {
 
     /// The record of a cell that is there.
     pub fn cell(&mut self, cell: &str) -> &mut Record {
-        self.records
-            .iter_mut()
-            .find(|record| record.cell == cell)
-            .expect("the cell is in the plan")
+        self.records.iter_mut().find(|record| record.cell == cell).expect("the cell is in the plan")
     }
 
     /// Lets a cell end badly.
@@ -81,39 +77,33 @@ impl Lab {
 
     /// The entry of an allocator.
     pub fn allocator(&mut self, name: &str) -> &mut AllocatorInfo {
-        self.run
-            .allocators
-            .iter_mut()
-            .find(|allocator| allocator.name == name)
-            .expect("in the plan")
+        self.run.allocators.iter_mut().find(|allocator| allocator.name == name).expect("in the plan")
     }
 }
 
 /// A segmentation fault in the measured phase.
 pub(crate) fn crash() -> Outcome {
-    Outcome::Crash {
-        signal: "SIGSEGV".into(),
-        phase: "run".into(),
-    }
+    Outcome::Crash { signal: "SIGSEGV".into(), phase: "run".into() }
 }
 
 /// Even scatter of up to +-1 %, different for each of the words: noise that a test can rely on.
 pub(crate) fn noise(words: &str, block: u32) -> f64 {
     let mix = words.bytes().fold(u64::from(block) + 1, |mix, byte| {
-        (mix ^ u64::from(byte))
-            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
-            .rotate_left(29)
+        (mix ^ u64::from(byte)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
     });
     1.0 + 0.01 * ((mix >> 11) as f64 / (1u64 << 52) as f64 - 1.0)
 }
 
-fn case(name: &str) -> CaseInfo {
-    CaseInfo {
+fn case(name: &str) -> PlannedCase {
+    PlannedCase {
         workload: name.into(),
         kernel: name.into(),
         threads: 2,
         oversubscribed: false,
+        operation: "call".into(),
         parameters: BTreeMap::new(),
+        cold: 1,
+        iterations: Iterations::Fixed(1),
         counts_purge: false,
     }
 }
@@ -135,18 +125,8 @@ fn allocator(name: &str) -> AllocatorInfo {
 /// What a process measures that takes this long per operation, its cold iteration ten times as long.
 pub(crate) fn measurement(ns_per_op: f64) -> Measurement {
     let wall_ns = (ns_per_op * OPS as f64 / 2.0).round() as u64;
-    let warm = Iteration {
-        wall_ns,
-        user_ns: wall_ns,
-        sys_ns: wall_ns / 4,
-        ops: OPS,
-        ..Iteration::default()
-    };
-    let cold = Iteration {
-        cold: true,
-        wall_ns: wall_ns * 10,
-        ..warm.clone()
-    };
+    let warm = Iteration { wall_ns, user_ns: wall_ns, sys_ns: wall_ns / 4, ops: OPS, ..Iteration::default() };
+    let cold = Iteration { cold: true, wall_ns: wall_ns * 10, ..warm.clone() };
     Measurement {
         iterations: vec![cold, warm.clone(), warm],
         baseline_rss_bytes: 2 << 20,
@@ -158,11 +138,7 @@ pub(crate) fn measurement(ns_per_op: f64) -> Measurement {
 }
 
 fn record(purpose: Purpose, workload: &str, allocator: &str, block: u32) -> Record {
-    let place = if purpose == Purpose::Check {
-        "check".to_owned()
-    } else {
-        format!("b{block:02}")
-    };
+    let place = if purpose == Purpose::Check { "check".to_owned() } else { format!("b{block:02}") };
     Record {
         purpose,
         cell: format!("{workload}@2/{place}/{allocator}"),

@@ -38,17 +38,8 @@ pub enum Doubt {
 }
 
 impl Contest {
-    pub(super) fn new(
-        leader: &Entrant,
-        other: &Entrant,
-        baseline: &str,
-        contests: usize,
-        needed: u32,
-    ) -> Contest {
-        let logs: Vec<f64> = leader.logs[0]
-            .keys()
-            .filter_map(|block| block_mean(leader, other, *block))
-            .collect();
+    pub(super) fn new(leader: &Entrant, other: &Entrant, baseline: &str, contests: usize, needed: u32) -> Contest {
+        let logs: Vec<f64> = leader.logs[0].keys().filter_map(|block| block_mean(leader, other, *block)).collect();
         let ratio = Ratio::from_logs(&logs);
         let corrected_p = signed_rank(&logs).map(|test| (test.p * contests as f64).min(1.0));
         let doubt = match (ratio, corrected_p) {
@@ -56,13 +47,7 @@ impl Contest {
             _ => Some(Doubt::FewBlocks),
         };
         let baseline = other.name == baseline;
-        Contest {
-            against: other.name.clone(),
-            baseline,
-            ratio,
-            corrected_p,
-            doubt,
-        }
+        Contest { against: other.name.clone(), baseline, ratio, corrected_p, doubt }
     }
 
     /// In how many blocks both have a value in every case.

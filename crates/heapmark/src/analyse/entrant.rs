@@ -22,42 +22,22 @@ impl Entrant {
     pub fn new(name: &str, groups: &[&Group], memory: Vec<Option<Memory>>) -> Entrant {
         let logs_of = |group: &&Group| {
             let processes = group.processes.iter();
-            processes
-                .map(|(block, (_, process))| (*block, process.ns_per_op.ln()))
-                .collect()
+            processes.map(|(block, (_, process))| (*block, process.ns_per_op.ln())).collect()
         };
-        Entrant {
-            name: name.to_owned(),
-            logs: groups.iter().map(logs_of).collect(),
-            memory,
-        }
+        Entrant { name: name.to_owned(), logs: groups.iter().map(logs_of).collect(), memory }
     }
 }
 
 /// The fastest first, by geometric mean of the ratios to the baseline, or to the first entrant where the baseline is none.
-pub(super) fn rank(
-    baseline: &str,
-    entrants: Vec<Entrant>,
-    left_out: &mut Vec<LeftOut>,
-) -> Vec<Entrant> {
-    let reference = entrants
-        .iter()
-        .position(|entrant| entrant.name == baseline)
-        .unwrap_or(0);
-    let ratios: Vec<Vec<f64>> = entrants
-        .iter()
-        .map(|entrant| ratios(entrant, &entrants[reference]))
-        .collect();
+pub(super) fn rank(baseline: &str, entrants: Vec<Entrant>, left_out: &mut Vec<LeftOut>) -> Vec<Entrant> {
+    let reference = entrants.iter().position(|entrant| entrant.name == baseline).unwrap_or(0);
+    let ratios: Vec<Vec<f64>> = entrants.iter().map(|entrant| ratios(entrant, &entrants[reference])).collect();
     let mut ranked = Vec::new();
     for (entrant, ratios) in entrants.into_iter().zip(ratios) {
         let missing = entrant.logs.len() - ratios.len();
         match geometric_mean(&ratios) {
             Some(score) if missing == 0 => ranked.push((score, entrant)),
-            _ => left_out.push(LeftOut {
-                allocator: entrant.name,
-                failed: 0,
-                missing,
-            }),
+            _ => left_out.push(LeftOut { allocator: entrant.name, failed: 0, missing }),
         }
     }
     ranked.sort_by(|(a, _), (b, _)| a.total_cmp(b));
@@ -67,16 +47,8 @@ pub(super) fn rank(
 /// One per case in which some block has both.
 fn ratios(entrant: &Entrant, reference: &Entrant) -> Vec<f64> {
     let of_case = |(ours, theirs): (&BTreeMap<u32, f64>, &BTreeMap<u32, f64>)| {
-        let logs: Vec<f64> = ours
-            .iter()
-            .filter_map(|(block, log)| Some(log - theirs.get(block)?))
-            .collect();
+        let logs: Vec<f64> = ours.iter().filter_map(|(block, log)| Some(log - theirs.get(block)?)).collect();
         Some(Ratio::from_logs(&logs)?.ratio)
     };
-    entrant
-        .logs
-        .iter()
-        .zip(&reference.logs)
-        .filter_map(of_case)
-        .collect()
+    entrant.logs.iter().zip(&reference.logs).filter_map(of_case).collect()
 }

@@ -18,10 +18,7 @@ pub struct Failed {
 impl Failed {
     /// `None` where all ended `ok`.
     pub(super) fn among(records: &[&Record]) -> Option<Failed> {
-        let mut failures = records
-            .iter()
-            .map(|record| &record.outcome)
-            .filter(|outcome| !outcome.is_ok());
+        let mut failures = records.iter().map(|record| &record.outcome).filter(|outcome| !outcome.is_ok());
         let first = failures.next()?;
         let mut counts = vec![(first.word(), 1)];
         for outcome in failures {
@@ -30,26 +27,13 @@ impl Failed {
                 None => counts.push((outcome.word(), 1)),
             }
         }
-        Some(Failed {
-            counts,
-            of: records.len(),
-            first: first.clone(),
-        })
+        Some(Failed { counts, of: records.len(), first: first.clone() })
     }
 
     /// `crash 1 of 11: SIGSEGV in phase run`.
     pub fn summary(&self) -> String {
-        let counts: Vec<String> = self
-            .counts
-            .iter()
-            .map(|(word, count)| format!("{word} {count}"))
-            .collect();
-        format!(
-            "{} of {}: {}",
-            counts.join(", "),
-            self.of,
-            detail(&self.first)
-        )
+        let counts: Vec<String> = self.counts.iter().map(|(word, count)| format!("{word} {count}")).collect();
+        format!("{} of {}: {}", counts.join(", "), self.of, detail(&self.first))
     }
 
     /// The outcome's word, of the first one.

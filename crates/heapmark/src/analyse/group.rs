@@ -4,7 +4,8 @@ use super::failure::Failed;
 use super::process::Process;
 use super::stats::median;
 use crate::execute::Measurement;
-use crate::store::{AllocatorInfo, CaseInfo, Purpose, Record, RunFile};
+use crate::plan::Case as PlannedCase;
+use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
 use std::collections::{BTreeMap, HashMap};
 
 /// The records that count: of those with the same cell name the last, at the place of the first.
@@ -25,18 +26,10 @@ pub fn latest(records: &[Record]) -> Vec<&Record> {
 /// How many checks and samples belong to no row of the plan.
 pub(super) fn strays(run: &RunFile, records: &[&Record]) -> usize {
     let planned = |record: &Record| {
-        run.cases
-            .iter()
-            .any(|case| (&case.workload, case.threads) == (&record.workload, record.threads))
-            && run
-                .allocators
-                .iter()
-                .any(|allocator| allocator.name == record.allocator)
+        run.plan.cases.iter().any(|case| (&case.workload, case.threads) == (&record.workload, record.threads))
+            && run.allocators.iter().any(|allocator| allocator.name == record.allocator)
     };
-    records
-        .iter()
-        .filter(|record| makes_a_row(record) && !planned(record))
-        .count()
+    records.iter().filter(|record| makes_a_row(record) && !planned(record)).count()
 }
 
 fn makes_a_row(record: &Record) -> bool {
@@ -46,7 +39,7 @@ fn makes_a_row(record: &Record) -> bool {
 /// The processes of one row.
 pub(super) struct Group<'a> {
     /// The case.
-    pub case: &'a CaseInfo,
+    pub case: &'a PlannedCase,
     /// The allocator.
     pub allocator: &'a AllocatorInfo,
     /// Set if any check or sample did not end `ok`; then `processes` is empty.
@@ -58,11 +51,7 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    pub fn new(
-        case: &'a CaseInfo,
-        allocator: &'a AllocatorInfo,
-        records: &[&'a Record],
-    ) -> Group<'a> {
+    pub fn new(case: &'a PlannedCase, allocator: &'a AllocatorInfo, records: &[&'a Record]) -> Group<'a> {
         let own: Vec<&Record> = records
             .iter()
             .copied()
@@ -73,10 +62,7 @@ impl<'a> Group<'a> {
         let mut processes = BTreeMap::new();
         let mut unusable = 0;
         if failed.is_none() {
-            for record in own
-                .iter()
-                .filter(|record| record.purpose == Purpose::Sample)
-            {
+            for record in own.iter().filter(|record| record.purpose == Purpose::Sample) {
                 let measurement = record.measurement.as_ref();
                 match measurement.and_then(|m| Some((m, Process::new(m, record.threads)?))) {
                     Some(process) => _ = processes.insert(record.block, process),
@@ -84,13 +70,7 @@ impl<'a> Group<'a> {
                 }
             }
         }
-        Group {
-            case,
-            allocator,
-            failed,
-            processes,
-            unusable,
-        }
+        Group { case, allocator, failed, processes, unusable }
     }
 
     /// The median over processes of whatever each of them says, if it does.
@@ -105,9 +85,6 @@ impl<'a> Group<'a> {
 
     /// What the processes say, in block order.
     pub fn values(&self, value: impl Fn(&Measurement, &Process) -> Option<f64>) -> Vec<f64> {
-        self.processes
-            .values()
-            .filter_map(|(measurement, process)| value(measurement, process))
-            .collect()
+        self.processes.values().filter_map(|(measurement, process)| value(measurement, process)).collect()
     }
 }

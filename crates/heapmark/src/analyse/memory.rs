@@ -21,11 +21,8 @@ impl Memory {
     pub(super) fn new(group: &Group) -> Option<Memory> {
         let requested = group.median_of(|m, _| Some(m.requested_peak_bytes as f64))?;
         Some(Memory {
-            peak_rss_bytes: group
-                .median_of(|m, _| Some(m.peak_rss_bytes as f64).filter(|bytes| *bytes > 0.0))?,
-            overhead: (requested >= OVERHEAD_FROM_BYTES)
-                .then(|| group.median_of(|m, _| overhead(m)))
-                .flatten(),
+            peak_rss_bytes: group.median_of(|m, _| Some(m.peak_rss_bytes as f64).filter(|bytes| *bytes > 0.0))?,
+            overhead: (requested >= OVERHEAD_FROM_BYTES).then(|| group.median_of(|m, _| overhead(m))).flatten(),
         })
     }
 }
@@ -59,14 +56,8 @@ impl MemoryRatio {
                 Some(value(ours.as_ref()?)? / value(theirs.as_ref()?)?)
             };
             let ratios = ours.iter().zip(theirs).filter_map(ratio);
-            let ratios: Vec<f64> = ratios
-                .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
-                .collect();
-            Some(MemoryRatio {
-                ratio: geometric_mean(&ratios)?,
-                measure,
-                cases: ratios.len(),
-            })
+            let ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_finite() && *ratio > 0.0).collect();
+            Some(MemoryRatio { ratio: geometric_mean(&ratios)?, measure, cases: ratios.len() })
         };
         over(|memory| memory.overhead, MemoryMeasure::Overhead)
             .or_else(|| over(|memory| Some(memory.peak_rss_bytes), MemoryMeasure::PeakRss))
@@ -75,9 +66,6 @@ impl MemoryRatio {
 
 /// A peak below the start, or nothing requested, is no overhead but a missing one.
 fn overhead(measurement: &Measurement) -> Option<f64> {
-    let grown = measurement
-        .peak_rss_bytes
-        .checked_sub(measurement.baseline_rss_bytes)?;
-    (measurement.requested_peak_bytes > 0)
-        .then(|| grown as f64 / measurement.requested_peak_bytes as f64)
+    let grown = measurement.peak_rss_bytes.checked_sub(measurement.baseline_rss_bytes)?;
+    (measurement.requested_peak_bytes > 0).then(|| grown as f64 / measurement.requested_peak_bytes as f64)
 }

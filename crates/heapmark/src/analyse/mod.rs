@@ -26,7 +26,8 @@ pub use ratio::Ratio;
 pub use row::{Numbers, Purge, Role, Row, Spread, State};
 pub use verdict::{LeftOut, Standing, Verdict};
 
-use crate::store::{CaseInfo, Record, RunFile};
+use crate::plan::Case as PlannedCase;
+use crate::store::{Record, RunFile};
 use group::Group;
 use serde::Serialize;
 
@@ -70,25 +71,16 @@ pub struct Case {
 pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     let records = latest(records);
     let grid: Vec<Vec<Group>> = run
+        .plan
         .cases
         .iter()
-        .map(|case| {
-            run.allocators
-                .iter()
-                .map(|allocator| Group::new(case, allocator, &records))
-                .collect()
-        })
+        .map(|case| run.allocators.iter().map(|allocator| Group::new(case, allocator, &records)).collect())
         .collect();
-    let cases: Vec<Case> = run
-        .cases
-        .iter()
-        .zip(&grid)
-        .map(|(case, groups)| table(run, case, groups))
-        .collect();
+    let cases: Vec<Case> = run.plan.cases.iter().zip(&grid).map(|(case, groups)| table(run, case, groups)).collect();
     let (verdict, left_out) = verdict::judge(run, &cases, &grid);
     Analysis {
-        baseline: run.baseline.clone(),
-        planned_blocks: run.blocks,
+        baseline: run.plan.baseline.clone(),
+        planned_blocks: run.plan.blocks,
         failures: failure::collect(&records),
         strays: group::strays(run, &records),
         cases,
@@ -97,10 +89,8 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     }
 }
 
-fn table(run: &RunFile, case: &CaseInfo, groups: &[Group]) -> Case {
-    let baseline = groups
-        .iter()
-        .find(|group| group.allocator.name == run.baseline);
+fn table(run: &RunFile, case: &PlannedCase, groups: &[Group]) -> Case {
+    let baseline = groups.iter().find(|group| group.allocator.name == run.plan.baseline);
     let floor_ns = groups
         .iter()
         .filter(|group| row::is_floor(group.allocator))
@@ -111,9 +101,6 @@ fn table(run: &RunFile, case: &CaseInfo, groups: &[Group]) -> Case {
         threads: case.threads,
         oversubscribed: case.oversubscribed,
         counts_purge: case.counts_purge,
-        rows: groups
-            .iter()
-            .map(|group| Row::new(group, baseline, floor_ns))
-            .collect(),
+        rows: groups.iter().map(|group| Row::new(group, baseline, floor_ns)).collect(),
     }
 }

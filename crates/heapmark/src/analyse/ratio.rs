@@ -19,26 +19,14 @@ pub struct Ratio {
 impl Ratio {
     /// From log ratios, one per block. `None` where there are none.
     pub fn from_logs(logs: &[f64]) -> Option<Ratio> {
-        let Shift {
-            estimate,
-            interval,
-            n,
-        } = shift(logs)?;
+        let Shift { estimate, interval, n } = shift(logs)?;
         let interval = interval.map(|interval| (interval.low.exp(), interval.high.exp()));
-        Some(Ratio {
-            ratio: estimate.exp(),
-            interval,
-            pairs: n,
-        })
+        Some(Ratio { ratio: estimate.exp(), interval, pairs: n })
     }
 
     /// The baseline over itself: 1 by definition, no interval.
     pub fn baseline(pairs: usize) -> Ratio {
-        Ratio {
-            ratio: 1.0,
-            interval: None,
-            pairs,
-        }
+        Ratio { ratio: 1.0, interval: None, pairs }
     }
 
     /// Seen from the other side: how many times as fast instead of how many times as long.
@@ -51,11 +39,7 @@ impl Ratio {
     }
 
     /// Pairs the processes of two rows block by block.
-    pub(super) fn of(
-        candidate: &Group,
-        other: &Group,
-        value: impl Fn(&Process) -> Option<f64>,
-    ) -> Option<Ratio> {
+    pub(super) fn of(candidate: &Group, other: &Group, value: impl Fn(&Process) -> Option<f64>) -> Option<Ratio> {
         let logs: Vec<f64> = candidate
             .processes
             .iter()

@@ -145,9 +145,7 @@ impl Row {
         let state = match (&group.failed, Numbers::new(group, role, baseline, floor_ns)) {
             (Some(failed), _) => State::Failed(failed.clone()),
             (None, Some(numbers)) => State::Measured(Box::new(numbers)),
-            (None, None) => State::Missing {
-                unusable: group.unusable,
-            },
+            (None, None) => State::Missing { unusable: group.unusable },
         };
         Row {
             allocator: group.allocator.name.clone(),
@@ -170,31 +168,20 @@ impl Row {
 
 /// The least that the plan and the processes agree on.
 fn purge(group: &Group) -> Purge {
-    let told = group
-        .processes
-        .values()
-        .map(|(measurement, _)| measurement.purge.as_str());
-    told.chain([group.allocator.purge.as_str()])
-        .map(Purge::from)
-        .min()
-        .unwrap_or(Purge::Unknown)
+    let told = group.processes.values().map(|(measurement, _)| measurement.purge.as_str());
+    told.chain([group.allocator.purge.as_str()]).map(Purge::from).min().unwrap_or(Purge::Unknown)
 }
 
 impl Numbers {
-    fn new(
-        group: &Group,
-        role: Role,
-        baseline: Option<&Group>,
-        floor_ns: Option<f64>,
-    ) -> Option<Numbers> {
+    fn new(group: &Group, role: Role, baseline: Option<&Group>, floor_ns: Option<f64>) -> Option<Numbers> {
         let ns_per_op = Spread::of(&group.values(|_, process| Some(process.ns_per_op)))?;
         let samples = group.processes.len();
         let counts_purge = group.case.counts_purge;
         let ratio = |value: fn(&Process) -> Option<f64>| match role {
             Role::Floor => None,
-            Role::Baseline => Some(group.values(|_, process| value(process)).len())
-                .filter(|n| *n > 0)
-                .map(Ratio::baseline),
+            Role::Baseline => {
+                Some(group.values(|_, process| value(process)).len()).filter(|n| *n > 0).map(Ratio::baseline)
+            }
             Role::Candidate => Ratio::of(group, baseline?, value),
         };
         Some(Numbers {
@@ -209,27 +196,16 @@ impl Numbers {
             ratio: ratio(|process| Some(process.ns_per_op)),
             cpu_ratio: ratio(|process| process.cpu_ns_per_op),
             memory: Memory::new(group),
-            floor_share: floor_ns
-                .filter(|_| role != Role::Floor)
-                .map(|floor_ns| floor_ns / ns_per_op.median),
+            floor_share: floor_ns.filter(|_| role != Role::Floor).map(|floor_ns| floor_ns / ns_per_op.median),
             figures: figures(group),
         })
     }
 }
 
 fn figures(group: &Group) -> BTreeMap<String, f64> {
-    let names: BTreeSet<&String> = group
-        .processes
-        .values()
-        .flat_map(|(m, _)| m.figures.keys())
-        .collect();
+    let names: BTreeSet<&String> = group.processes.values().flat_map(|(m, _)| m.figures.keys()).collect();
     names
         .into_iter()
-        .filter_map(|name| {
-            Some((
-                name.clone(),
-                group.median_of(|m, _| m.figures.get(name).copied())?,
-            ))
-        })
+        .filter_map(|name| Some((name.clone(), group.median_of(|m, _| m.figures.get(name).copied())?)))
         .collect()
 }

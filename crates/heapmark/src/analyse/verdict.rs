@@ -68,9 +68,7 @@ impl Standing {
 
     /// Those that the leader cannot be told from.
     pub fn rivals(&self) -> impl Iterator<Item = &Contest> {
-        self.contests
-            .iter()
-            .filter(|contest| contest.doubt.is_some())
+        self.contests.iter().filter(|contest| contest.doubt.is_some())
     }
 }
 
@@ -84,46 +82,33 @@ pub(super) fn judge(run: &RunFile, cases: &[Case], grid: &[Vec<Group>]) -> (Verd
         }
         let groups: Vec<&Group> = grid.iter().map(|groups| &groups[place]).collect();
         let failed = groups.iter().filter(|group| group.failed.is_some()).count();
-        let missing = groups
-            .iter()
-            .filter(|group| group.processes.is_empty())
-            .count()
-            - failed;
+        let missing = groups.iter().filter(|group| group.processes.is_empty()).count() - failed;
         if failed + missing > 0 {
-            left_out.push(LeftOut {
-                allocator: allocator.name.clone(),
-                failed,
-                missing,
-            });
+            left_out.push(LeftOut { allocator: allocator.name.clone(), failed, missing });
         } else {
             let numbers = cases.iter().map(|case| case.rows[place].numbers());
-            let memory = numbers
-                .map(|numbers| numbers.and_then(|numbers| numbers.memory))
-                .collect();
+            let memory = numbers.map(|numbers| numbers.and_then(|numbers| numbers.memory)).collect();
             entrants.push(Entrant::new(&allocator.name, &groups, memory));
         }
     }
-    if run.cases.is_empty() || entrants.is_empty() {
+    if run.plan.cases.is_empty() || entrants.is_empty() {
         return (Verdict::NothingOk, left_out);
     }
-    let ranked = rank(&run.baseline, entrants, &mut left_out);
-    (settle(&run.baseline, &ranked), left_out)
+    let ranked = rank(&run.plan.baseline, entrants, &mut left_out);
+    (settle(&run.plan.baseline, &ranked), left_out)
 }
 
 fn settle(baseline: &str, ranked: &[Entrant]) -> Verdict {
     let (leader, others) = match ranked {
         [] => return Verdict::NothingOk,
         [only] => {
-            return Verdict::OnlyOne {
-                allocator: only.name.clone(),
-            };
+            return Verdict::OnlyOne { allocator: only.name.clone() };
         }
         [leader, others @ ..] => (leader, others),
     };
     let cases = leader.logs.len();
     let blocks_needed = blocks_needed(cases * ranked.len());
-    let contest =
-        |other: &Entrant| Contest::new(leader, other, baseline, others.len(), blocks_needed);
+    let contest = |other: &Entrant| Contest::new(leader, other, baseline, others.len(), blocks_needed);
     let contests: Vec<Contest> = others.iter().map(contest).collect();
     let base = others.iter().find(|other| other.name == baseline);
     let standing = Standing {
@@ -134,11 +119,7 @@ fn settle(baseline: &str, ranked: &[Entrant]) -> Verdict {
         memory: base.and_then(|base| MemoryRatio::new(&leader.memory, &base.memory)),
         contests,
     };
-    if standing.rivals().next().is_none() {
-        Verdict::Fastest(standing)
-    } else {
-        Verdict::Unclear(standing)
-    }
+    if standing.rivals().next().is_none() { Verdict::Fastest(standing) } else { Verdict::Unclear(standing) }
 }
 
 /// With fewer, not even blocks that all agree could pass the correction for so many comparisons.

@@ -1,1 +1,96 @@
-//! One file per command.
+//! One file per command: reads flags, calls the stages, prints. Judges and measures nothing itself.
+
+pub mod build;
+pub mod export;
+pub mod list;
+pub mod run;
+
+use crate::build::Library;
+use crate::catalog::{Allocator, Tier};
+use crate::execute::{Guest, Subject};
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+/// Shown below `--help`.
+pub const EXIT_CODES: &str = "\
+Exit codes: 0 done, 1 heapmark failed, 2 usage, 4 some processes did not end `ok`, 130 interrupted
+(what was measured is stored; `heapmark run --resume DIR` goes on).";
+
+/// How heapmark ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// All is well.
+    Done = 0,
+    /// heapmark itself failed.
+    Failed = 1,
+    /// What was asked for makes no sense.
+    Usage = 2,
+    /// Some processes did not end `ok`.
+    NotAllOk = 4,
+    /// A signal asked it to stop.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// An error of the person who typed, not of heapmark.
+#[derive(Debug)]
+pub struct Usage(String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// Marks an error as one of usage.
+pub(crate) fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
+    Usage(format!("{:#}", error.into())).into()
+}
+
+impl Exit {
+    /// Prints an error as one message and says how to end.
+    pub fn of_error(error: &anyhow::Error) -> Exit {
+        eprintln!("heapmark: {error:#}");
+        if error.is::<Usage>() { Exit::Usage } else { Exit::Failed }
+    }
+}
+
+/// Whether escape sequences are welcome on this stream.
+pub(crate) fn wants_colour(stream: &impl IsTerminal) -> bool {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    stream.is_terminal() && !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// Characters in a line of stdout; 100 where it is no terminal.
+pub(crate) fn width() -> usize {
+    rustix::termios::tcgetwinsize(std::io::stdout()).map_or(100, |size| usize::from(size.ws_col).max(40))
+}
+
+/// The library's own word on its version; where it has none, the version of the source it was built from.
+pub(crate) fn version(guest: &Guest, subject: &Subject) -> anyhow::Result<String> {
+    if let Some(told) = guest.version(subject)? {
+        return Ok(told);
+    }
+    let Library { origin, source_version, .. } = &subject.library;
+    let kind = origin.split(' ').next().unwrap_or_default();
+    Ok(if source_version.is_empty() { "-".into() } else { format!("{source_version} ({kind})") })
+}
+
+/// The tier's word, as it stands in the files.
+pub(crate) fn tier(allocator: &Allocator) -> &'static str {
+    match allocator.tier {
+        Tier::Main => "main",
+        Tier::Variant => "variant",
+        Tier::Hardened => "hardened",
+        Tier::Experimental => "experimental",
+        Tier::Floor => "floor",
+        Tier::User => "user",
+    }
+}

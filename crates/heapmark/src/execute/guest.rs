@@ -2,6 +2,8 @@
 //! version a library says it has.
 
 use super::{Attempt, Job, Subject, child, report::Report};
+use crate::build::Library;
+use crate::catalog::{Allocator, Source, Tier};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -49,5 +51,27 @@ impl Guest {
         let page = child::SharedPage::new(&Job::version_text(probe))?;
         let end = child::run(self, &subject.environment(), 0, &page, SHORT, &AtomicBool::new(false))?;
         Ok(end.and_then(|_| Report::parse(page.report()).version().map(String::from)))
+    }
+}
+
+impl Subject {
+    /// What serves a process that nothing is preloaded into.
+    pub fn libc() -> Subject {
+        let allocator = Allocator {
+            name: "libc".into(),
+            family: "libc".into(),
+            about: "the negative control".into(),
+            home: String::new(),
+            licence: String::new(),
+            tier: Tier::Main,
+            source: Source::Libc,
+            build: None,
+            environment: Default::default(),
+            purge: None,
+            version: None,
+            leaves: Default::default(),
+            except: Default::default(),
+        };
+        Subject { allocator, library: Library::default(), refused: None }
     }
 }

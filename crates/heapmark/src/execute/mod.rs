@@ -47,6 +47,8 @@ pub struct Attempt {
     pub environment: BTreeMap<String, String>,
     /// The end of what it wrote to stderr, unless it ended `ok`.
     pub stderr: String,
+    /// What the guest said, word for word.
+    pub report: String,
 }
 
 impl Attempt {
@@ -59,6 +61,7 @@ impl Attempt {
             proof: None,
             environment: BTreeMap::new(),
             stderr: String::new(),
+            report: String::new(),
         }
     }
 }
@@ -99,5 +102,6 @@ pub fn run(
         proof: proof.map(|proof| prove::relevant(subject, proof)),
         environment: Subject::record_environment(environment, job.padding),
         stderr: if ok { String::new() } else { end.stderr },
+        report: page.report().to_string(),
     }))
 }

@@ -15,15 +15,8 @@ struct Document<'a> {
 /// an outcome that is not `ok` breaks the store's promise and is left out.
 pub fn json(run: &RunFile, analysis: &Analysis, records: &[Record]) -> String {
     let mut records = records.to_vec();
-    records
-        .iter_mut()
-        .filter(|record| !record.outcome.is_ok())
-        .for_each(|record| record.measurement = None);
-    let document = Document {
-        run,
-        analysis,
-        records,
-    };
+    records.iter_mut().filter(|record| !record.outcome.is_ok()).for_each(|record| record.measurement = None);
+    let document = Document { run, analysis, records };
     let mut text = serde_json::to_string_pretty(&document).expect("all keys are strings");
     text.push('\n');
     text

@@ -6,24 +6,15 @@ use std::collections::BTreeSet;
 
 /// The lines below the tables, in the order of the columns.
 pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
-    let rows = || {
-        analysis
-            .cases
-            .iter()
-            .flat_map(|case| case.rows.iter().map(move |row| (case, row)))
-    };
+    let rows = || analysis.cases.iter().flat_map(|case| case.rows.iter().map(move |row| (case, row)));
     let numbers = || rows().filter_map(|(_, row)| row.numbers());
-    let marked = |mark: &dyn Fn(&Case, &Row) -> bool| {
-        rows().any(|(case, row)| row.numbers().is_some() && mark(case, row))
-    };
+    let marked =
+        |mark: &dyn Fn(&Case, &Row) -> bool| rows().any(|(case, row)| row.numbers().is_some() && mark(case, row));
     let mut lines = Vec::new();
     if numbers().next().is_none() {
         return lines;
     }
-    lines.push(
-        "ns/op: wall time x threads / operations; ops/s: of all threads. Medians over processes."
-            .to_owned(),
-    );
+    lines.push("ns/op: wall time x threads / operations; ops/s: of all threads. Medians over processes.".to_owned());
     if numbers().any(|n| n.ratio.is_some()) {
         lines.push(format!(
             "time / {0}: ns/op over {0}'s in the same block, below 1 is faster; Hodges-Lehmann estimate and 95 % interval \
@@ -39,34 +30,29 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
         );
     }
     if numbers().any(|n| n.floor_share.is_some()) {
-        lines.push(
-            "floor: the harness without an allocator; the column is its share of a row's time."
-                .to_owned(),
-        );
+        lines.push("floor: the harness without an allocator; the column is its share of a row's time.".to_owned());
     }
     let partial: BTreeSet<String> = rows()
         .filter(|(_, row)| !row.leaves.is_empty() && row.numbers().is_some())
         .map(|(_, row)| format!("{} leaves {}", row.allocator, text::list(&row.leaves)))
         .collect();
     if !partial.is_empty() {
-        lines.push(format!(
-            "partial: {} to libc.",
-            text::list(&partial.into_iter().collect::<Vec<_>>())
-        ));
+        lines.push(format!("partial: {} to libc.", text::list(&partial.into_iter().collect::<Vec<_>>())));
     }
     if marked(&|case, row| case.counts_purge && row.purge <= Purge::None) {
         lines.push(
-            "not purged: the clock includes giving memory back, and this allocator does not, or is not known to.".to_owned(),
+            "not purged: the clock includes giving memory back, and this allocator does not, or is not known to."
+                .to_owned(),
         );
     }
     if marked(&|case, row| case.counts_purge && row.purge > Purge::None) {
-        lines
-            .push("purge: its share of the row's time, or configured: without a call. Files have the time without it.".to_owned());
+        lines.push(
+            "purge: its share of the row's time, or configured: without a call. Files have the time without it."
+                .to_owned(),
+        );
     }
     if marked(&|case, _| case.oversubscribed) {
-        lines.push(
-            "oversubscribed: more threads than CPUs; the scheduler is measured too.".to_owned(),
-        );
+        lines.push("oversubscribed: more threads than CPUs; the scheduler is measured too.".to_owned());
     }
     lines
 }

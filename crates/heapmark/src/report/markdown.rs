@@ -9,11 +9,7 @@ use crate::store::RunFile;
 
 /// The verdict first, then where it was measured, all tables, what did not end `ok`, and the legend.
 pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
-    let mut out = format!(
-        "**{}**\n\n{}\n",
-        escape(&sentence::verdict(analysis)),
-        escape(&head(run))
-    );
+    let mut out = format!("**{}**\n\n{}\n", escape(&sentence::verdict(analysis)), escape(&head(run)));
     for case in &analysis.cases {
         let sheet = Sheet::new(case, &analysis.baseline, analysis.planned_blocks);
         out.push_str(&format!("\n## {}\n\n", escape(&sheet.heading)));
@@ -24,24 +20,13 @@ pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
         out.extend(analysis.failures.iter().map(failure_line));
     }
     out.push_str("\n## Legend\n\n");
-    out.extend(
-        legend(analysis)
-            .iter()
-            .map(|line| format!("- {}\n", escape(line))),
-    );
+    out.extend(legend(analysis).iter().map(|line| format!("- {}\n", escape(line))));
     if analysis.strays > 0 {
-        out.push_str(&format!(
-            "- {} of no planned row: ignored.\n",
-            count(analysis.strays, "record")
-        ));
+        out.push_str(&format!("- {} of no planned row: ignored.\n", count(analysis.strays, "record")));
     }
     if !run.machine.is_empty() {
         out.push_str("\n## Machine\n\n");
-        out.extend(
-            run.machine
-                .iter()
-                .map(|(key, value)| format!("- {}: {}\n", escape(key), escape(value))),
-        );
+        out.extend(run.machine.iter().map(|(key, value)| format!("- {}: {}\n", escape(key), escape(value))));
     }
     out
 }
@@ -52,9 +37,9 @@ fn head(run: &RunFile) -> String {
         run.heapmark,
         run.suite,
         run.preset,
-        count(run.blocks as usize, "block"),
-        run.baseline,
-        run.seed,
+        count(run.plan.blocks as usize, "block"),
+        run.plan.baseline,
+        run.plan.seed,
         run.started
     )
 }
@@ -62,38 +47,17 @@ fn head(run: &RunFile) -> String {
 fn sheet_text(sheet: &Sheet) -> String {
     let mut out = String::new();
     if !sheet.columns.is_empty() {
-        out.push_str(&line(
-            sheet.columns.iter().map(|column| escape(&column.title)),
-        ));
-        out.push_str(&line(
-            sheet
-                .columns
-                .iter()
-                .map(|column| if column.number { "--:" } else { ":--" }.to_owned()),
-        ));
+        out.push_str(&line(sheet.columns.iter().map(|column| escape(&column.title))));
+        out.push_str(&line(sheet.columns.iter().map(|column| if column.number { "--:" } else { ":--" }.to_owned())));
         for row in 0..sheet.columns[0].cells.len() {
-            out.push_str(&line(
-                sheet
-                    .columns
-                    .iter()
-                    .map(|column: &Column| escape(&column.cells[row])),
-            ));
+            out.push_str(&line(sheet.columns.iter().map(|column: &Column| escape(&column.cells[row]))));
         }
         out.push('\n');
     }
+    out.extend(sheet.floors.iter().map(|floor| format!("- {}\n", escape(floor))));
     out.extend(
-        sheet
-            .floors
-            .iter()
-            .map(|floor| format!("- {}\n", escape(floor))),
+        sheet.numberless.iter().map(|row| format!("- {}: **{}**\n", escape(&row.allocator), escape(&row.reason))),
     );
-    out.extend(sheet.numberless.iter().map(|row| {
-        format!(
-            "- {}: **{}**\n",
-            escape(&row.allocator),
-            escape(&row.reason)
-        )
-    }));
     out
 }
 
@@ -107,9 +71,5 @@ fn failure_line(failure: &Failure) -> String {
         "" => String::new(),
         text => format!(" (stderr: {})", escape(text)),
     };
-    format!(
-        "- {}: {}{stderr}\n",
-        cells.join(", "),
-        escape(&failure.outcome.to_string())
-    )
+    format!("- {}: {}{stderr}\n", cells.join(", "), escape(&failure.outcome.to_string()))
 }

@@ -2,40 +2,24 @@
 
 use super::text::{count, list};
 use super::units::{digits, times};
-use crate::analyse::{
-    Analysis, Contest, Doubt, LeftOut, MemoryMeasure, MemoryRatio, Purge, Ratio, Standing, Verdict,
-};
+use crate::analyse::{Analysis, Contest, Doubt, LeftOut, MemoryMeasure, MemoryRatio, Purge, Ratio, Standing, Verdict};
 
 /// What the run says, and whom it cannot speak about.
 pub(super) fn verdict(analysis: &Analysis) -> String {
     let mut sentence = match &analysis.verdict {
-        Verdict::NothingOk if analysis.cases.is_empty() => {
-            "No verdict: the run has no cases.".to_owned()
-        }
-        Verdict::NothingOk => {
-            "No verdict: no allocator has samples in every case that all ended ok.".to_owned()
-        }
+        Verdict::NothingOk if analysis.cases.is_empty() => "No verdict: the run has no cases.".to_owned(),
+        Verdict::NothingOk => "No verdict: no allocator has samples in every case that all ended ok.".to_owned(),
         Verdict::OnlyOne { allocator } if analysis.left_out.is_empty() => {
             format!("Only {allocator} was measured: there is nothing to compare it with.")
         }
         Verdict::OnlyOne { allocator } => {
-            format!(
-                "No verdict: only {allocator} can be judged, and there is nothing to compare it with."
-            )
+            format!("No verdict: only {allocator} can be judged, and there is nothing to compare it with.")
         }
-        Verdict::Fastest(standing) => {
-            fastest(analysis, standing) + &caveat(analysis, &standing.leader)
-        }
-        Verdict::Unclear(standing) => {
-            unclear(analysis, standing) + &caveat(analysis, &standing.leader)
-        }
+        Verdict::Fastest(standing) => fastest(analysis, standing) + &caveat(analysis, &standing.leader),
+        Verdict::Unclear(standing) => unclear(analysis, standing) + &caveat(analysis, &standing.leader),
     };
     if !analysis.left_out.is_empty() {
-        let left_out: Vec<String> = analysis
-            .left_out
-            .iter()
-            .map(|left| left_out(left, analysis.cases.len()))
-            .collect();
+        let left_out: Vec<String> = analysis.left_out.iter().map(|left| left_out(left, analysis.cases.len())).collect();
         sentence.push_str(&format!(" Left out: {}.", list(&left_out)));
     }
     sentence
@@ -43,18 +27,11 @@ pub(super) fn verdict(analysis: &Analysis) -> String {
 
 fn fastest(analysis: &Analysis, standing: &Standing) -> String {
     let leader = &standing.leader;
-    let role = if *leader == analysis.baseline {
-        ", the baseline,"
-    } else {
-        ""
-    };
+    let role = if *leader == analysis.baseline { ", the baseline," } else { "" };
     let next = standing.contests.first();
     let claims = [
-        standing
-            .against_baseline()
-            .and_then(|contest| as_fast(contest, "")),
-        next.filter(|next| !next.baseline)
-            .and_then(|next| as_fast(next, "the next, ")),
+        standing.against_baseline().and_then(|contest| as_fast(contest, "")),
+        next.filter(|next| !next.baseline).and_then(|next| as_fast(next, "the next, ")),
     ];
     let claims: Vec<String> = claims.into_iter().flatten().collect();
     format!(
@@ -62,59 +39,33 @@ fn fastest(analysis: &Analysis, standing: &Standing) -> String {
         count(standing.cases, "case"),
         count(standing.blocks, "block"),
         claims.join(", "),
-        standing
-            .memory
-            .map(|memory| memory_claim(&memory, analysis, standing.cases))
-            .unwrap_or_default()
+        standing.memory.map(|memory| memory_claim(&memory, analysis, standing.cases)).unwrap_or_default()
     )
 }
 
 /// What a leader's numbers leave out.
 fn caveat(analysis: &Analysis, leader: &str) -> String {
-    let rows = || {
-        analysis
-            .cases
-            .iter()
-            .flat_map(|case| case.rows.iter().map(move |row| (case, row)))
-    };
+    let rows = || analysis.cases.iter().flat_map(|case| case.rows.iter().map(move |row| (case, row)));
     let rows = || rows().filter(|(_, row)| row.allocator == leader);
-    let unpurged = rows()
-        .filter(|(case, row)| case.counts_purge && row.purge <= Purge::None)
-        .count();
+    let unpurged = rows().filter(|(case, row)| case.counts_purge && row.purge <= Purge::None).count();
     let mut caveats = Vec::new();
     if rows().any(|(_, row)| !row.leaves.is_empty()) {
         caveats.push("is partial".to_owned());
     }
     if unpurged > 0 {
-        caveats.push(format!(
-            "gives no memory back in {} that time it",
-            count(unpurged, "case")
-        ));
+        caveats.push(format!("gives no memory back in {} that time it", count(unpurged, "case")));
     }
-    if caveats.is_empty() {
-        String::new()
-    } else {
-        format!(" But {leader} {}.", list(&caveats))
-    }
+    if caveats.is_empty() { String::new() } else { format!(" But {leader} {}.", list(&caveats)) }
 }
 
 fn unclear(analysis: &Analysis, standing: &Standing) -> String {
     let leader = &standing.leader;
     let rivals: Vec<&Contest> = standing.rivals().collect();
-    let names: Vec<String> = [leader]
-        .into_iter()
-        .chain(rivals.iter().map(|contest| &contest.against))
-        .cloned()
-        .collect();
-    let mut sentence = format!(
-        "Unclear: {} cannot be told apart with {}",
-        list(&names),
-        count(standing.blocks, "block")
-    );
-    if rivals
-        .iter()
-        .any(|contest| contest.doubt == Some(Doubt::FewBlocks))
-    {
+    let names: Vec<String> =
+        [leader].into_iter().chain(rivals.iter().map(|contest| &contest.against)).cloned().collect();
+    let mut sentence =
+        format!("Unclear: {} cannot be told apart with {}", list(&names), count(standing.blocks, "block"));
+    if rivals.iter().any(|contest| contest.doubt == Some(Doubt::FewBlocks)) {
         let needed = standing.blocks_needed;
         let remedy = if analysis.planned_blocks < needed {
             format!("run again with --blocks {needed}")
@@ -122,46 +73,25 @@ fn unclear(analysis: &Analysis, standing: &Standing) -> String {
             "resume the run".to_owned()
         };
         sentence.push_str(&format!(" ({needed} needed): {remedy}."));
-    } else if rivals
-        .iter()
-        .all(|contest| contest.doubt == Some(Doubt::Small))
-    {
-        sentence.push_str(&format!(
-            "{}: {leader} is ahead, but by 1 % or less. Choose by memory.",
-            closest(standing)
-        ));
+    } else if rivals.iter().all(|contest| contest.doubt == Some(Doubt::Small)) {
+        sentence.push_str(&format!("{}: {leader} is ahead, but by 1 % or less. Choose by memory.", closest(standing)));
     } else {
-        sentence.push_str(&format!(
-            "{}. Run more blocks, or choose among them by memory.",
-            closest(standing)
-        ));
+        sentence.push_str(&format!("{}. Run more blocks, or choose among them by memory.", closest(standing)));
     }
-    let baseline = standing
-        .against_baseline()
-        .filter(|contest| contest.doubt.is_none());
+    let baseline = standing.against_baseline().filter(|contest| contest.doubt.is_none());
     if let Some(claim) = baseline.and_then(|contest| as_fast(contest, "")) {
-        let memory = standing
-            .memory
-            .map(|memory| memory_claim(&memory, analysis, standing.cases));
-        sentence.push_str(&format!(
-            " {leader} is {claim}{}.",
-            memory.unwrap_or_default()
-        ));
+        let memory = standing.memory.map(|memory| memory_claim(&memory, analysis, standing.cases));
+        sentence.push_str(&format!(" {leader} is {claim}{}.", memory.unwrap_or_default()));
     }
     sentence
 }
 
 /// ` (mimalloc3 takes 0.996x the time of rpmalloc, 95 % interval 0.990-1.002)`.
 fn closest(standing: &Standing) -> String {
-    let Some((rival, ratio)) = standing
-        .rivals()
-        .find_map(|contest| Some((contest, contest.ratio?)))
-    else {
+    let Some((rival, ratio)) = standing.rivals().find_map(|contest| Some((contest, contest.ratio?))) else {
         return String::new();
     };
-    let interval = ratio
-        .interval
-        .map(|(low, high)| format!(", 95 % interval {low:.3}-{high:.3}"));
+    let interval = ratio.interval.map(|(low, high)| format!(", 95 % interval {low:.3}-{high:.3}"));
     format!(
         " ({} takes {:.3}x the time of {}{})",
         standing.leader,
@@ -173,24 +103,13 @@ fn closest(standing: &Standing) -> String {
 
 /// `1.42x as fast as glibc (95 % interval 1.36-1.49)`; one digit more where 1 % decides.
 fn as_fast(contest: &Contest, introduction: &str) -> Option<String> {
-    let Ratio {
-        ratio, interval, ..
-    } = contest.ratio?.inverse();
+    let Ratio { ratio, interval, .. } = contest.ratio?.inverse();
     let number = |value: f64| {
-        if ratio < 1.1 {
-            format!("{value:.3}")
-        } else {
-            digits(value)
-        }
+        if ratio < 1.1 { format!("{value:.3}") } else { digits(value) }
     };
-    let interval =
-        interval.map(|(low, high)| format!(" (95 % interval {}-{})", number(low), number(high)));
+    let interval = interval.map(|(low, high)| format!(" (95 % interval {}-{})", number(low), number(high)));
     let against = &contest.against;
-    Some(format!(
-        "{}x as fast as {introduction}{against}{}",
-        number(ratio),
-        interval.unwrap_or_default()
-    ))
+    Some(format!("{}x as fast as {introduction}{against}{}", number(ratio), interval.unwrap_or_default()))
 }
 
 fn memory_claim(memory: &MemoryRatio, analysis: &Analysis, cases: usize) -> String {
@@ -198,33 +117,17 @@ fn memory_claim(memory: &MemoryRatio, analysis: &Analysis, cases: usize) -> Stri
         MemoryMeasure::Overhead => "memory overhead",
         MemoryMeasure::PeakRss => "peak RSS",
     };
-    let some = if memory.cases < cases {
-        format!(" ({} of {cases} cases)", memory.cases)
-    } else {
-        String::new()
-    };
-    format!(
-        "; its {measure} is {} {}'s{some}",
-        times(memory.ratio),
-        analysis.baseline
-    )
+    let some = if memory.cases < cases { format!(" ({} of {cases} cases)", memory.cases) } else { String::new() };
+    format!("; its {measure} is {} {}'s{some}", times(memory.ratio), analysis.baseline)
 }
 
 fn left_out(left: &LeftOut, cases: usize) -> String {
     let mut reasons = Vec::new();
     if left.failed > 0 {
-        reasons.push(format!(
-            "not ok in {} of {}",
-            left.failed,
-            count(cases, "case")
-        ));
+        reasons.push(format!("not ok in {} of {}", left.failed, count(cases, "case")));
     }
     if left.missing > 0 {
-        reasons.push(format!(
-            "samples missing in {} of {}",
-            left.missing,
-            count(cases, "case")
-        ));
+        reasons.push(format!("samples missing in {} of {}", left.missing, count(cases, "case")));
     }
     format!("{} ({})", left.allocator, reasons.join(", "))
 }

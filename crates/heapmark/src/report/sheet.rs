@@ -42,71 +42,36 @@ pub(super) struct Numberless {
 
 impl Sheet {
     pub fn new(case: &Case, baseline: &str, planned_blocks: u32) -> Sheet {
-        let mut rows: Vec<(&Row, &Numbers)> = case
-            .rows
-            .iter()
-            .filter_map(|row| Some((row, row.numbers()?)))
-            .collect();
+        let mut rows: Vec<(&Row, &Numbers)> = case.rows.iter().filter_map(|row| Some((row, row.numbers()?))).collect();
         rows.sort_by(|(_, a), (_, b)| a.ns_per_op.median.total_cmp(&b.ns_per_op.median));
-        let (floors, rows): (Vec<_>, Vec<_>) = rows
-            .into_iter()
-            .partition(|(row, _)| row.role == Role::Floor);
-        let time = units::time(
-            rows.iter()
-                .map(|(_, n)| n.ns_per_op.median)
-                .fold(f64::INFINITY, f64::min),
-        );
+        let (floors, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(row, _)| row.role == Role::Floor);
+        let time = units::time(rows.iter().map(|(_, n)| n.ns_per_op.median).fold(f64::INFINITY, f64::min));
         Sheet {
             heading: heading(case),
-            floors: floors
-                .iter()
-                .map(|(row, numbers)| floor_line(row, numbers))
-                .collect(),
-            numberless: case
-                .rows
-                .iter()
-                .filter_map(|row| numberless(row, planned_blocks))
-                .collect(),
-            columns: if rows.is_empty() {
-                Vec::new()
-            } else {
-                columns(&rows, time, case, baseline, planned_blocks)
-            },
+            floors: floors.iter().map(|(row, numbers)| floor_line(row, numbers)).collect(),
+            numberless: case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect(),
+            columns: if rows.is_empty() { Vec::new() } else { columns(&rows, time, case, baseline, planned_blocks) },
         }
     }
 }
 
 fn heading(case: &Case) -> String {
-    let mark = if case.oversubscribed {
-        " (oversubscribed)"
-    } else {
-        ""
-    };
-    format!(
-        "{}, {}{mark}",
-        case.workload,
-        text::count(case.threads as usize, "thread")
-    )
+    let mark = if case.oversubscribed { " (oversubscribed)" } else { "" };
+    format!("{}, {}{mark}", case.workload, text::count(case.threads as usize, "thread"))
 }
 
 fn floor_line(row: &Row, numbers: &Numbers) -> String {
     let unit = units::time(numbers.ns_per_op.median);
-    format!(
-        "floor: {} {} {}",
-        row.allocator,
-        units::digits(numbers.ns_per_op.median / unit.size),
-        unit.name
-    )
+    format!("floor: {} {} {}", row.allocator, units::digits(numbers.ns_per_op.median / unit.size), unit.name)
 }
 
 fn numberless(row: &Row, planned_blocks: u32) -> Option<Numberless> {
     let reason = match &row.state {
         State::Measured(_) => return None,
         State::Failed(failed) => failed.summary(),
-        State::Missing { unusable: 0 } => format!(
-            "missing: 0 of {} measured",
-            text::count(planned_blocks as usize, "block")
-        ),
+        State::Missing { unusable: 0 } => {
+            format!("missing: 0 of {} measured", text::count(planned_blocks as usize, "block"))
+        }
         State::Missing { unusable } => {
             format!(
                 "missing: {} ended ok with nothing to divide (no operations or no time)",
@@ -115,11 +80,7 @@ fn numberless(row: &Row, planned_blocks: u32) -> Option<Numberless> {
         }
     };
     let failed = matches!(row.state, State::Failed(_));
-    Some(Numberless {
-        allocator: row.allocator.clone(),
-        reason,
-        failed,
-    })
+    Some(Numberless { allocator: row.allocator.clone(), reason, failed })
 }
 
 fn columns(
@@ -129,56 +90,31 @@ fn columns(
     baseline: &str,
     planned_blocks: u32,
 ) -> Vec<Column> {
-    let column =
-        |title: &str, number: bool, spare: bool, cell: &dyn Fn(&Row, &Numbers) -> String| Column {
-            title: title.to_owned(),
-            cells: rows
-                .iter()
-                .map(|(row, numbers)| cell(row, numbers))
-                .collect(),
-            number,
-            spare,
-            notes: false,
-        };
-    let rate = units::rate(
-        rows.iter()
-            .map(|(_, n)| n.mops_per_s.median)
-            .fold(f64::INFINITY, f64::min),
-    );
+    let column = |title: &str, number: bool, spare: bool, cell: &dyn Fn(&Row, &Numbers) -> String| Column {
+        title: title.to_owned(),
+        cells: rows.iter().map(|(row, numbers)| cell(row, numbers)).collect(),
+        number,
+        spare,
+        notes: false,
+    };
+    let rate = units::rate(rows.iter().map(|(_, n)| n.mops_per_s.median).fold(f64::INFINITY, f64::min));
     let mut columns = vec![
         column("allocator", false, false, &|row, _| row.allocator.clone()),
-        column(time.name, true, false, &|_, n| {
-            units::digits(n.ns_per_op.median / time.size)
-        }),
-        column(rate.name, true, true, &|_, n| {
-            units::digits(n.mops_per_s.median / rate.size)
-        }),
+        column(time.name, true, false, &|_, n| units::digits(n.ns_per_op.median / time.size)),
+        column(rate.name, true, true, &|_, n| units::digits(n.mops_per_s.median / rate.size)),
     ];
     if rows.iter().any(|(_, n)| n.ratio.is_some()) {
-        columns.push(column(
-            &format!("time / {baseline} [95 %]"),
-            false,
-            false,
-            &|row, n| ratio(row, n.ratio.as_ref()),
-        ));
-        columns.push(column("CPU", true, false, &|row, n| {
-            cpu_ratio(row, n.cpu_ratio.as_ref())
-        }));
+        columns
+            .push(column(&format!("time / {baseline} [95 %]"), false, false, &|row, n| ratio(row, n.ratio.as_ref())));
+        columns.push(column("CPU", true, false, &|row, n| cpu_ratio(row, n.cpu_ratio.as_ref())));
     }
     columns.push(column(memory_title(rows), true, false, &|_, n| memory(n)));
     if rows.iter().any(|(_, n)| n.floor_share.is_some()) {
-        columns.push(column("floor", true, true, &|_, n| {
-            n.floor_share.map(units::percent).unwrap_or_default()
-        }));
+        columns.push(column("floor", true, true, &|_, n| n.floor_share.map(units::percent).unwrap_or_default()));
     }
-    let notes = column("notes", false, false, &|row, n| {
-        notes(row, n, case, planned_blocks)
-    });
+    let notes = column("notes", false, false, &|row, n| notes(row, n, case, planned_blocks));
     if notes.cells.iter().any(|cell| !cell.is_empty()) {
-        columns.push(Column {
-            notes: true,
-            ..notes
-        });
+        columns.push(Column { notes: true, ..notes });
     }
     columns
 }
@@ -187,23 +123,10 @@ fn ratio(row: &Row, ratio: Option<&Ratio>) -> String {
     match ratio {
         None => "-".into(),
         Some(_) if row.role == Role::Baseline => "1 (baseline)".into(),
-        Some(Ratio {
-            ratio,
-            interval: Some((low, high)),
-            ..
-        }) => {
-            format!(
-                "{} [{}, {}]",
-                units::ratio(*ratio),
-                units::ratio(*low),
-                units::ratio(*high)
-            )
+        Some(Ratio { ratio, interval: Some((low, high)), .. }) => {
+            format!("{} [{}, {}]", units::ratio(*ratio), units::ratio(*low), units::ratio(*high))
         }
-        Some(Ratio {
-            ratio,
-            interval: None,
-            pairs,
-        }) => format!("{} [n = {pairs}]", units::ratio(*ratio)),
+        Some(Ratio { ratio, interval: None, pairs }) => format!("{} [n = {pairs}]", units::ratio(*ratio)),
     }
 }
 
@@ -216,10 +139,7 @@ fn cpu_ratio(row: &Row, ratio: Option<&Ratio>) -> String {
 }
 
 fn memory_title(rows: &[(&Row, &Numbers)]) -> &'static str {
-    let overheads = rows
-        .iter()
-        .filter(|(_, n)| n.memory.is_some_and(|memory| memory.overhead.is_some()))
-        .count();
+    let overheads = rows.iter().filter(|(_, n)| n.memory.is_some_and(|memory| memory.overhead.is_some())).count();
     match overheads {
         0 => "peak RSS",
         all if all == rows.len() => "overhead",
@@ -230,9 +150,7 @@ fn memory_title(rows: &[(&Row, &Numbers)]) -> &'static str {
 fn memory(numbers: &Numbers) -> String {
     match numbers.memory {
         None => "-".into(),
-        Some(memory) => memory
-            .overhead
-            .map_or_else(|| units::bytes(memory.peak_rss_bytes), units::times),
+        Some(memory) => memory.overhead.map_or_else(|| units::bytes(memory.peak_rss_bytes), units::times),
     }
 }
 
@@ -246,21 +164,13 @@ fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u32) -> Stri
             Purge::None => notes.push("not purged".to_owned()),
             Purge::Unknown => notes.push("purge unknown".to_owned()),
             Purge::Configured => notes.push("purge configured".to_owned()),
-            Purge::Called => notes.extend(
-                numbers
-                    .purge_share
-                    .map(|share| format!("purge {}", units::percent(share))),
-            ),
+            Purge::Called => notes.extend(numbers.purge_share.map(|share| format!("purge {}", units::percent(share)))),
         }
     }
     if numbers.samples < planned_blocks as usize {
         notes.push(format!("{} of {} blocks", numbers.samples, planned_blocks));
     }
-    if let Some(pairs) = numbers
-        .ratio
-        .map(|ratio| ratio.pairs)
-        .filter(|pairs| *pairs < numbers.samples)
-    {
+    if let Some(pairs) = numbers.ratio.map(|ratio| ratio.pairs).filter(|pairs| *pairs < numbers.samples) {
         notes.push(text::count(pairs, "pair"));
     }
     if numbers.unusable > 0 {

@@ -36,18 +36,10 @@ pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
         }
         out.push('\n');
     }
-    for line in legend(analysis)
-        .iter()
-        .map(|line| plain(line))
-        .chain(remarks(analysis, &dropped))
-    {
+    for line in legend(analysis).iter().map(|line| plain(line)).chain(remarks(analysis, &dropped)) {
         out.push_str(&format!("{}\n", wrap(&line, screen.width, 2)));
     }
-    let colour = if matches!(analysis.verdict, Verdict::Fastest(_)) {
-        BOLD
-    } else {
-        YELLOW
-    };
+    let colour = if matches!(analysis.verdict, Verdict::Fastest(_)) { BOLD } else { YELLOW };
     let sentence = wrap(&plain(&sentence::verdict(analysis)), screen.width, 0);
     out.push_str(&format!("\n{}\n", screen.paint(colour, &sentence)));
     out
@@ -55,11 +47,7 @@ pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
 
 impl Screen {
     fn paint(&self, code: &str, text: &str) -> String {
-        if self.colour {
-            format!("\u{1b}[{code}m{text}\u{1b}[0m")
-        } else {
-            text.to_owned()
-        }
+        if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 }
 
@@ -67,16 +55,10 @@ impl Screen {
 fn remarks(analysis: &Analysis, dropped: &[String]) -> Vec<String> {
     let mut remarks = Vec::new();
     if !dropped.is_empty() {
-        remarks.push(format!(
-            "Too narrow for: {}. A wider terminal and the exports have it.",
-            dropped.join(", ")
-        ));
+        remarks.push(format!("Too narrow for: {}. A wider terminal and the exports have it.", dropped.join(", ")));
     }
     if analysis.strays > 0 {
-        remarks.push(format!(
-            "{} of no planned row: ignored.",
-            count(analysis.strays, "record")
-        ));
+        remarks.push(format!("{} of no planned row: ignored.", count(analysis.strays, "record")));
     }
     remarks
 }
@@ -94,48 +76,21 @@ fn sheet_text(sheet: Sheet, screen: Screen, dropped: &mut Vec<String>) -> String
         out.push_str(&format!("  {}\n", plain(floor)));
     }
     for row in &sheet.numberless {
-        let line = wrap(
-            &format!("  {}: {}", plain(&row.allocator), plain(&row.reason)),
-            screen.width,
-            4,
-        );
-        out.push_str(&format!(
-            "{}\n",
-            if row.failed {
-                screen.paint(RED, &line)
-            } else {
-                line
-            }
-        ));
+        let line = wrap(&format!("  {}: {}", plain(&row.allocator), plain(&row.reason)), screen.width, 4);
+        out.push_str(&format!("{}\n", if row.failed { screen.paint(RED, &line) } else { line }));
     }
     out
 }
 
 /// Where the columns are too wide, puts the notes below the table, then leaves spare columns out, the first ones first.
-fn fitting(
-    mut columns: Vec<Column>,
-    width: usize,
-    dropped: &mut Vec<String>,
-) -> (Vec<Column>, Vec<String>) {
-    let too_wide = |columns: &[Column]| {
-        columns
-            .iter()
-            .map(|column| width_of(column) + GAP)
-            .sum::<usize>()
-            > width
-    };
+fn fitting(mut columns: Vec<Column>, width: usize, dropped: &mut Vec<String>) -> (Vec<Column>, Vec<String>) {
+    let too_wide = |columns: &[Column]| columns.iter().map(|column| width_of(column) + GAP).sum::<usize>() > width;
     let mut below = Vec::new();
     if too_wide(&columns)
         && let Some(notes) = columns.pop_if(|column| column.notes)
     {
-        let noted = columns[0]
-            .cells
-            .iter()
-            .zip(&notes.cells)
-            .filter(|(_, note)| !note.is_empty());
-        below = noted
-            .map(|(name, note)| format!("  {}: {}", plain(name), plain(note)))
-            .collect();
+        let noted = columns[0].cells.iter().zip(&notes.cells).filter(|(_, note)| !note.is_empty());
+        below = noted.map(|(name, note)| format!("  {}: {}", plain(name), plain(note))).collect();
     }
     while too_wide(&columns)
         && let Some(spare) = columns.iter().position(|column| column.spare)
@@ -153,18 +108,13 @@ const GAP: usize = 2;
 
 fn width_of(column: &Column) -> usize {
     let texts = column.cells.iter().chain([&column.title]);
-    texts
-        .map(|text| plain(text).chars().count())
-        .max()
-        .unwrap_or(0)
+    texts.map(|text| plain(text).chars().count()).max().unwrap_or(0)
 }
 
 fn table(columns: &[Column], width: usize) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).force_no_tty();
-    table
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(width.min(u16::MAX.into()) as u16);
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width.min(u16::MAX.into()) as u16);
     table.set_header(columns.iter().map(|column| plain(&column.title)));
     for row in 0..columns[0].cells.len() {
         table.add_row(columns.iter().map(|column| plain(&column.cells[row])));
@@ -172,11 +122,7 @@ fn table(columns: &[Column], width: usize) -> String {
     for (place, column) in columns.iter().enumerate() {
         if let Some(style) = table.column_mut(place) {
             style.set_padding((GAP as u16, 0));
-            style.set_cell_alignment(if column.number {
-                CellAlignment::Right
-            } else {
-                CellAlignment::Left
-            });
+            style.set_cell_alignment(if column.number { CellAlignment::Right } else { CellAlignment::Left });
         }
     }
     table.trim_fmt()
@@ -187,22 +133,11 @@ fn failure_text(failure: &Failure, screen: Screen) -> String {
         0 | 1 => String::new(),
         n => format!(" and {} more", n - 1),
     };
-    let cell = failure
-        .cells
-        .first()
-        .map(String::as_str)
-        .unwrap_or_default();
-    let line = format!(
-        "  {}{more}: {}",
-        plain(cell),
-        plain(&failure.outcome.to_string())
-    );
+    let cell = failure.cells.first().map(String::as_str).unwrap_or_default();
+    let line = format!("  {}{more}: {}", plain(cell), plain(&failure.outcome.to_string()));
     let mut out = format!("{}\n", wrap(&line, screen.width, 4));
     if let Some(last) = failure.stderr.lines().rfind(|line| !line.trim().is_empty()) {
-        out.push_str(&format!(
-            "{}\n",
-            wrap(&format!("    stderr: {}", plain(last)), screen.width, 6)
-        ));
+        out.push_str(&format!("{}\n", wrap(&format!("    stderr: {}", plain(last)), screen.width, 6)));
     }
     out
 }

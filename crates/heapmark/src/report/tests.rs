@@ -6,14 +6,8 @@ use crate::execute::Outcome;
 use crate::store::Purpose;
 use proptest::prelude::*;
 
-const WIDE: Screen = Screen {
-    width: 100,
-    colour: false,
-};
-const NARROW: Screen = Screen {
-    width: 80,
-    colour: false,
-};
+const WIDE: Screen = Screen { width: 100, colour: false };
+const NARROW: Screen = Screen { width: 80, colour: false };
 
 fn on(screen: Screen, lab: &Lab) -> String {
     terminal(&analyse(&lab.run, &lab.records), screen)
@@ -26,31 +20,23 @@ fn sentence(lab: &Lab) -> String {
 /// Every text that a run can become.
 fn texts(lab: &Lab) -> Vec<String> {
     let files = Format::ALL.map(|format| export(format, &lab.run, &lab.records));
-    [on(WIDE, lab), on(NARROW, lab), sentence(lab)]
-        .into_iter()
-        .chain(files)
-        .collect()
+    [on(WIDE, lab), on(NARROW, lab), sentence(lab)].into_iter().chain(files).collect()
 }
 
 /// Everything that a table can hold: a floor, a crash, a purge, a partial allocator, a missing block, more threads than CPUs.
 fn rich() -> Lab {
-    let mut lab = Lab::new(
-        &["glibc", "rpmalloc", "hoard", "null"],
-        &["larson", "xmalloc"],
-        10,
-    )
-    .fill(|_, name, _| match name {
-        "null" => 2.0,
-        "rpmalloc" => 12.0,
-        _ => 20.0,
-    });
+    let mut lab =
+        Lab::new(&["glibc", "rpmalloc", "hoard", "null"], &["larson", "xmalloc"], 10).fill(|_, name, _| match name {
+            "null" => 2.0,
+            "rpmalloc" => 12.0,
+            _ => 20.0,
+        });
     lab.allocator("null").tier = "floor".into();
     lab.allocator("rpmalloc").leaves = vec!["posix_memalign".into()];
     lab.allocator("hoard").purge = "none".into();
-    lab.run.cases[0].oversubscribed = true;
-    lab.run.cases[1].counts_purge = true;
-    lab.fail("larson@2/b03/hoard", crash())
-        .without(|record| record.cell == "xmalloc@2/b09/hoard")
+    lab.run.plan.cases[0].oversubscribed = true;
+    lab.run.plan.cases[1].counts_purge = true;
+    lab.fail("larson@2/b03/hoard", crash()).without(|record| record.cell == "xmalloc@2/b09/hoard")
 }
 
 #[test]
@@ -100,36 +86,18 @@ fn no_line_is_wider_than_the_screen() {
         }
     }
     let narrow = on(NARROW, &rich());
-    assert!(
-        narrow.contains("\n  hoard: not purged, 9 of 10 blocks\n"),
-        "{narrow}"
-    );
+    assert!(narrow.contains("\n  hoard: not purged, 9 of 10 blocks\n"), "{narrow}");
     assert!(!narrow.contains("Too narrow"), "{narrow}");
     let tiny = on(Screen { width: 64, ..WIDE }, &rich());
     assert!(tiny.contains("Too narrow for: Mops/s"), "{tiny}");
     for width in [0, 1, 20] {
-        assert!(
-            !on(
-                Screen {
-                    width,
-                    colour: false
-                },
-                &rich()
-            )
-            .is_empty()
-        );
+        assert!(!on(Screen { width, colour: false }, &rich()).is_empty());
     }
 }
 
 #[test]
 fn colour_changes_no_word() {
-    let coloured = on(
-        Screen {
-            colour: true,
-            ..WIDE
-        },
-        &rich(),
-    );
+    let coloured = on(Screen { colour: true, ..WIDE }, &rich());
     let stripped = ["\u{1b}[1m", "\u{1b}[31m", "\u{1b}[33m", "\u{1b}[0m"]
         .iter()
         .fold(coloured.clone(), |text, code| text.replace(code, ""));
@@ -140,88 +108,50 @@ fn colour_changes_no_word() {
 #[test]
 fn a_failed_cell_yields_no_number_anywhere() {
     let planted = 777.0;
-    let mut lab = Lab::new(&["glibc", "hoard"], &["larson"], 10)
-        .fill(|_, name, _| if name == "hoard" { planted } else { 20.0 });
+    let mut lab =
+        Lab::new(&["glibc", "hoard"], &["larson"], 10).fill(|_, name, _| if name == "hoard" { planted } else { 20.0 });
     // A measurement next to a crash breaks the store's promise; it must not come out even so.
     let crashed = lab.cell("larson@2/b03/hoard");
     crashed.outcome = crash();
     crashed.measurement = Some(measurement(13.0));
-    for text in [
-        on(WIDE, &lab),
-        sentence(&lab),
-        export(Format::Markdown, &lab.run, &lab.records),
-    ] {
-        assert!(
-            !text.contains("777") && !text.contains("38.8") && !text.contains("13.0"),
-            "{text}"
-        );
+    for text in [on(WIDE, &lab), sentence(&lab), export(Format::Markdown, &lab.run, &lab.records)] {
+        assert!(!text.contains("777") && !text.contains("38.8") && !text.contains("13.0"), "{text}");
     }
     assert!(on(WIDE, &lab).contains("hoard: crash 1 of 11: SIGSEGV in phase run"));
 
     let rows = export(Format::Rows, &lab.run, &lab.records);
     let row = rows.lines().find(|line| line.contains("hoard")).unwrap();
-    assert!(
-        row.contains("crash 1 of 11") && row.ends_with(&",".repeat(23)) && !row.contains("777"),
-        "{row}"
-    );
+    assert!(row.contains("crash 1 of 11") && row.ends_with(&",".repeat(23)) && !row.contains("777"), "{row}");
 
     let raw = export(Format::Csv, &lab.run, &lab.records);
-    let row = raw
-        .lines()
-        .find(|line| line.starts_with("larson@2/b03/hoard"))
-        .unwrap();
-    assert!(
-        row.ends_with(&format!(
-            "crash,SIGSEGV in phase run,crash{}",
-            ",".repeat(12)
-        )),
-        "{row}"
-    );
-    let good = raw
-        .lines()
-        .find(|line| line.starts_with("larson@2/b04/hoard"))
-        .unwrap();
+    let row = raw.lines().find(|line| line.starts_with("larson@2/b03/hoard")).unwrap();
+    assert!(row.ends_with(&format!("crash,SIGSEGV in phase run,crash{}", ",".repeat(12))), "{row}");
+    let good = raw.lines().find(|line| line.starts_with("larson@2/b04/hoard")).unwrap();
     assert!(good.contains(",ok,,crash,0,true,"), "{good}");
 
-    let json: serde_json::Value =
-        serde_json::from_str(&export(Format::Json, &lab.run, &lab.records)).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&export(Format::Json, &lab.run, &lab.records)).unwrap();
     let row = &json["analysis"]["cases"][0]["rows"][1]["state"];
-    assert_eq!(
-        (row["kind"].as_str(), row["ns_per_op"].as_f64()),
-        (Some("failed"), None)
-    );
+    assert_eq!((row["kind"].as_str(), row["ns_per_op"].as_f64()), (Some("failed"), None));
     let records = json["records"].as_array().unwrap();
-    let record = records
-        .iter()
-        .find(|record| record["cell"] == "larson@2/b03/hoard")
-        .unwrap();
+    let record = records.iter().find(|record| record["cell"] == "larson@2/b03/hoard").unwrap();
     assert!(record.get("measurement").is_none());
 }
 
 #[test]
 fn every_failure_is_listed_with_its_last_words() {
     let lab = Lab::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0);
-    let lab = lab
-        .fail("larson@2/b00/hoard", crash())
-        .fail("larson@2/b02/hoard", crash());
-    let lab = lab.fail(
-        "larson@2/b01/hoard",
-        Outcome::NotLoaded {
-            why: "libc served".into(),
-        },
-    );
+    let lab = lab.fail("larson@2/b00/hoard", crash()).fail("larson@2/b02/hoard", crash());
+    let lab = lab.fail("larson@2/b01/hoard", Outcome::NotLoaded { why: "libc served".into() });
     let text = on(WIDE, &lab);
     assert!(
-        text.contains(
-            "  larson@2/b00/hoard and 1 more: crash: SIGSEGV in phase run\n    stderr: last words\n"
-        ),
+        text.contains("  larson@2/b00/hoard and 1 more: crash: SIGSEGV in phase run\n    stderr: last words\n"),
         "{text}"
     );
     assert!(text.contains("  larson@2/b01/hoard: not-loaded: libc served\n"));
     let text = export(Format::Markdown, &lab.run, &lab.records);
-    assert!(text.contains(
-        "- larson@2/b00/hoard, larson@2/b02/hoard: crash: SIGSEGV in phase run (stderr: last words)"
-    ));
+    assert!(
+        text.contains("- larson@2/b00/hoard, larson@2/b02/hoard: crash: SIGSEGV in phase run (stderr: last words)")
+    );
 }
 
 #[test]
@@ -235,26 +165,15 @@ fn escape_sequences_are_harmless() {
         let bad = |c: &char| (c.is_control() && *c != '\n') || *c == '\u{202e}';
         let bad: Vec<char> = text.chars().filter(bad).collect();
         // JSON keeps strings as they are, escaped; C1 and direction marks are legal in it.
-        assert!(
-            bad.is_empty() || text.starts_with('{') && !text.contains('\u{1b}'),
-            "{bad:?} in {text}"
-        );
+        assert!(bad.is_empty() || text.starts_with('{') && !text.contains('\u{1b}'), "{bad:?} in {text}");
     }
     let text = export(Format::Markdown, &lab.run, &lab.records);
-    assert!(
-        !text.contains("<b>") && text.contains("evil\\[2J31m\\|\\* &lt;b&gt;"),
-        "{text}"
-    );
+    assert!(!text.contains("<b>") && text.contains("evil\\[2J31m\\|\\* &lt;b&gt;"), "{text}");
 }
 
 #[test]
 fn a_winner_is_named_with_what_it_won_by() {
-    let lab = Lab::new(
-        &["glibc", "mimalloc3", "rpmalloc"],
-        &["larson", "xmalloc"],
-        12,
-    )
-    .fill(|_, name, _| match name {
+    let lab = Lab::new(&["glibc", "mimalloc3", "rpmalloc"], &["larson", "xmalloc"], 12).fill(|_, name, _| match name {
         "mimalloc3" => 10.0,
         "rpmalloc" => 10.5,
         _ => 15.0,
@@ -268,8 +187,8 @@ fn a_winner_is_named_with_what_it_won_by() {
 
 #[test]
 fn a_leading_baseline_is_called_so() {
-    let lab = Lab::new(&["glibc", "hoard"], &["larson"], 10)
-        .fill(|_, name, _| if name == "glibc" { 10.0 } else { 20.0 });
+    let lab =
+        Lab::new(&["glibc", "hoard"], &["larson"], 10).fill(|_, name, _| if name == "glibc" { 10.0 } else { 20.0 });
     assert_eq!(
         sentence(&lab),
         "glibc, the baseline, is the fastest here, over 1 case and 10 blocks: 2.00x as fast as the next, hoard (95 % interval \
@@ -279,8 +198,8 @@ fn a_leading_baseline_is_called_so() {
 
 #[test]
 fn too_few_blocks_tell_what_to_do() {
-    let lab = Lab::new(&["glibc", "a", "b"], &["larson"], 5)
-        .fill(|_, name, _| if name == "glibc" { 20.0 } else { 10.0 });
+    let lab =
+        Lab::new(&["glibc", "a", "b"], &["larson"], 5).fill(|_, name, _| if name == "glibc" { 20.0 } else { 10.0 });
     assert_eq!(
         sentence(&lab),
         "Unclear: a, b and glibc cannot be told apart with 5 blocks (10 needed): run again with --blocks 10."
@@ -289,28 +208,18 @@ fn too_few_blocks_tell_what_to_do() {
 
 #[test]
 fn an_interrupted_run_is_to_be_resumed() {
-    let lab = Lab::new(&["glibc", "a"], &["larson"], 10)
-        .fill(|_, _, _| 20.0)
-        .without(|record| record.block > 4);
-    assert!(
-        sentence(&lab).ends_with("with 5 blocks (10 needed): resume the run."),
-        "{}",
-        sentence(&lab)
-    );
+    let lab = Lab::new(&["glibc", "a"], &["larson"], 10).fill(|_, _, _| 20.0).without(|record| record.block > 4);
+    assert!(sentence(&lab).ends_with("with 5 blocks (10 needed): resume the run."), "{}", sentence(&lab));
     assert!(on(WIDE, &lab).contains("5 of 10 blocks"));
 }
 
 #[test]
 fn what_the_leader_leaves_out_is_said() {
-    let mut lab = Lab::new(&["glibc", "a"], &["larson"], 10)
-        .fill(|_, name, _| if name == "a" { 10.0 } else { 20.0 });
-    lab.run.cases[0].counts_purge = true;
+    let mut lab = Lab::new(&["glibc", "a"], &["larson"], 10).fill(|_, name, _| if name == "a" { 10.0 } else { 20.0 });
+    lab.run.plan.cases[0].counts_purge = true;
     lab.allocator("a").purge = "none".into();
     lab.allocator("a").leaves = vec!["calloc".into()];
-    assert!(
-        sentence(&lab)
-            .ends_with(" But a is partial and gives no memory back in 1 case that time it.")
-    );
+    assert!(sentence(&lab).ends_with(" But a is partial and gives no memory back in 1 case that time it."));
 }
 
 #[test]
@@ -323,13 +232,9 @@ fn equal_numbers_are_unclear_and_never_the_same() {
          more blocks, or choose among them by memory. a is 2.00x as fast as glibc (95 % interval 2.00-2.00); its memory overhead \
          is 1.00x glibc's."
     );
-    let twins =
-        Lab::new(&["glibc", "a"], &["larson"], 12).fill(|_, _, block| 10.0 * noise("", block));
+    let twins = Lab::new(&["glibc", "a"], &["larson"], 12).fill(|_, _, block| 10.0 * noise("", block));
     for text in texts(&lab).into_iter().chain(texts(&twins)) {
-        assert!(
-            !text.contains(" same ") || text.contains("the same block"),
-            "{text}"
-        );
+        assert!(!text.contains(" same ") || text.contains("the same block"), "{text}");
         assert!(!text.contains("equal"), "{text}");
     }
 }
@@ -343,15 +248,9 @@ fn nothing_to_say_is_said() {
         format!("No verdict: no allocator has samples in every case that all ended ok.{missing}")
     );
     assert!(on(WIDE, &lab).contains("  glibc: missing: 0 of 3 blocks measured\n"));
-    assert_eq!(
-        sentence(&Lab::new(&["glibc"], &[], 3)),
-        "No verdict: the run has no cases."
-    );
+    assert_eq!(sentence(&Lab::new(&["glibc"], &[], 3)), "No verdict: the run has no cases.");
     let lab = lab.fill(|_, _, _| 20.0);
-    assert_eq!(
-        sentence(&lab),
-        "Only glibc was measured: there is nothing to compare it with."
-    );
+    assert_eq!(sentence(&lab), "Only glibc was measured: there is nothing to compare it with.");
     for text in texts(&Lab::new(&["glibc"], &["larson"], 3)) {
         assert!(!text.contains("NaN") && !text.contains("inf"));
     }
@@ -363,40 +262,27 @@ fn raw_lines_have_every_iteration_and_fixed_units() {
     let text = export(Format::Csv, &lab.run, &lab.records);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 1 + 2 * 3, "{text}");
-    assert!(lines[0].contains(
-        ",wall_ns,purge_ns,user_ns,sys_ns,minor_faults,ops,baseline_rss_bytes,peak_rss_bytes,"
-    ));
-    assert!(lines[2].ends_with(
-        ",ok,,ok,1,false,10000000,0,10000000,2500000,0,1000000,2097152,14680064,10485760,called"
-    ));
+    assert!(lines[0].contains(",wall_ns,purge_ns,user_ns,sys_ns,minor_faults,ops,baseline_rss_bytes,peak_rss_bytes,"));
+    assert!(
+        lines[2].ends_with(",ok,,ok,1,false,10000000,0,10000000,2500000,0,1000000,2097152,14680064,10485760,called")
+    );
 }
 
 #[test]
 fn json_carries_the_run_the_verdict_and_every_record() {
     let lab = rich();
-    let json: serde_json::Value =
-        serde_json::from_str(&export(Format::Json, &lab.run, &lab.records)).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&export(Format::Json, &lab.run, &lab.records)).unwrap();
     assert_eq!(json["run"]["baseline"], "glibc");
     assert_eq!(json["analysis"]["verdict"]["kind"], "fastest");
     assert_eq!(json["analysis"]["left_out"][0]["allocator"], "hoard");
     assert_eq!(json["records"].as_array().unwrap().len(), lab.records.len());
-    let samples = lab
-        .records
-        .iter()
-        .filter(|record| record.purpose == Purpose::Sample)
-        .count();
+    let samples = lab.records.iter().filter(|record| record.purpose == Purpose::Sample).count();
     assert_eq!(samples, 79);
 }
 
 /// A number that an honest guest would hardly report.
 fn odd() -> impl Strategy<Value = u64> {
-    prop_oneof![
-        Just(0),
-        Just(1),
-        Just(u64::MAX),
-        Just(u64::MAX / 2),
-        0..100_000_000u64
-    ]
+    prop_oneof![Just(0), Just(1), Just(u64::MAX), Just(u64::MAX / 2), 0..100_000_000u64]
 }
 
 proptest! {

@@ -69,10 +69,7 @@ mod tests {
 
     #[test]
     fn escapes_do_not_survive() {
-        assert_eq!(
-            plain("a\u{1b}[31mb\u{7}\r\u{9b}c\u{202e}d\ne"),
-            "a[31mbcd e"
-        );
+        assert_eq!(plain("a\u{1b}[31mb\u{7}\r\u{9b}c\u{202e}d\ne"), "a[31mbcd e");
     }
 
     #[test]
@@ -83,10 +80,7 @@ mod tests {
     #[test]
     fn wraps_at_spaces_and_keeps_indentation() {
         assert_eq!(wrap("one two three four", 9, 2), "one two\n  three\n  four");
-        assert_eq!(
-            wrap("  one averylongword x", 8, 0),
-            "  one\naverylongword\nx"
-        );
+        assert_eq!(wrap("  one averylongword x", 8, 0), "  one\naverylongword\nx");
     }
 
     #[test]
@@ -96,9 +90,6 @@ mod tests {
             (list(&names), list(&names[..2]), list(&names[..1])),
             ("a, b and c".into(), "a and b".into(), "a".into())
         );
-        assert_eq!(
-            (count(1, "block"), count(2, "block")),
-            ("1 block".into(), "2 blocks".into())
-        );
+        assert_eq!((count(1, "block"), count(2, "block")), ("1 block".into(), "2 blocks".into()));
     }
 }

@@ -10,60 +10,24 @@ pub struct Unit {
 }
 
 const TIMES: [Unit; 4] = [
-    Unit {
-        name: "ns/op",
-        size: 1.0,
-    },
-    Unit {
-        name: "us/op",
-        size: 1e3,
-    },
-    Unit {
-        name: "ms/op",
-        size: 1e6,
-    },
-    Unit {
-        name: "s/op",
-        size: 1e9,
-    },
+    Unit { name: "ns/op", size: 1.0 },
+    Unit { name: "us/op", size: 1e3 },
+    Unit { name: "ms/op", size: 1e6 },
+    Unit { name: "s/op", size: 1e9 },
 ];
 
 const RATES: [Unit; 4] = [
-    Unit {
-        name: "ops/s",
-        size: 1e-6,
-    },
-    Unit {
-        name: "kops/s",
-        size: 1e-3,
-    },
-    Unit {
-        name: "Mops/s",
-        size: 1.0,
-    },
-    Unit {
-        name: "Gops/s",
-        size: 1e3,
-    },
+    Unit { name: "ops/s", size: 1e-6 },
+    Unit { name: "kops/s", size: 1e-3 },
+    Unit { name: "Mops/s", size: 1.0 },
+    Unit { name: "Gops/s", size: 1e3 },
 ];
 
 const BYTES: [Unit; 4] = [
-    Unit {
-        name: "B",
-        size: 1.0,
-    },
-    Unit {
-        name: "KiB",
-        size: 1024.0,
-    },
-    Unit {
-        name: "MiB",
-        size: 1024.0 * 1024.0,
-    },
-    Unit {
-        name: "GiB",
-        size: 1024.0 * 1024.0 * 1024.0,
-    },
+    Unit { name: "B", size: 1.0 },
+    Unit { name: "KiB", size: 1024.0 },
+    Unit { name: "MiB", size: 1024.0 * 1024.0 },
+    Unit { name: "GiB", size: 1024.0 * 1024.0 * 1024.0 },
 ];
 
 /// For a column of times in nanoseconds per operation.
@@ -84,12 +48,7 @@ pub fn bytes(bytes: f64) -> String {
 
 /// The largest unit of which the value is at least one.
 fn fitting(units: &[Unit; 4], value: f64) -> Unit {
-    units
-        .iter()
-        .rev()
-        .copied()
-        .find(|unit| value >= unit.size)
-        .unwrap_or(units[0])
+    units.iter().rev().copied().find(|unit| value >= unit.size).unwrap_or(units[0])
 }
 
 /// Three significant digits; all digits before the point.
@@ -107,11 +66,7 @@ pub fn digits(value: f64) -> String {
 
 /// A ratio in a table: `0.704`, `1.250`, `12.3`.
 pub fn ratio(ratio: f64) -> String {
-    if (0.01..9.9995).contains(&ratio) {
-        format!("{ratio:.3}")
-    } else {
-        digits(ratio)
-    }
+    if (0.01..9.9995).contains(&ratio) { format!("{ratio:.3}") } else { digits(ratio) }
 }
 
 /// A ratio in a sentence or as a factor: `1.42x`.
@@ -122,11 +77,7 @@ pub fn times(ratio: f64) -> String {
 /// A share of 0 to 1: `12 %`.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    if percent < 9.95 {
-        format!("{percent:.1} %")
-    } else {
-        format!("{percent:.0} %")
-    }
+    if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }
 
 #[cfg(test)]
@@ -135,31 +86,16 @@ mod tests {
 
     #[test]
     fn units_fit_the_smallest_value() {
-        assert_eq!(
-            (time(0.4).name, time(12.0).name, time(1200.0).name),
-            ("ns/op", "ns/op", "us/op")
-        );
+        assert_eq!((time(0.4).name, time(12.0).name, time(1200.0).name), ("ns/op", "ns/op", "us/op"));
         assert_eq!((rate(200.0).name, rate(0.2).name), ("Mops/s", "kops/s"));
-        assert_eq!(
-            (bytes(512.0), bytes(14.0 * 1024.0 * 1024.0)),
-            ("512 B".into(), "14.0 MiB".into())
-        );
+        assert_eq!((bytes(512.0), bytes(14.0 * 1024.0 * 1024.0)), ("512 B".into(), "14.0 MiB".into()));
     }
 
     #[test]
     fn three_digits() {
         let shown = [0.0, 0.00042, 0.0042, 1.234, 9.996, 12.34, 1234.5].map(digits);
-        assert_eq!(
-            shown,
-            ["0", "4.2e-4", "0.0042", "1.23", "10.0", "12.3", "1234"]
-        );
-        assert_eq!(
-            (ratio(0.70419), ratio(12.34), times(1.4159)),
-            ("0.704".into(), "12.3".into(), "1.42x".into())
-        );
-        assert_eq!(
-            (percent(0.0123), percent(0.5)),
-            ("1.2 %".into(), "50 %".into())
-        );
+        assert_eq!(shown, ["0", "4.2e-4", "0.0042", "1.23", "10.0", "12.3", "1234"]);
+        assert_eq!((ratio(0.70419), ratio(12.34), times(1.4159)), ("0.704".into(), "12.3".into(), "1.42x".into()));
+        assert_eq!((percent(0.0123), percent(0.5)), ("1.2 %".into(), "50 %".into()));
     }
 }

@@ -30,15 +30,9 @@ pub struct Interval {
 pub fn shift(differences: &[f64]) -> Option<Shift> {
     let walsh = walsh_averages(differences);
     let estimate = middle(&walsh)?;
-    let interval = bound_position(differences.len()).map(|position| Interval {
-        low: walsh[position - 1],
-        high: walsh[walsh.len() - position],
-    });
-    Some(Shift {
-        estimate,
-        interval,
-        n: differences.len(),
-    })
+    let interval = bound_position(differences.len())
+        .map(|position| Interval { low: walsh[position - 1], high: walsh[walsh.len() - position] });
+    Some(Shift { estimate, interval, n: differences.len() })
 }
 
 fn walsh_averages(differences: &[f64]) -> Vec<f64> {

@@ -8,11 +8,7 @@ pub const Z_975: f64 = 1.959_963_984_540_054;
 /// P(Z > z) for z >= 0, to about 14 digits.
 pub fn upper_tail(z: f64) -> f64 {
     let density = (-z * z / 2.0).exp() / (2.0 * PI).sqrt();
-    if z < 3.0 {
-        0.5 - density * odd_series(z)
-    } else {
-        density / continued_fraction(z)
-    }
+    if z < 3.0 { 0.5 - density * odd_series(z) } else { density / continued_fraction(z) }
 }
 
 /// z + z^3/3 + z^5/(3*5) + …: the distribution function above one half, over the density. All terms are positive, so nothing
@@ -31,7 +27,5 @@ fn odd_series(z: f64) -> f64 {
 
 /// z + 1/(z + 2/(z + 3/(z + …))), Laplace's form of density over tail. 100 levels are enough from z = 3 on.
 fn continued_fraction(z: f64) -> f64 {
-    (1..=100)
-        .rev()
-        .fold(z, |below, level| z + f64::from(level) / below)
+    (1..=100).rev().fold(z, |below, level| z + f64::from(level) / below)
 }

@@ -10,21 +10,13 @@ fn vectors() -> Value {
 }
 
 fn numbers(value: &Value) -> Vec<f64> {
-    value
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|x| x.as_f64().unwrap())
-        .collect()
+    value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
 }
 
 #[track_caller]
 fn close(ours: f64, theirs: &Value, what: &str) {
     let theirs = theirs.as_f64().unwrap();
-    assert!(
-        (ours - theirs).abs() <= 1e-12 * theirs.abs().max(1e-3),
-        "{what}: {ours} is not {theirs}"
-    );
+    assert!((ours - theirs).abs() <= 1e-12 * theirs.abs().max(1e-3), "{what}: {ours} is not {theirs}");
 }
 
 #[test]
@@ -52,41 +44,20 @@ fn agrees_with_scipy() {
 #[test]
 fn normal_tail_agrees_with_scipy() {
     for point in vectors()["normal_tails"].as_array().unwrap() {
-        let (ours, theirs) = (
-            upper_tail(point["z"].as_f64().unwrap()),
-            point["p"].as_f64().unwrap(),
-        );
-        assert!(
-            (ours - theirs).abs() <= 1e-12 * theirs,
-            "{ours} is not {theirs}"
-        );
+        let (ours, theirs) = (upper_tail(point["z"].as_f64().unwrap()), point["p"].as_f64().unwrap());
+        assert!((ours - theirs).abs() <= 1e-12 * theirs, "{ours} is not {theirs}");
     }
 }
 
 #[test]
 fn too_few_differences_have_no_interval() {
-    assert!(
-        shift(&[0.1, 0.2, 0.3, 0.4, 0.5])
-            .unwrap()
-            .interval
-            .is_none()
-    );
-    assert!(
-        shift(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
-            .unwrap()
-            .interval
-            .is_some()
-    );
+    assert!(shift(&[0.1, 0.2, 0.3, 0.4, 0.5]).unwrap().interval.is_none());
+    assert!(shift(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]).unwrap().interval.is_some());
 }
 
 #[test]
 fn odd_data_is_missing_not_a_number() {
-    for odd in [
-        &[][..],
-        &[1.0, f64::NAN],
-        &[f64::INFINITY, 1.0],
-        &[f64::NEG_INFINITY, f64::INFINITY],
-    ] {
+    for odd in [&[][..], &[1.0, f64::NAN], &[f64::INFINITY, 1.0], &[f64::NEG_INFINITY, f64::INFINITY]] {
         assert_eq!(median(odd), None);
         assert_eq!(shift(odd), None);
         assert_eq!(signed_rank(odd), None);

@@ -7,43 +7,20 @@ use std::cell::RefCell;
 
 #[test]
 fn a_planted_effect_names_the_winner() {
-    let lab =
-        Lab::new(&["glibc", "a", "b"], &["larson", "xmalloc"], 12).fill(|workload, name, block| {
-            noise(&format!("{workload}{name}"), block)
-                * match name {
-                    "glibc" => 20.0,
-                    "a" => 10.0,
-                    _ => 10.5,
-                }
-        });
+    let lab = Lab::new(&["glibc", "a", "b"], &["larson", "xmalloc"], 12).fill(|workload, name, block| {
+        noise(&format!("{workload}{name}"), block)
+            * match name {
+                "glibc" => 20.0,
+                "a" => 10.0,
+                _ => 10.5,
+            }
+    });
     let analysis = run(&lab);
-    let Verdict::Fastest(standing) = &analysis.verdict else {
-        panic!("{:?}", analysis.verdict)
-    };
-    assert_eq!(
-        (
-            standing.leader.as_str(),
-            standing.contests[0].against.as_str()
-        ),
-        ("a", "b")
-    );
-    assert_eq!(
-        (standing.cases, standing.blocks, standing.blocks_needed),
-        (2, 12, 10)
-    );
+    let Verdict::Fastest(standing) = &analysis.verdict else { panic!("{:?}", analysis.verdict) };
+    assert_eq!((standing.leader.as_str(), standing.contests[0].against.as_str()), ("a", "b"));
+    assert_eq!((standing.cases, standing.blocks, standing.blocks_needed), (2, 12, 10));
     assert!((standing.contests[0].ratio.unwrap().inverse().ratio - 1.05).abs() < 0.01);
-    assert!(
-        (standing
-            .against_baseline()
-            .unwrap()
-            .ratio
-            .unwrap()
-            .inverse()
-            .ratio
-            - 2.0)
-            .abs()
-            < 0.02
-    );
+    assert!((standing.against_baseline().unwrap().ratio.unwrap().inverse().ratio - 2.0).abs() < 0.02);
     assert!(close(standing.memory.unwrap().ratio, 1.0));
 }
 
@@ -63,24 +40,19 @@ fn false_winners_are_rare() {
     let random = RefCell::new(ChaCha8Rng::seed_from_u64(1));
     let winners = |names: &[&str]| {
         let named = |_: &u32| {
-            let lab = Lab::new(names, &["larson"], 10)
-                .fill(|_, _, _| random.borrow_mut().random_range(9.5..10.5));
+            let lab = Lab::new(names, &["larson"], 10).fill(|_, _, _| random.borrow_mut().random_range(9.5..10.5));
             matches!(run(&lab).verdict, Verdict::Fastest(_))
         };
         (0..2000).filter(named).count()
     };
     let (of_two, of_three) = (winners(&["glibc", "a"]), winners(&["glibc", "a", "b"]));
-    assert!(
-        of_two <= 118 && of_three <= 98,
-        "{of_two} and {of_three} of 2000"
-    );
+    assert!(of_two <= 118 && of_three <= 98, "{of_two} and {of_three} of 2000");
 }
 
 #[test]
 fn memory_is_compared_by_overhead_and_only_else_by_peak_rss() {
     let build = |requested: [u64; 2]| {
-        let mut lab =
-            Lab::new(&["glibc", "a"], &["larson", "xmalloc"], 10).fill(against_glibc(10.0));
+        let mut lab = Lab::new(&["glibc", "a"], &["larson", "xmalloc"], 10).fill(against_glibc(10.0));
         for record in &mut lab.records {
             let Some(measurement) = &mut record.measurement else {
                 continue;
@@ -88,26 +60,18 @@ fn memory_is_compared_by_overhead_and_only_else_by_peak_rss() {
             measurement.requested_peak_bytes = requested[usize::from(record.workload == "xmalloc")];
             measurement.peak_rss_bytes += if record.allocator == "a" { 12 << 20 } else { 0 };
         }
-        let Verdict::Fastest(standing) = run(&lab).verdict else {
-            panic!("no winner")
-        };
+        let Verdict::Fastest(standing) = run(&lab).verdict else { panic!("no winner") };
         standing.memory.unwrap()
     };
     let (one, none) = (build([10 << 20, 1000]), build([1000, 1000]));
     assert!(close(one.ratio, 2.0) && one.measure == MemoryMeasure::Overhead && one.cases == 1);
-    assert!(
-        close(none.ratio, 26.0 / 14.0) && none.measure == MemoryMeasure::PeakRss && none.cases == 2
-    );
+    assert!(close(none.ratio, 26.0 / 14.0) && none.measure == MemoryMeasure::PeakRss && none.cases == 2);
 }
 
 #[test]
 fn the_same_numbers_are_unclear() {
-    let analysis = run(
-        &Lab::new(&["glibc", "a"], &["larson"], 20).fill(|_, _, block| 10.0 * noise("", block))
-    );
-    let Verdict::Unclear(standing) = &analysis.verdict else {
-        panic!("{:?}", analysis.verdict)
-    };
+    let analysis = run(&Lab::new(&["glibc", "a"], &["larson"], 20).fill(|_, _, block| 10.0 * noise("", block)));
+    let Verdict::Unclear(standing) = &analysis.verdict else { panic!("{:?}", analysis.verdict) };
     assert_eq!(standing.contests[0].doubt, Some(Doubt::Chance));
     assert_eq!(standing.contests[0].corrected_p, Some(1.0));
 }
@@ -115,25 +79,17 @@ fn the_same_numbers_are_unclear() {
 #[test]
 fn too_few_blocks_name_nobody() {
     let analysis = run(&Lab::new(&["glibc", "a"], &["larson"], 9).fill(against_glibc(5.0)));
-    let Verdict::Unclear(standing) = &analysis.verdict else {
-        panic!("{:?}", analysis.verdict)
-    };
+    let Verdict::Unclear(standing) = &analysis.verdict else { panic!("{:?}", analysis.verdict) };
     assert_eq!(standing.contests[0].doubt, Some(Doubt::FewBlocks));
     assert_eq!((standing.blocks, standing.blocks_needed), (9, 10));
 }
 
 #[test]
 fn a_real_difference_below_one_percent_is_small() {
-    let analysis = run(
-        &Lab::new(&["glibc", "a"], &["larson"], 12).fill(|_, name, block| {
-            (1.0 + 1e-4 * f64::from(block))
-                * if name == "a" { 19.9 } else { 20.0 }
-                * (1.0 + 1e-4 * noise(name, block))
-        }),
-    );
-    let Verdict::Unclear(standing) = &analysis.verdict else {
-        panic!("{:?}", analysis.verdict)
-    };
+    let analysis = run(&Lab::new(&["glibc", "a"], &["larson"], 12).fill(|_, name, block| {
+        (1.0 + 1e-4 * f64::from(block)) * if name == "a" { 19.9 } else { 20.0 } * (1.0 + 1e-4 * noise(name, block))
+    }));
+    let Verdict::Unclear(standing) = &analysis.verdict else { panic!("{:?}", analysis.verdict) };
     assert_eq!(standing.contests[0].doubt, Some(Doubt::Small));
 }
 
@@ -142,22 +98,13 @@ fn many_comparisons_need_more_blocks() {
     let names: Vec<String> = (0..20).map(|n| format!("a{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let workloads = ["w0", "w1", "w2", "w3", "w4", "w5", "w6", "w7"];
-    let analysis =
-        run(&Lab::new(&names, &workloads, 2).fill(|_, name, block| 10.0 * noise(name, block)));
-    let Verdict::Unclear(standing) = &analysis.verdict else {
-        panic!("{:?}", analysis.verdict)
-    };
+    let analysis = run(&Lab::new(&names, &workloads, 2).fill(|_, name, block| 10.0 * noise(name, block)));
+    let Verdict::Unclear(standing) = &analysis.verdict else { panic!("{:?}", analysis.verdict) };
     assert_eq!(standing.blocks_needed, 13);
 }
 
 #[test]
 fn an_empty_run_says_nothing() {
-    assert!(matches!(
-        run(&Lab::new(&["glibc"], &[], 3)).verdict,
-        Verdict::NothingOk
-    ));
-    assert!(matches!(
-        run(&Lab::new(&["glibc"], &["larson"], 3)).verdict,
-        Verdict::NothingOk
-    ));
+    assert!(matches!(run(&Lab::new(&["glibc"], &[], 3)).verdict, Verdict::NothingOk));
+    assert!(matches!(run(&Lab::new(&["glibc"], &["larson"], 3)).verdict, Verdict::NothingOk));
 }

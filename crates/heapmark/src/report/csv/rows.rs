@@ -54,10 +54,7 @@ pub fn rows(analysis: &Analysis) -> String {
 }
 
 fn rows_of(case: &Case, planned_blocks: u32) -> Vec<RowLine> {
-    case.rows
-        .iter()
-        .map(|row| row_line(case, row, planned_blocks))
-        .collect()
+    case.rows.iter().map(|row| row_line(case, row, planned_blocks)).collect()
 }
 
 fn row_line(case: &Case, row: &Row, planned_blocks: u32) -> RowLine {
@@ -98,11 +95,7 @@ fn row_line(case: &Case, row: &Row, planned_blocks: u32) -> RowLine {
     };
     let low = |ratio: &Option<Ratio>| Some(ratio.as_ref()?.interval?.0);
     let high = |ratio: &Option<Ratio>| Some(ratio.as_ref()?.interval?.1);
-    let figures: Vec<String> = numbers
-        .figures
-        .iter()
-        .map(|(name, value)| format!("{}={value}", plain(name)))
-        .collect();
+    let figures: Vec<String> = numbers.figures.iter().map(|(name, value)| format!("{}={value}", plain(name))).collect();
     RowLine {
         samples: Some(numbers.samples),
         unusable_samples: Some(numbers.unusable),

@@ -48,11 +48,7 @@ pub fn samples(analysis: &Analysis, records: &[Record]) -> String {
             _ if record.purpose != Purpose::Sample => {}
             Some(measurement) if !measurement.iterations.is_empty() => {
                 let iterations = measurement.iterations.iter().enumerate();
-                lines.extend(
-                    iterations.map(|(place, iteration)| {
-                        sample_line(head(), measurement, place, iteration)
-                    }),
-                );
+                lines.extend(iterations.map(|(place, iteration)| sample_line(head(), measurement, place, iteration)));
             }
             _ => lines.push(head()),
         }
@@ -85,24 +81,12 @@ fn head(analysis: &Analysis, record: &Record) -> SampleLine {
 
 /// Empty for a record that belongs to no row.
 fn row_outcome(analysis: &Analysis, record: &Record) -> String {
-    let case = analysis
-        .cases
-        .iter()
-        .find(|c| (&c.workload, c.threads) == (&record.workload, record.threads));
-    let row = case.and_then(|case| {
-        case.rows
-            .iter()
-            .find(|row| row.allocator == record.allocator)
-    });
+    let case = analysis.cases.iter().find(|c| (&c.workload, c.threads) == (&record.workload, record.threads));
+    let row = case.and_then(|case| case.rows.iter().find(|row| row.allocator == record.allocator));
     row.map(|row| outcome(row).to_owned()).unwrap_or_default()
 }
 
-fn sample_line(
-    head: SampleLine,
-    measurement: &Measurement,
-    place: usize,
-    iteration: &Iteration,
-) -> SampleLine {
+fn sample_line(head: SampleLine, measurement: &Measurement, place: usize, iteration: &Iteration) -> SampleLine {
     SampleLine {
         iteration: Some(place),
         cold: Some(iteration.cold),

@@ -1,0 +1,65 @@
+//! `heapmark build`: libraries from pinned sources.
+
+use super::{Exit, usage};
+use crate::build::{self, Built, State};
+use crate::catalog::{Allocator, Catalog, Source, Tier};
+use anyhow::Result;
+use indicatif::MultiProgress;
+
+/// Build allocators from the sources that heapmark pins; what is built already is left alone
+#[derive(clap::Args)]
+pub struct Args {
+    /// Names of allocators; without any, all that are built from sources, except experimental ones
+    #[arg(value_name = "ALLOCATOR")]
+    names: Vec<String>,
+    /// Commands that run at a time
+    #[arg(short, long, value_name = "N", default_value_t = jobs(), value_parser = positive)]
+    jobs: usize,
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|jobs| *jobs > 0).ok_or_else(|| "expected a whole number, 1 or more".into())
+}
+
+/// One command per usable CPU.
+pub(super) fn jobs() -> usize {
+    crate::sample::machine::usable_cpus() as usize
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<Exit> {
+    let catalog = Catalog::load()?;
+    let selected: Vec<&Allocator> = if args.names.is_empty() {
+        let ours = |allocator: &&Allocator| matches!(allocator.source, Source::Crate { .. });
+        catalog.allocators.iter().filter(ours).filter(|allocator| allocator.tier != Tier::Experimental).collect()
+    } else {
+        args.names.iter().map(|name| catalog.allocator(name).map_err(usage)).collect::<Result<_>>()?
+    };
+    let built = build_all(&selected, &catalog, args.jobs);
+    let failed = built.iter().filter(|built| built.result.is_err()).count();
+    if failed > 0 {
+        eprintln!("{failed} of {} could not be built; the others are ready", built.len());
+    }
+    Ok(if failed == 0 { Exit::Done } else { Exit::Failed })
+}
+
+/// Builds with a progress bar and says what came of each.
+pub(super) fn build_all(selected: &[&Allocator], catalog: &Catalog, jobs: usize) -> Vec<Built> {
+    let pending = selected.iter().any(|one| matches!(build::state(one, &catalog.allocators), State::NotBuilt { .. }));
+    if pending {
+        eprintln!("building allocators from their sources (once; tcmalloc and jemalloc take most of the time)");
+    }
+    let built = build::build(selected, &catalog.allocators, jobs, &MultiProgress::new());
+    for one in &built {
+        match &one.result {
+            Ok(_) if one.cached && pending => {}
+            Ok(library) if one.cached => {
+                let files: Vec<_> = library.files.iter().map(|file| file.display().to_string()).collect();
+                eprintln!("{:24} ready     {}", one.name, files.join(" "));
+            }
+            Ok(_) => eprintln!("{:24} built in {:.0} s", one.name, one.seconds),
+            Err(error) => eprintln!("{:24} failed: {error:#}", one.name),
+        }
+    }
+    built
+}

@@ -1,0 +1,47 @@
+//! `heapmark export`: a stored run in other formats.
+
+use super::{Exit, usage};
+use crate::report::{Format, export};
+use crate::store;
+use anyhow::{Context, Result};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Write a stored run as CSV, JSON or Markdown
+#[derive(clap::Args)]
+pub struct Args {
+    /// A run directory, or `latest`
+    #[arg(default_value = "latest")]
+    run: String,
+    /// csv: one line per measured iteration; csv-rows: one per table row; json: everything; md: the tables
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    to: Format,
+    /// File to write; `-` is stdout
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+}
+
+fn format(name: &str) -> Result<Format, String> {
+    let known = || Format::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
+    Format::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| format!("expected one of {}", known()))
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<Exit> {
+    let dir = store::find(&args.run).map_err(usage)?;
+    let run = store::read(&dir)?;
+    if run.unreadable_lines > 0 {
+        eprintln!("{}: {} lines are no records and were left out", dir.display(), run.unreadable_lines);
+    }
+    let text = export(args.to, &run.head, &run.records);
+    if args.output.as_os_str() == "-" {
+        match std::io::stdout().write_all(text.as_bytes()) {
+            // `| head` is no failure.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+            result => result.context("cannot write to stdout")?,
+        }
+    } else {
+        std::fs::write(&args.output, text).with_context(|| format!("cannot write {}", args.output.display()))?;
+    }
+    Ok(Exit::Done)
+}

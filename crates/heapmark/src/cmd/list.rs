@@ -1,0 +1,118 @@
+//! `heapmark list`: what can be measured, and what is missing.
+
+use super::{Exit, tier, version};
+use crate::build::{self, State};
+use crate::catalog::Catalog;
+use crate::execute::{Guest, Subject};
+use anyhow::{Context, Result};
+use comfy_table::{ContentArrangement, Table, presets};
+use serde_json::{Value, json};
+
+/// Show what can be measured
+#[derive(clap::Args)]
+pub struct Args {
+    /// What to list
+    #[arg(value_enum)]
+    what: What,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Kinds of things.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum What {
+    /// Name, version as the library tells it, origin, state, and the line that brings what is absent
+    Allocators,
+    /// Workloads and their parameters
+    Workloads,
+    /// Named selections
+    Suites,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<Exit> {
+    let catalog = Catalog::load()?;
+    let (columns, entries) = match args.what {
+        What::Allocators => (&["name", "tier", "version", "origin", "state", "about"][..], allocators(&catalog)?),
+        What::Workloads => (&["name", "document", "presets", "about"][..], workloads(&catalog)),
+        What::Suites => (&["name", "preset", "workloads", "threads", "about"][..], suites(&catalog)),
+    };
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&entries).context("cannot write JSON")?);
+        return Ok(Exit::Done);
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(super::width() as u16).set_header(columns);
+    for entry in &entries {
+        table.add_row(columns.iter().map(|column| plain(&entry[*column])));
+    }
+    table.lines().for_each(|line| println!("{}", line.trim_end()));
+    Ok(Exit::Done)
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
+    let guest = Guest::find()?;
+    let describe = |allocator: &crate::catalog::Allocator| -> Result<Value> {
+        let (state, version, origin) = match build::state(allocator, &catalog.allocators) {
+            State::Ready(library) => {
+                let origin = library.origin.clone();
+                let subject = Subject { allocator: allocator.clone(), library, refused: None };
+                ("ready".to_string(), version(&guest, &subject)?, origin)
+            }
+            State::NotBuilt { line } => (format!("not built: {line}"), "-".into(), "crate".into()),
+            State::Absent { why, line } => (format!("absent, {why}: {line}"), "-".into(), "package".into()),
+            State::Refused { why } => (format!("refused: {why}"), "-".into(), "path".into()),
+        };
+        Ok(json!({
+            "name": allocator.name, "family": allocator.family, "tier": tier(allocator), "version": version,
+            "origin": origin, "state": state, "about": allocator.about, "home": allocator.home,
+            "licence": allocator.licence, "environment": allocator.environment, "leaves": allocator.leaves,
+            "except": allocator.except,
+        }))
+    };
+    catalog.allocators.iter().map(describe).collect()
+}
+
+fn workloads(catalog: &Catalog) -> Vec<Value> {
+    let describe = |workload: &crate::catalog::Workload| {
+        let parameters: serde_json::Map<String, Value> = workload
+            .parameters
+            .iter()
+            .map(|(name, parameter)| {
+                let value = |preset| workload.values(preset).and_then(|values| values.get(name).cloned());
+                let described = json!({
+                    "about": parameter.about, "unit": parameter.kind.unit(), "choices": parameter.choices,
+                    "quick": value("quick"), "paper": value("paper"),
+                });
+                (name.clone(), described)
+            })
+            .collect();
+        json!({
+            "name": workload.name, "kernel": workload.kernel, "document": workload.document,
+            "section": workload.section, "presets": workload.presets.keys().collect::<Vec<_>>(),
+            "about": workload.about, "shows": workload.shows, "does_not_show": workload.hides,
+            "operation": workload.operation, "parameters": parameters,
+        })
+    };
+    catalog.workloads.iter().map(describe).collect()
+}
+
+fn suites(catalog: &Catalog) -> Vec<Value> {
+    let describe = |suite: &crate::catalog::Suite| {
+        json!({
+            "name": suite.name, "preset": suite.preset, "workloads": suite.workloads, "threads": suite.threads,
+            "blocks": suite.blocks, "baseline": suite.baseline, "about": suite.about,
+        })
+    };
+    catalog.suites.iter().map(describe).collect()
+}

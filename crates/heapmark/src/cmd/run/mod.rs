@@ -1,0 +1,160 @@
+//! `heapmark run`: plan, measure, store, and print what came of it.
+
+mod progress;
+mod select;
+mod session;
+
+use super::{Exit, usage, wants_colour, width};
+use crate::analyse::analyse;
+use crate::execute::Guest;
+use crate::plan::{Override, Plan};
+use crate::report::{self, Format, Screen};
+use crate::store::{self, Purpose, Store};
+use anyhow::{Context, Result, anyhow};
+use select::Selection;
+use session::Session;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Measure allocators: every process proves its allocator, every result is stored
+#[derive(clap::Args)]
+pub struct Args {
+    /// Named selection of workloads, threads and allocators
+    #[arg(default_value = "quick")]
+    suite: String,
+    /// Allocators: names or patterns from `heapmark list allocators`, ./lib.so, or NAME=/path/lib.so
+    #[arg(short, long, value_name = "A,...", value_delimiter = ',')]
+    allocators: Vec<String>,
+    /// Workloads: names or patterns from `heapmark list workloads`
+    #[arg(short, long, value_name = "GLOB,...", value_delimiter = ',')]
+    workloads: Vec<String>,
+    /// Thread counts; `all` is the number of usable CPUs
+    #[arg(short, long, value_name = "N,...", value_delimiter = ',')]
+    threads: Vec<String>,
+    /// The allocator that the others are compared with
+    #[arg(long, value_name = "A")]
+    baseline: Option<String>,
+    /// quick, paper, or another preset of the workloads
+    #[arg(long, value_name = "NAME")]
+    preset: Option<String>,
+    /// Another value for a parameter of a workload
+    #[arg(long, value_name = "WORKLOAD.PARAMETER=VALUE")]
+    set: Vec<Override>,
+    /// How often each allocator runs each workload, in fresh processes
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    blocks: Option<u32>,
+    /// Milliseconds that one process should measure on the baseline, where the preset is calibrated
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
+    target_ms: Option<u32>,
+    /// Starts every random choice; the same seed gives the same plan
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Seconds after which a process counts as hung [default: 100 times the baseline, 20 at least]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<f64>,
+    /// Run directory to create [default: heapmark-results/DATE-N]
+    #[arg(short, long, value_name = "DIR", conflicts_with = "resume")]
+    output: Option<PathBuf>,
+    /// Go on with an interrupted run: a run directory, or `latest`
+    #[arg(long, value_name = "RUN")]
+    resume: Option<String>,
+    /// Print the plan and how long it takes, measure nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Run one cell of the plan (or of the run named by --resume) alone, print what the guest said, store nothing
+    #[arg(long, value_name = "ID")]
+    cell: Option<String>,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|s| (0.001..1e6).contains(s)).ok_or_else(|| "expected a number of seconds above 0".into())
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<Exit> {
+    let selection = match &args.resume {
+        Some(run) => Selection::of_run(&store::read(&store::find(run).map_err(usage)?)?.head)?,
+        None => Selection::of_flags(&args)?,
+    };
+    if args.dry_run {
+        print_plan(&selection.plan);
+        return Ok(Exit::Done);
+    }
+    let guest = Guest::find()?;
+    let stop = stop_on_signals()?;
+    if let Some(id) = &args.cell {
+        let known = args.resume.as_deref().map(|run| store::read(&store::find(run)?)).transpose()?;
+        return session::run_alone(guest, selection, known.map(|run| run.records).unwrap_or_default(), id, stop);
+    }
+    let (dir, store, head, known) = match &args.resume {
+        Some(run) => {
+            let dir = store::find(run)?;
+            let store = Store::open(&dir)?;
+            let stored = store::read(&dir)?;
+            (dir, store, stored.head, stored.records)
+        }
+        None => {
+            let dir = args.output.clone().unwrap_or_else(|| store::fresh(&today()));
+            let head = selection.head(&guest)?;
+            let store = Store::create(&dir, &head).map_err(usage)?;
+            (dir, store, head, Vec::new())
+        }
+    };
+    eprintln!("{} processes in {}", selection.plan.cells().len() + selection.plan.checks().len(), dir.display());
+    let interrupted = !Session::new(guest, selection, store, known, stop).run(&head)?;
+    let all_ok = print_results(&dir)?;
+    Ok(match (interrupted, all_ok) {
+        (true, _) => {
+            eprintln!("interrupted; what was measured is stored: heapmark run --resume {} goes on", dir.display());
+            Exit::Interrupted
+        }
+        (false, true) => Exit::Done,
+        (false, false) => Exit::NotAllOk,
+    })
+}
+
+/// The tables on stdout, the same as a page in the run directory; says whether every process ended `ok`.
+fn print_results(dir: &Path) -> Result<bool> {
+    let run = store::read(dir)?;
+    let analysis = analyse(&run.head, &run.records);
+    let screen = Screen { width: width(), colour: wants_colour(&std::io::stdout()) };
+    println!("\n{}", report::terminal(&analysis, screen));
+    let page = dir.join("report.md");
+    std::fs::write(&page, report::export(Format::Markdown, &run.head, &run.records))
+        .with_context(|| format!("cannot write {}", page.display()))?;
+    println!("Report: {}   raw samples: {}", page.display(), dir.join("samples.jsonl").display());
+    let judged = run.records.iter().filter(|record| matches!(record.purpose, Purpose::Check | Purpose::Sample));
+    Ok(judged.into_iter().all(|record| record.outcome.is_ok()))
+}
+
+fn print_plan(plan: &Plan) {
+    let cells = plan.cells();
+    println!(
+        "seed {}: {} checked processes first, then {} measured ones:",
+        plan.seed,
+        plan.checks().len(),
+        cells.len()
+    );
+    for cell in &cells {
+        println!("{}  seed {:016x}  padding {}", cell.id, cell.seed, cell.padding);
+    }
+    let minutes = plan.estimate_s() / 60.0;
+    println!("about {minutes:.1} minutes if every allocator were as fast as {}; slow ones take longer", plan.baseline);
+}
+
+fn stop_on_signals() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // The second signal of its kind ends heapmark at once.
+        signal_hook::flag::register_conditional_shutdown(signal, Exit::Interrupted as i32, Arc::clone(&stop))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
+            .map_err(|error| anyhow!("cannot watch for signals: {error}"))?;
+    }
+    Ok(stop)
+}
+
+/// UTC date, for names of run directories.
+fn today() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
+}

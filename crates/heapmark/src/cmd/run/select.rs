@@ -1,0 +1,202 @@
+//! From flags to what is run: subjects, plan, and what is missing.
+
+use super::Args;
+use crate::build::{self, State};
+use crate::catalog::suite::thread_counts;
+use crate::catalog::{Allocator, Catalog, Suite};
+use crate::cmd::{build::build_all, build::jobs, tier, usage, version};
+use crate::execute::{Guest, Subject};
+use crate::plan::{Plan, cases};
+use crate::sample::machine;
+use crate::store::{AllocatorInfo, RunFile, SCHEMA};
+use anyhow::{Context, Result, anyhow, bail};
+use sha2::{Digest, Sha256};
+use std::path::Path;
+
+/// What a run consists of.
+pub(super) struct Selection {
+    pub plan: Plan,
+    /// In the order of `plan.allocators`.
+    pub subjects: Vec<Subject>,
+    pub timeout_s: Option<f64>,
+    suite: String,
+    preset: String,
+}
+
+impl Selection {
+    pub(super) fn of_flags(args: &Args) -> Result<Selection> {
+        let catalog = Catalog::load()?;
+        let suite = catalog.suite(&args.suite).map_err(usage)?;
+        let cpus = machine::usable_cpus();
+        let patterns = if args.workloads.is_empty() { &suite.workloads } else { &args.workloads };
+        let mut workloads = Vec::new();
+        for pattern in patterns {
+            for workload in catalog.workloads(pattern).map_err(usage)? {
+                if !workloads.iter().any(|known: &&crate::catalog::Workload| known.name == workload.name) {
+                    workloads.push(workload);
+                }
+            }
+        }
+        let words = if args.threads.is_empty() { &suite.threads } else { &args.threads };
+        let threads = thread_counts(words, cpus).map_err(|why| usage(anyhow!("-t: {why}")))?;
+        let preset = args.preset.as_ref().unwrap_or(&suite.preset);
+        let cases = cases(&workloads, preset, &threads, cpus, &args.set).map_err(usage)?;
+
+        let baseline = args.baseline.as_ref().unwrap_or(&suite.baseline);
+        let (baseline, chosen) = choose(args, suite, baseline, &catalog)?;
+        let subjects = resolve(chosen, &catalog, args.dry_run)?;
+        if !subjects.iter().any(|subject| subject.allocator.name == baseline) {
+            bail!("the baseline {baseline} is not ready, so nothing can be compared: choose another with --baseline");
+        }
+        let plan = Plan {
+            seed: args.seed.unwrap_or_else(|| jiff::Timestamp::now().as_nanosecond() as u64 & 0xffff_ffff),
+            blocks: args.blocks.unwrap_or(suite.blocks),
+            baseline,
+            target_ms: args.target_ms.unwrap_or(suite.target_ms),
+            cases,
+            allocators: subjects.iter().map(|subject| subject.allocator.name.clone()).collect(),
+        };
+        Ok(Selection { plan, subjects, timeout_s: args.timeout, suite: suite.name.clone(), preset: preset.clone() })
+    }
+
+    /// What an earlier run consists of. Its libraries must still be what they were: half a run on one library and half on
+    /// another would be no run at all.
+    pub(super) fn of_run(head: &RunFile) -> Result<Selection> {
+        for info in &head.allocators {
+            for (file, sha256) in info.files.iter().zip(&info.sha256) {
+                if hash(Path::new(file))? != *sha256 {
+                    bail!("{file} is not the file that this run began with: start a new run");
+                }
+            }
+        }
+        Ok(Selection {
+            plan: head.plan.clone(),
+            subjects: head.subjects.clone(),
+            timeout_s: head.timeout_s,
+            suite: head.suite.clone(),
+            preset: head.preset.clone(),
+        })
+    }
+
+    /// What `run.json` says.
+    pub(super) fn head(&self, guest: &Guest) -> Result<RunFile> {
+        Ok(RunFile {
+            schema: SCHEMA,
+            heapmark: env!("CARGO_PKG_VERSION").into(),
+            started: jiff::Timestamp::now().to_string(),
+            suite: self.suite.clone(),
+            preset: self.preset.clone(),
+            plan: self.plan.clone(),
+            allocators: self.subjects.iter().map(|subject| info(guest, subject)).collect::<Result<_>>()?,
+            subjects: self.subjects.clone(),
+            timeout_s: self.timeout_s,
+            machine: machine::describe(),
+        })
+    }
+}
+
+/// An allocator of the selection, and whether it was asked for by name.
+type Chosen = Vec<(Allocator, bool)>;
+
+/// The allocators that flags and suite name, and the baseline's name. The baseline is always among them.
+fn choose(args: &Args, suite: &Suite, baseline: &str, catalog: &Catalog) -> Result<(String, Chosen)> {
+    let mut chosen: Chosen = Vec::new();
+    let mut add = |allocator: &Allocator, named: bool| -> Result<()> {
+        match chosen.iter().find(|(known, _)| known.name == allocator.name) {
+            Some((known, _)) if named && known.about != allocator.about => {
+                bail!("-a: two allocators have the name `{}`: give one another with NAME=/path/lib.so", allocator.name)
+            }
+            Some(_) => {}
+            None => chosen.push((allocator.clone(), named)),
+        }
+        Ok(())
+    };
+    for word in &args.allocators {
+        if let Some(user) = build::user(word).map_err(usage)? {
+            add(&user, true).map_err(usage)?;
+        } else if word.contains(['*', '?', '[']) {
+            let glob = globset::Glob::new(word).with_context(|| format!("-a {word}")).map_err(usage)?.compile_matcher();
+            for allocator in catalog.allocators.iter().filter(|allocator| glob.is_match(&allocator.name)) {
+                add(allocator, false)?;
+            }
+        } else {
+            add(catalog.allocator(word).map_err(usage)?, true).map_err(usage)?;
+        }
+    }
+    if args.allocators.is_empty() {
+        for allocator in catalog.allocators.iter().filter(|allocator| suite.tiers.contains(&allocator.tier)) {
+            add(allocator, false)?;
+        }
+    }
+    let user_baseline = build::user(baseline).map_err(usage)?;
+    let name = user_baseline.as_ref().map_or(baseline, |user| &user.name).to_string();
+    match &user_baseline {
+        Some(user) => add(user, true)?,
+        // A library that `-a` has named is known by that name.
+        None if args.allocators.iter().any(|word| word.starts_with(&format!("{baseline}="))) => {}
+        None => add(catalog.allocator(baseline).map_err(usage)?, true)?,
+    }
+    Ok((name, chosen))
+}
+
+/// Builds what is not built yet. What is absent is said; what was asked for by name and cannot be had stays in the run and
+/// ends `not-loaded`.
+fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) -> Result<Vec<Subject>> {
+    let state = |allocator: &Allocator| build::state(allocator, &catalog.allocators);
+    let missing: Vec<&Allocator> = chosen
+        .iter()
+        .map(|(allocator, _)| allocator)
+        .filter(|allocator| matches!(state(allocator), State::NotBuilt { .. }))
+        .collect();
+    if !missing.is_empty() && !dry_run {
+        build_all(&missing, catalog, jobs());
+    }
+    let mut subjects = Vec::new();
+    for (allocator, named) in chosen {
+        let (word, why) = match state(&allocator) {
+            State::Ready(library) => {
+                subjects.push(Subject { allocator, library, refused: None });
+                continue;
+            }
+            State::NotBuilt { .. } if dry_run => {
+                subjects.push(Subject { allocator, library: Default::default(), refused: None });
+                continue;
+            }
+            State::NotBuilt { line } => ("could not be built", line),
+            State::Absent { why, line } => ("absent", format!("{why}; {line}")),
+            State::Refused { why } => ("refused", why),
+        };
+        eprintln!("{}: {word}: {why}", allocator.name);
+        if named {
+            subjects.push(Subject { allocator, library: Default::default(), refused: Some(why) });
+        }
+    }
+    Ok(subjects)
+}
+
+fn info(guest: &Guest, subject: &Subject) -> Result<AllocatorInfo> {
+    let Subject { allocator, library, refused } = subject;
+    let purge = match &allocator.purge {
+        None => "none",
+        Some(crate::catalog::allocator::Purge::Call { .. }) => "called",
+        Some(crate::catalog::allocator::Purge::Configured) => "configured",
+    };
+    let family = crate::catalog::family::FUNCTIONS.iter().filter(|name| !library.exports.contains(**name));
+    let partial = !library.files.is_empty();
+    Ok(AllocatorInfo {
+        name: allocator.name.clone(),
+        family: allocator.family.clone(),
+        tier: tier(allocator).into(),
+        origin: library.origin.clone(),
+        version: if refused.is_some() { "-".into() } else { version(guest, subject)? },
+        files: library.files.iter().map(|file| file.display().to_string()).collect(),
+        sha256: library.files.iter().map(|file| hash(file)).collect::<Result<_>>()?,
+        leaves: family.filter(|_| partial).map(|name| name.to_string()).collect(),
+        purge: purge.into(),
+    })
+}
+
+fn hash(file: &Path) -> Result<String> {
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    Ok(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,311 @@
+//! Takes a plan through its processes: the negative control, a calibration per case, a checked process per case and
+//! allocator, then the blocks. Every process is stored before the next one starts.
+
+use super::progress::Progress;
+use super::select::Selection;
+use crate::analyse::analyse;
+use crate::cmd::{Exit, usage};
+use crate::execute::{self, Attempt, Guest, Job, Measurement, Subject};
+use crate::plan::Cell;
+use crate::store::{Purpose, Record, RunFile, Store};
+use crate::{catalog::Iterations, plan::Case};
+use anyhow::{Result, anyhow, bail};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Measured iterations of a calibration: enough that one slow one does not decide.
+const CALIBRATION_ITERATIONS: u32 = 3;
+/// A process may take this many times what the baseline takes: slow is a number, not a hang.
+const PATIENCE: f64 = 100.0;
+/// And never less than this.
+const LEAST_TIMEOUT: Duration = Duration::from_secs(20);
+/// Before anything is known.
+const FIRST_TIMEOUT: Duration = Duration::from_secs(600);
+/// Failed processes of one allocator and case after which the rest is not run.
+const MOST_FAILURES: usize = 2;
+
+/// A run that is going on.
+pub(super) struct Session {
+    guest: Guest,
+    selection: Selection,
+    store: Option<Store>,
+    known: Known,
+    stop: Arc<AtomicBool>,
+}
+
+/// The records so far, by cell.
+#[derive(Default)]
+struct Known {
+    records: Vec<Record>,
+    places: HashMap<String, usize>,
+}
+
+impl Known {
+    fn new(records: Vec<Record>) -> Known {
+        let mut known = Known::default();
+        records.into_iter().for_each(|record| known.add(record));
+        known
+    }
+
+    fn add(&mut self, record: Record) {
+        self.places.insert(record.cell.clone(), self.records.len());
+        self.records.push(record);
+    }
+
+    fn get(&self, cell: &str) -> Option<&Record> {
+        self.places.get(cell).map(|place| &self.records[*place])
+    }
+
+    fn has(&self, cell: &str) -> bool {
+        self.places.contains_key(cell)
+    }
+}
+
+/// What a calibration tells about a case.
+struct Pace {
+    iterations: u32,
+    timeout: Duration,
+}
+
+/// A signal came: stop, with everything stored.
+struct Interrupted;
+
+impl Session {
+    pub(super) fn new(
+        guest: Guest,
+        selection: Selection,
+        store: Store,
+        known: Vec<Record>,
+        stop: Arc<AtomicBool>,
+    ) -> Session {
+        Session { guest, selection, store: Some(store), known: Known::new(known), stop }
+    }
+
+    /// Runs what is not stored yet. `false` where a signal ended it early.
+    pub(super) fn run(mut self, head: &RunFile) -> Result<bool> {
+        let (checks, cells) = (self.selection.plan.checks(), self.selection.plan.cells());
+        let mut progress = Progress::new(checks.len() + cells.len());
+        let done = self.all(head, &checks, &cells, &mut progress);
+        progress.finish();
+        Ok(done?.is_ok())
+    }
+
+    fn all(
+        &mut self,
+        head: &RunFile,
+        checks: &[Cell],
+        cells: &[Cell],
+        progress: &mut Progress,
+    ) -> Result<Result<(), Interrupted>> {
+        if self.control()?.is_err() {
+            return Ok(Err(Interrupted));
+        }
+        let mut paces = Vec::new();
+        for case in 0..self.selection.plan.cases.len() {
+            progress.begin(&format!("calibrating {}", self.selection.plan.cases[case].label()));
+            match self.pace(case)? {
+                Some(pace) => paces.push(pace),
+                None => return Ok(Err(Interrupted)),
+            }
+        }
+        for cell in checks {
+            progress.begin(&cell.id);
+            let job = Job::new(self.case(cell), cell, 0, 1, true)?;
+            if self.once(Purpose::Check, cell, &job, paces[cell.case].timeout, progress)?.is_err() {
+                return Ok(Err(Interrupted));
+            }
+            progress.step();
+        }
+        for (index, cell) in cells.iter().enumerate() {
+            progress.begin(&cell.id);
+            if self.worth_running(cell) {
+                let pace = &paces[cell.case];
+                let job = Job::new(self.case(cell), cell, self.case(cell).cold, pace.iterations, false)?;
+                if self.once(Purpose::Sample, cell, &job, pace.timeout, progress)?.is_err() {
+                    return Ok(Err(Interrupted));
+                }
+            }
+            progress.step();
+            if cells.get(index + 1).is_none_or(|next| next.block != cell.block) {
+                progress.block(cell.block, self.selection.plan.blocks, &analyse(head, &self.known.records));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// The negative control, once per run: without preload the proof must show libc.
+    fn control(&mut self) -> Result<Result<(), Interrupted>> {
+        const CELL: &str = "control";
+        if self.known.has(CELL) {
+            return Ok(Ok(()));
+        }
+        let (libc, started) = (Subject::libc(), now());
+        let Some(attempt) = self.guest.control(&libc, &self.stop)? else { return Ok(Err(Interrupted)) };
+        let outcome = attempt.outcome.clone();
+        let cell = Cell {
+            id: CELL.into(),
+            case: 0,
+            allocator: libc.allocator.name,
+            block: 0,
+            position: 0,
+            seed: 1,
+            padding: 0,
+        };
+        self.keep(record(Purpose::Control, &cell, "churn", 1, started, attempt))?;
+        if !outcome.is_ok() {
+            bail!(
+                "the guest without any preload must be served by the C library, but: {outcome}. No number would mean anything"
+            );
+        }
+        Ok(Ok(()))
+    }
+
+    fn case(&self, cell: &Cell) -> &Case {
+        &self.selection.plan.cases[cell.case]
+    }
+
+    /// How many iterations a process of this case makes, and how long it may take.
+    fn pace(&mut self, case: usize) -> Result<Option<Pace>> {
+        let cell = self.selection.plan.calibration(case);
+        let iterations = match self.case(&cell).iterations {
+            Iterations::Fixed(count) => count,
+            Iterations::Calibrated(_) => CALIBRATION_ITERATIONS,
+        };
+        let cold = self.case(&cell).cold;
+        if !self.known.has(&cell.id) {
+            let job = Job::new(self.case(&cell), &cell, cold, iterations, false)?;
+            let limit = self.selection.timeout_s.map_or(FIRST_TIMEOUT, Duration::from_secs_f64);
+            let (subject, started) = (self.subject(&cell.allocator)?, now());
+            let Some(attempt) = execute::run(&self.guest, subject, &job, limit, &self.stop)? else { return Ok(None) };
+            let case = self.case(&cell);
+            let record = record(Purpose::Calibration, &cell, &case.workload, case.threads, started, attempt);
+            self.keep(record)?;
+        }
+        let Some(record) = self.known.get(&cell.id) else { bail!("{} has no record", cell.id) };
+        let one_ns = record.measurement.as_ref().map_or(0, one_iteration_ns);
+        // A baseline that cannot run a case shows why in its own row; the others run one iteration.
+        let iterations_now = if one_ns == 0 { 1 } else { self.selection.plan.iterations(case, one_ns) };
+        let process_s = record.usage.as_ref().map_or(0.0, |usage| usage.wall_ns as f64 / 1e9);
+        let expected_s = process_s * f64::from(iterations_now + cold) / f64::from(iterations + cold);
+        let timeout = match self.selection.timeout_s {
+            Some(seconds) => Duration::from_secs_f64(seconds),
+            None => LEAST_TIMEOUT.max(Duration::from_secs_f64(expected_s * PATIENCE)),
+        };
+        Ok(Some(Pace { iterations: iterations_now, timeout }))
+    }
+
+    /// Runs one cell unless it is stored already.
+    fn once(
+        &mut self,
+        purpose: Purpose,
+        cell: &Cell,
+        job: &Job,
+        timeout: Duration,
+        progress: &Progress,
+    ) -> Result<Result<(), Interrupted>> {
+        if self.known.has(&cell.id) {
+            return Ok(Ok(()));
+        }
+        let (subject, started) = (self.subject(&cell.allocator)?, now());
+        let Some(attempt) = execute::run(&self.guest, subject, job, timeout, &self.stop)? else {
+            return Ok(Err(Interrupted));
+        };
+        if !attempt.outcome.is_ok() {
+            progress.say(&format!("{}: {}", cell.id, attempt.outcome));
+        }
+        let case = self.case(cell);
+        let record = record(purpose, cell, &case.workload, case.threads, started, attempt);
+        self.keep(record)?;
+        Ok(Ok(()))
+    }
+
+    /// Not where the check has failed, nor where it failed often enough to be told.
+    fn worth_running(&self, cell: &Cell) -> bool {
+        let case = self.case(cell);
+        let same = |record: &&Record| {
+            record.allocator == cell.allocator && record.workload == case.workload && record.threads == case.threads
+        };
+        let failed: Vec<&Record> =
+            self.known.records.iter().filter(same).filter(|record| !record.outcome.is_ok()).collect();
+        !failed.iter().any(|record| record.purpose == Purpose::Check)
+            && failed.iter().filter(|record| record.purpose == Purpose::Sample).count() < MOST_FAILURES
+    }
+
+    fn subject(&self, name: &str) -> Result<&Subject> {
+        let found = self.selection.subjects.iter().find(|subject| subject.allocator.name == name);
+        found.ok_or_else(|| anyhow!("the plan names `{name}`, which this run does not have"))
+    }
+
+    fn keep(&mut self, record: Record) -> Result<()> {
+        if let Some(store) = &mut self.store {
+            store.append(&record)?;
+        }
+        self.known.add(record);
+        Ok(())
+    }
+}
+
+/// Runs one cell, prints what the guest said, stores nothing.
+pub(super) fn run_alone(
+    guest: Guest,
+    selection: Selection,
+    known: Vec<Record>,
+    id: &str,
+    stop: Arc<AtomicBool>,
+) -> Result<Exit> {
+    let (checks, cells) = (selection.plan.checks(), selection.plan.cells());
+    let check = checks.iter().any(|cell| cell.id == id);
+    let Some(cell) = checks.iter().chain(&cells).find(|cell| cell.id == id) else {
+        let example = cells.first().map_or("", |cell| cell.id.as_str());
+        return Err(usage(anyhow!("the plan has no cell `{id}`: --dry-run prints them, the first is {example}")));
+    };
+    let mut session = Session { guest, selection, store: None, known: Known::new(known), stop };
+    let Some(pace) = session.pace(cell.case)? else { return Ok(Exit::Interrupted) };
+    let case = session.case(cell);
+    let (cold, iterations) = if check { (0, 1) } else { (case.cold, pace.iterations) };
+    let job = Job::new(case, cell, cold, iterations, check)?;
+    let subject = session.subject(&cell.allocator)?;
+    let Some(attempt) = execute::run(&session.guest, subject, &job, pace.timeout, &session.stop)? else {
+        return Ok(Exit::Interrupted);
+    };
+    print!("{}", attempt.report);
+    if !attempt.stderr.is_empty() {
+        println!("stderr: {}", attempt.stderr);
+    }
+    println!("outcome: {}", attempt.outcome);
+    Ok(if attempt.outcome.is_ok() { Exit::Done } else { Exit::NotAllOk })
+}
+
+fn now() -> String {
+    jiff::Timestamp::now().to_string()
+}
+
+/// The middle one of the measured iterations.
+fn one_iteration_ns(measurement: &Measurement) -> u64 {
+    let mut walls: Vec<u64> =
+        measurement.iterations.iter().filter(|one| !one.cold).map(|iteration| iteration.wall_ns).collect();
+    walls.sort_unstable();
+    walls.get(walls.len() / 2).copied().unwrap_or(0)
+}
+
+fn record(purpose: Purpose, cell: &Cell, workload: &str, threads: u32, started: String, attempt: Attempt) -> Record {
+    Record {
+        purpose,
+        cell: cell.id.clone(),
+        workload: workload.into(),
+        threads,
+        allocator: cell.allocator.clone(),
+        block: cell.block,
+        position: cell.position,
+        seed: cell.seed,
+        started,
+        outcome: attempt.outcome,
+        measurement: attempt.measurement,
+        usage: attempt.usage,
+        proof: attempt.proof,
+        environment: attempt.environment,
+        stderr: attempt.stderr,
+    }
+}
