@@ -37,7 +37,8 @@ pub struct Allocator {
     /// How the library is asked for its version.
     #[serde(default)]
     pub version: Option<VersionProbe>,
-    /// Functions of the malloc family or C++ operators that it leaves to libc or libstdc++, with the reason.
+    /// Functions of the malloc family or C++ operators that it leaves to libc or libstdc++, with the reason. Files may
+    /// say `_Z*` for all operators; once read, each name stands for itself.
     #[serde(default)]
     pub leaves: BTreeMap<String, String>,
     /// Known limits: workload name (or `fork`) and the reason; such cells end `unsupported`.
@@ -64,8 +65,16 @@ pub enum Tier {
 }
 
 /// Where the library comes from.
+///
+/// A `same-as` entry takes from the other what it does not state itself: `home`, `licence`, `purge`, `version`,
+/// `leaves` and `except`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(
+    tag = "kind",
+    rename_all = "kebab-case",
+    rename_all_fields = "kebab-case",
+    deny_unknown_fields
+)]
 pub enum Source {
     /// Built by us from the sources in a crate that `crates/sources` pins.
     Crate {
@@ -97,7 +106,12 @@ pub enum Source {
 
 /// A purge call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(
+    tag = "kind",
+    rename_all = "kebab-case",
+    rename_all_fields = "kebab-case",
+    deny_unknown_fields
+)]
 pub enum Purge {
     /// Call a function of the library; it must be the library's own, not libc's.
     Call {
@@ -138,7 +152,7 @@ pub struct VersionProbe {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VersionKind {
-    /// `const char *f(...)`.
+    /// `const char *f(...)`, called with null arguments.
     Text,
     /// `int f(void)`, decimal digits `Mmmpp` or `Mmp` as mimalloc writes them.
     Decimal,
@@ -146,7 +160,72 @@ pub enum VersionKind {
     Mallctl,
 }
 
-/// How to compile a library; see `allocators/README.md`.
+/// How to compile a library from a crate's sources; see `allocators/README.md`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Recipe {}
+pub struct Recipe {
+    /// Groups of files that are compiled alike.
+    pub compile: Vec<Unit>,
+    /// Include folders, in the crate (or in the configured copy).
+    pub include: Vec<String>,
+    /// Preprocessor definitions of every file; an empty value defines the bare name.
+    pub define: BTreeMap<String, String>,
+    /// A file of `KEY=value` lines in the crate, each a definition.
+    pub define_from: Option<String>,
+    /// Compiler flags of every file.
+    pub flags: Vec<String>,
+    /// Further compiler flags by processor: `x86_64`, `aarch64`.
+    pub flags_for: BTreeMap<String, Vec<String>>,
+    /// Further linker flags.
+    pub link: Vec<String>,
+    /// Functions exported besides the malloc family; `*` stands for any run of characters.
+    pub exports: Vec<String>,
+    /// Copy a tree and run its `configure` there first.
+    pub configure: Option<Configure>,
+}
+
+/// Files that are compiled alike.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Unit {
+    /// Paths in the crate; `*` stays within a folder, `**` does not.
+    pub files: Vec<String>,
+    /// Paths that `files` matches and that are left out.
+    pub except: Vec<String>,
+    /// Small files of our own in `allocators/extra/`.
+    pub extra: Vec<String>,
+    /// The language, whatever the file's name says.
+    pub language: Language,
+    /// `-std=`.
+    pub std: Option<String>,
+    /// Compiler flags of these files only.
+    pub flags: Vec<String>,
+}
+
+/// Which compiler takes a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Language {
+    /// The C compiler.
+    #[default]
+    #[serde(rename = "c")]
+    C,
+    /// The C++ compiler.
+    #[serde(rename = "c++")]
+    Cpp,
+    /// Assembly with preprocessor lines, through the C compiler.
+    #[serde(rename = "assembly")]
+    Assembly,
+}
+
+/// A `configure` script: it only writes headers, the files are compiled as everywhere else.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Configure {
+    /// The script, in the crate.
+    pub script: String,
+    /// The folder of the crate that is copied, and in which the script runs. Paths of the recipe are then in the copy.
+    pub tree: String,
+    /// Its arguments; `{build}` is what follows `+` in the crate's version.
+    #[serde(default)]
+    pub arguments: Vec<String>,
+}

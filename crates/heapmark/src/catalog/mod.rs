@@ -2,5 +2,8 @@
 //! binary with the user's folders on top. Starts no process and measures nothing.
 
 pub mod allocator;
+pub mod allocators;
+pub mod family;
+pub mod faults;
 
 pub use allocator::Allocator;

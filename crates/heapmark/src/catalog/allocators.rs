@@ -1,0 +1,317 @@
+//! Reads the allocator entries, ours and the user's, and refuses what cannot be right. Looks at the entries only: whether
+//! a library is there is for `build` to find out.
+
+use super::allocator::{Allocator, Purge, Source};
+use super::family;
+use super::faults::{Fault, Faults, nearest, parse};
+use include_dir::{Dir, include_dir};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../allocators");
+
+/// All entries: ours, and those of the user's folder on top. Sorted by tier, then by name.
+pub fn load() -> Result<Vec<Allocator>, Faults> {
+    load_with(user_folder().as_deref())
+}
+
+/// `$XDG_CONFIG_HOME/heapmark/allocators`, or the same under `~/.config`.
+pub fn user_folder() -> Option<PathBuf> {
+    let absolute = |name| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let config = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
+    Some(config.join("heapmark/allocators"))
+}
+
+/// As [`load`], with the user's folder named; a folder that does not exist is empty.
+pub fn load_with(user: Option<&Path>) -> Result<Vec<Allocator>, Faults> {
+    let mut faults = Vec::new();
+    let mut texts = embedded();
+    if let Some(folder) = user {
+        texts.extend(files_of(folder, &mut faults));
+    }
+    let mut entries = BTreeMap::new();
+    for (file, text) in texts {
+        match parse::<Allocator>(&file, &text) {
+            Ok(allocator) => {
+                check_name(&file, &allocator, &mut faults);
+                entries.insert(allocator.name.clone(), (file, allocator));
+            }
+            Err(fault) => faults.push(fault),
+        }
+    }
+    let mut entries: Vec<(String, Allocator)> = entries.into_values().collect();
+    for (file, allocator) in &mut entries {
+        check(file, allocator, &mut faults);
+    }
+    inherit(&mut entries, &mut faults);
+    if !faults.is_empty() {
+        return Err(Faults(faults));
+    }
+    let mut allocators: Vec<Allocator> = entries
+        .into_iter()
+        .map(|(_, allocator)| allocator)
+        .collect();
+    allocators.sort_by(|a, b| (a.tier, &a.name).cmp(&(b.tier, &b.name)));
+    Ok(allocators)
+}
+
+/// The text of one of our small source files, `allocators/extra/<name>`.
+pub fn extra(name: &str) -> Option<&'static str> {
+    OURS.get_file(format!("extra/{name}"))?.contents_utf8()
+}
+
+fn embedded() -> Vec<(String, String)> {
+    let mut texts: Vec<_> = OURS
+        .files()
+        .filter(|file| file.path().extension().is_some_and(|e| e == "toml"))
+        .filter_map(|file| {
+            Some((
+                format!("allocators/{}", file.path().display()),
+                file.contents_utf8()?.to_string(),
+            ))
+        })
+        .collect();
+    texts.sort();
+    texts
+}
+
+fn files_of(folder: &Path, faults: &mut Vec<Fault>) -> Vec<(String, String)> {
+    let Ok(listing) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let mut paths: Vec<PathBuf> = listing
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|e| e == "toml"))
+        .collect();
+    paths.sort();
+    let mut texts = Vec::new();
+    for path in paths {
+        let file = path.display().to_string();
+        match std::fs::read_to_string(&path) {
+            Ok(text) => texts.push((file, text)),
+            Err(error) => faults.push(fault(
+                &file,
+                "",
+                error.to_string(),
+                "make it readable, or remove it",
+            )),
+        }
+    }
+    texts
+}
+
+fn fault(file: &str, key: &str, what: impl Into<String>, mend: impl Into<String>) -> Fault {
+    Fault {
+        file: file.into(),
+        key: key.into(),
+        what: what.into(),
+        mend: mend.into(),
+    }
+}
+
+/// Whether `name` can stand on the command line, in a file name and in a cell's name.
+pub fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-')
+}
+
+fn check_name(file: &str, allocator: &Allocator, faults: &mut Vec<Fault>) {
+    let stem = Path::new(file)
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy();
+    if !is_name(&allocator.name) {
+        let what = format!("`{}` is not a name", allocator.name);
+        faults.push(fault(file, "name", what, "use a-z, 0-9, `_` and `-` only"));
+    } else if allocator.name != stem {
+        let what = format!("`{}` is not the file's name", allocator.name);
+        faults.push(fault(
+            file,
+            "name",
+            what,
+            format!("write `name = \"{stem}\"`, or rename the file"),
+        ));
+    }
+}
+
+/// Everything that can be said about an entry alone. Spreads the patterns in `leaves` to names.
+fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Fault>) {
+    let mut add = |key: &str, what: &str, mend: &str| faults.push(fault(file, key, what, mend));
+    if allocator.about.trim().is_empty() {
+        add("about", "empty", "say in one line what it is");
+    }
+    match (&allocator.source, &allocator.build) {
+        (Source::Crate { .. }, None) => add(
+            "build",
+            "missing",
+            "a crate's sources need a recipe: add `[build]`",
+        ),
+        (Source::Crate { .. }, Some(_)) => {}
+        (_, Some(_)) => add(
+            "build",
+            "nothing to build",
+            "only `source.kind = \"crate\"` takes a recipe",
+        ),
+        (Source::System { files, .. }, _) if files.is_empty() => {
+            add("source.files", "empty", "name at least one soname")
+        }
+        (Source::Path { files }, _) if files.is_empty() => {
+            add("source.files", "empty", "name at least one file")
+        }
+        _ => {}
+    }
+    if let Some(recipe) = &allocator.build {
+        if recipe
+            .compile
+            .iter()
+            .all(|unit| unit.files.is_empty() && unit.extra.is_empty())
+        {
+            add(
+                "build.compile",
+                "no files",
+                "add `[[build.compile]]` with `files`",
+            );
+        }
+        for name in recipe
+            .compile
+            .iter()
+            .flat_map(|unit| &unit.extra)
+            .filter(|name| extra(name).is_none())
+        {
+            add(
+                "build.compile.extra",
+                &format!("`{name}` is not there"),
+                "put it into allocators/extra/",
+            );
+        }
+        for arch in recipe
+            .flags_for
+            .keys()
+            .filter(|arch| !["x86_64", "aarch64"].contains(&arch.as_str()))
+        {
+            add(
+                "build.flags-for",
+                &format!("`{arch}` is no processor we know"),
+                "use `x86_64` or `aarch64`",
+            );
+        }
+    }
+    if allocator
+        .environment
+        .keys()
+        .any(|key| key.starts_with("LD_"))
+    {
+        add(
+            "environment",
+            "the dynamic linker's variables are ours",
+            "name the files in `source`",
+        );
+    }
+    if let Some(Purge::Call { symbol, args, .. }) = &allocator.purge {
+        if symbol.is_empty() {
+            add("purge.symbol", "empty", "name the function to call");
+        }
+        if args.len() > 6 {
+            add(
+                "purge.args",
+                "more than six arguments",
+                "six fit into registers",
+            );
+        }
+    }
+    for (what, reason) in &allocator.except {
+        if reason.trim().is_empty() {
+            add(&format!("except.{what}"), "no reason given", "say why");
+        }
+    }
+    let mut leaves = BTreeMap::new();
+    for (pattern, reason) in &allocator.leaves {
+        let key = format!("leaves.{pattern}");
+        if reason.trim().is_empty() {
+            add(
+                &key,
+                "no reason given",
+                "say who serves it instead, and why",
+            );
+        }
+        let names: Vec<_> = family::required()
+            .filter(|name| family::matches(pattern, name))
+            .collect();
+        if names.is_empty() {
+            let near =
+                nearest(pattern, family::required()).map(|name| format!("did you mean `{name}`?"));
+            add(
+                &key,
+                "no such function",
+                &near.unwrap_or("use a name of the malloc family, or `_Z*`".into()),
+            );
+        }
+        leaves.extend(
+            names
+                .into_iter()
+                .map(|name| (name.to_string(), reason.clone())),
+        );
+    }
+    allocator.leaves = leaves;
+}
+
+/// Finds the target of each `same-as` and takes from it what the entry leaves open.
+fn inherit(entries: &mut [(String, Allocator)], faults: &mut Vec<Fault>) {
+    let originals: BTreeMap<String, Allocator> = entries
+        .iter()
+        .map(|(_, a)| (a.name.clone(), a.clone()))
+        .collect();
+    for (file, allocator) in entries {
+        let Source::SameAs { name } = &allocator.source else {
+            continue;
+        };
+        let Some(original) = originals.get(name) else {
+            let near = nearest(name, originals.keys().map(String::as_str));
+            let mend = near.map_or("name another entry".into(), |near| {
+                format!("did you mean `{near}`?")
+            });
+            faults.push(fault(
+                file,
+                "source.name",
+                format!("there is no allocator `{name}`"),
+                mend,
+            ));
+            continue;
+        };
+        if let Source::SameAs { name: further } = &original.source {
+            let what = format!("`{name}` is itself the same as `{further}`");
+            faults.push(fault(
+                file,
+                "source.name",
+                what,
+                format!("write `{further}`"),
+            ));
+            continue;
+        }
+        if allocator.home.is_empty() {
+            allocator.home = original.home.clone();
+        }
+        if allocator.licence.is_empty() {
+            allocator.licence = original.licence.clone();
+        }
+        allocator.purge = allocator.purge.take().or_else(|| original.purge.clone());
+        allocator.version = allocator
+            .version
+            .take()
+            .or_else(|| original.version.clone());
+        for (own, theirs) in [
+            (&mut allocator.leaves, &original.leaves),
+            (&mut allocator.except, &original.except),
+        ] {
+            for (key, reason) in theirs {
+                own.entry(key.clone()).or_insert_with(|| reason.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The names that make a malloc: what a complete allocator defines, and what it may define besides. Only names; who
+//! serves them in a process is the guest's proof.
+
+/// The C functions a complete allocator defines. One that is missing is served by libc, on another heap.
+pub const FUNCTIONS: [&str; 11] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "free",
+    "posix_memalign",
+    "aligned_alloc",
+    "memalign",
+    "valloc",
+    "pvalloc",
+    "malloc_usable_size",
+    "reallocarray",
+];
+
+/// The replaceable C++ `operator new` and `operator delete`, as a 64-bit Linux compiler names them. One that is missing
+/// is served by libstdc++, which calls `malloc`: correct, one hop more.
+pub const OPERATORS: [&str; 20] = [
+    "_Znwm",                               // new(size)
+    "_Znam",                               // new[](size)
+    "_ZnwmRKSt9nothrow_t",                 // new(size, nothrow)
+    "_ZnamRKSt9nothrow_t",                 // new[](size, nothrow)
+    "_ZnwmSt11align_val_t",                // new(size, align)
+    "_ZnamSt11align_val_t",                // new[](size, align)
+    "_ZnwmSt11align_val_tRKSt9nothrow_t",  // new(size, align, nothrow)
+    "_ZnamSt11align_val_tRKSt9nothrow_t",  // new[](size, align, nothrow)
+    "_ZdlPv",                              // delete(p)
+    "_ZdaPv",                              // delete[](p)
+    "_ZdlPvRKSt9nothrow_t",                // delete(p, nothrow)
+    "_ZdaPvRKSt9nothrow_t",                // delete[](p, nothrow)
+    "_ZdlPvm",                             // delete(p, size)
+    "_ZdaPvm",                             // delete[](p, size)
+    "_ZdlPvSt11align_val_t",               // delete(p, align)
+    "_ZdaPvSt11align_val_t",               // delete[](p, align)
+    "_ZdlPvSt11align_val_tRKSt9nothrow_t", // delete(p, align, nothrow)
+    "_ZdaPvSt11align_val_tRKSt9nothrow_t", // delete[](p, align, nothrow)
+    "_ZdlPvmSt11align_val_t",              // delete(p, size, align)
+    "_ZdaPvmSt11align_val_t",              // delete[](p, size, align)
+];
+
+/// Functions that belong to a malloc where it has them, and that nobody misses where it does not: C23, glibc's
+/// controls and statistics, and glibc's own names for its functions.
+pub const COMPANIONS: [&str; 22] = [
+    "free_sized",
+    "free_aligned_sized",
+    "cfree",
+    "malloc_trim",
+    "malloc_stats",
+    "malloc_info",
+    "malloc_get_state",
+    "malloc_set_state",
+    "malloc_object_size",
+    "malloc_object_size_fast",
+    "malloc_disable",
+    "malloc_enable",
+    "malloc_iterate",
+    "mallinfo",
+    "mallinfo2",
+    "mallopt",
+    "malloc_good_size",
+    "malloc_size",
+    "malloc_backtrace",
+    "independent_calloc",
+    "independent_comalloc",
+    "bulk_free",
+];
+
+/// glibc's private aliases: some allocators define them so that no caller slips past.
+pub const ALIASES: [&str; 8] = [
+    "__libc_malloc",
+    "__libc_calloc",
+    "__libc_realloc",
+    "__libc_free",
+    "__libc_memalign",
+    "__libc_valloc",
+    "__libc_pvalloc",
+    "__posix_memalign",
+];
+
+/// Every name that must be defined or explained in `leaves`.
+pub fn required() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.into_iter().chain(OPERATORS)
+}
+
+/// Every name that a library may export without naming it in its recipe.
+pub fn all() -> impl Iterator<Item = &'static str> {
+    required().chain(COMPANIONS).chain(ALIASES)
+}
+
+/// Whether `name` is one of [`all`].
+pub fn contains(name: &str) -> bool {
+    all().any(|known| known == name)
+}
+
+/// Whether `name` matches `pattern`, where `*` stands for any run of characters.
+pub fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((head, tail)) => {
+            let Some(rest) = name.strip_prefix(head) else {
+                return false;
+            };
+            (0..=rest.len())
+                .filter(|at| rest.is_char_boundary(*at))
+                .any(|at| matches(tail, &rest[at..]))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn star_stands_for_any_run() {
+        assert!(matches("mi_*", "mi_collect"));
+        assert!(matches("_Z*", "_Znwm"));
+        assert!(matches(
+            "_Z*St11align_val_t*",
+            "_ZdlPvSt11align_val_tRKSt9nothrow_t"
+        ));
+        assert!(matches("*", ""));
+        assert!(!matches("mi_*", "xmi_collect"));
+        assert!(!matches("malloc", "malloc_trim"));
+    }
+
+    #[test]
+    fn no_name_stands_twice() {
+        let mut names: Vec<_> = all().collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}
