@@ -1,0 +1,145 @@
+//! Where built libraries lie, and under which name: a folder's name holds a hash of everything that went into it, so a
+//! library that is there is the right one. Knows nothing of compilers.
+
+use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+
+/// `$HEAPMARK_CACHE`, `$XDG_CACHE_HOME/heapmark` or `~/.cache/heapmark`.
+pub fn root() -> Result<PathBuf> {
+    let given = |name| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let root = match (
+        given("HEAPMARK_CACHE"),
+        given("XDG_CACHE_HOME"),
+        given("HOME"),
+    ) {
+        (Some(cache), _, _) => cache,
+        (_, Some(cache), _) => cache.join("heapmark"),
+        (_, _, Some(home)) => home.join(".cache/heapmark"),
+        _ => bail!("no place for built libraries: set HEAPMARK_CACHE or HOME"),
+    };
+    std::path::absolute(&root).with_context(|| format!("finding {}", root.display()))
+}
+
+/// The first twelve hexadecimal digits of a SHA-256 over parts; each part's length goes in, so no two lists collide by
+/// being cut differently.
+pub fn short_hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    hash.finalize()[..6]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// The place of one library.
+#[derive(Clone, Debug)]
+pub struct Place {
+    name: String,
+    key: String,
+    libraries: PathBuf,
+}
+
+impl Place {
+    /// The place of the library `name` whose ingredients hash to `key`.
+    pub fn new(name: &str, key: &str) -> Result<Place> {
+        Ok(Place {
+            name: name.into(),
+            key: key.into(),
+            libraries: root()?.join("libraries"),
+        })
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.libraries.join(format!("{}-{}", self.name, self.key))
+    }
+
+    /// The library's file, there or not.
+    pub fn library(&self) -> PathBuf {
+        self.folder().join(format!("lib{}.so", self.name))
+    }
+
+    /// Where the log of a failed build stays.
+    pub fn log(&self) -> PathBuf {
+        self.libraries
+            .join(format!("{}-{}.log", self.name, self.key))
+    }
+
+    /// Waits until no other process builds this library; the lock ends with the value.
+    pub fn lock(&self, waiting: impl FnOnce()) -> Result<File> {
+        let path = self.libraries.join(format!(".{}.lock", self.name));
+        let context = || {
+            format!(
+                "locking {}: choose another place with HEAPMARK_CACHE",
+                path.display()
+            )
+        };
+        std::fs::create_dir_all(&self.libraries).with_context(context)?;
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .with_context(context)?;
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => waiting(),
+            Err(TryLockError::Error(error)) => return Err(error).with_context(context),
+        }
+        file.lock().with_context(context)?;
+        Ok(file)
+    }
+
+    /// An empty folder to build in, beside the final one so that [`Place::keep`] is a rename. Removes what an
+    /// interrupted build left; call it under [`Place::lock`].
+    pub fn workshop(&self) -> Result<PathBuf> {
+        let folder = self.libraries.join(format!(".{}.building", self.name));
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder)
+                .with_context(|| format!("clearing {}", folder.display()))?;
+        }
+        std::fs::create_dir_all(&folder)
+            .with_context(|| format!("creating {}", folder.display()))?;
+        Ok(folder)
+    }
+
+    /// Moves a finished library into place and clears the workshop.
+    pub fn keep(&self, built: &Path, workshop: &Path) -> Result<PathBuf> {
+        let half = self.libraries.join(format!(".{}.done", self.name));
+        let move_in = || -> std::io::Result<()> {
+            if half.exists() {
+                std::fs::remove_dir_all(&half)?;
+            }
+            std::fs::create_dir(&half)?;
+            std::fs::rename(built, half.join(format!("lib{}.so", self.name)))?;
+            if self.folder().exists() {
+                std::fs::remove_dir_all(self.folder())?;
+            }
+            std::fs::rename(&half, self.folder())?;
+            std::fs::remove_dir_all(workshop)
+        };
+        move_in().with_context(|| format!("moving the library to {}", self.folder().display()))?;
+        let _ = std::fs::remove_file(self.log());
+        Ok(self.library())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cutting_parts_differently_changes_the_hash() {
+        assert_ne!(short_hash(["ab", "c"]), short_hash(["a", "bc"]));
+        assert_eq!(short_hash(["ab", "c"]), short_hash(["ab", "c"]));
+        assert_eq!(short_hash(["x"]).len(), 12);
+    }
+}

@@ -1,0 +1,164 @@
+//! Where cargo put the allocators' sources. The pins travel inside the binary, so that heapmark finds the same sources
+//! with and without a checkout. Compiles nothing.
+
+use super::cache;
+use anyhow::{Context, Result, anyhow, bail};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+const FILES: [(&str, &str); 3] = [
+    ("Cargo.toml", include_str!("../../../sources/Cargo.toml")),
+    ("Cargo.lock", LOCK),
+    ("src/lib.rs", include_str!("../../../sources/src/lib.rs")),
+];
+const LOCK: &str = include_str!("../../../sources/Cargo.lock");
+
+/// A crate as the lock file pins it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Pin {
+    /// Its name.
+    pub name: String,
+    /// Its version, with what follows `+`.
+    pub version: String,
+    /// SHA-256 of the archive that the registry serves.
+    #[serde(default)]
+    pub checksum: String,
+}
+
+/// The pin of a crate; the embedded lock file is read once.
+pub fn pin(name: &str) -> Result<&'static Pin> {
+    static PINS: OnceLock<Result<BTreeMap<String, Pin>, String>> = OnceLock::new();
+    #[derive(Deserialize)]
+    struct Lock {
+        package: Vec<Pin>,
+    }
+    PINS.get_or_init(|| match toml::from_str::<Lock>(LOCK) {
+        Ok(lock) => Ok(lock
+            .package
+            .into_iter()
+            .map(|pin| (pin.name.clone(), pin))
+            .collect()),
+        Err(error) => Err(format!("crates/sources/Cargo.lock: {error}")),
+    })
+    .as_ref()
+    .map_err(|why| anyhow!("{why}"))?
+    .get(name)
+    .ok_or_else(|| anyhow!("crate `{name}` is not pinned; add it to crates/sources/Cargo.toml"))
+}
+
+/// The directory of a crate's unpacked sources; downloads all pinned crates the first time.
+pub fn directory(name: &str) -> Result<PathBuf> {
+    static DIRECTORIES: OnceLock<Result<BTreeMap<String, PathBuf>, String>> = OnceLock::new();
+    DIRECTORIES
+        .get_or_init(|| directories().map_err(|error| format!("{error:#}")))
+        .as_ref()
+        .map_err(|why| anyhow!("{why}"))?
+        .get(name)
+        .cloned()
+        .ok_or_else(|| {
+            anyhow!("cargo does not know crate `{name}`; add it to crates/sources/Cargo.toml")
+        })
+}
+
+fn directories() -> Result<BTreeMap<String, PathBuf>> {
+    let folder = write_package()?;
+    let metadata = ["metadata", "--format-version", "1", "--locked", "--offline"];
+    let mut output = cargo(&folder, &metadata)?;
+    if !output.status.success() {
+        let fetch = cargo(&folder, &["fetch", "--locked"])?;
+        if !fetch.status.success() {
+            bail!(
+                "downloading the allocators' sources: cargo fetch failed: {}",
+                last_words(&fetch)
+            );
+        }
+        output = cargo(&folder, &metadata)?;
+    }
+    if !output.status.success() {
+        bail!(
+            "cargo metadata failed in {}: {}",
+            folder.display(),
+            last_words(&output)
+        );
+    }
+    #[derive(Deserialize)]
+    struct Metadata {
+        packages: Vec<Package>,
+    }
+    #[derive(Deserialize)]
+    struct Package {
+        name: String,
+        manifest_path: PathBuf,
+    }
+    let metadata: Metadata =
+        serde_json::from_slice(&output.stdout).context("reading what cargo metadata wrote")?;
+    let directories = metadata.packages.into_iter();
+    Ok(directories
+        .filter_map(|package| Some((package.name, package.manifest_path.parent()?.to_path_buf())))
+        .collect())
+}
+
+fn cargo(folder: &Path, arguments: &[&str]) -> Result<Output> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    Command::new(&cargo)
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .with_context(|| {
+            format!(
+                "starting {}: cargo fetches the sources; install Rust",
+                cargo.display()
+            )
+        })
+}
+
+fn last_words(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    lines[lines.len().saturating_sub(8)..].join("\n")
+}
+
+/// Writes the package that holds the pins into the cache, under a name that changes with them.
+fn write_package() -> Result<PathBuf> {
+    let folder = cache::root()?.join("sources").join(cache::short_hash(
+        FILES.iter().flat_map(|(name, text)| [*name, *text]),
+    ));
+    for (name, text) in FILES {
+        let file = folder.join(name);
+        if std::fs::read_to_string(&file).is_ok_and(|there| there == text) {
+            continue;
+        }
+        // Renamed into place: another heapmark may be reading it.
+        let parent = file.parent().unwrap_or(&folder);
+        let half = parent.join(format!(".{}", std::process::id()));
+        std::fs::create_dir_all(parent)
+            .and_then(|()| std::fs::write(&half, text))
+            .and_then(|()| std::fs::rename(&half, &file))
+            .with_context(|| format!("writing {}", file.display()))?;
+    }
+    Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pin_has_a_checksum_and_an_exact_version() {
+        let pin = pin("tikv-jemalloc-sys").unwrap();
+        assert_eq!(pin.checksum.len(), 64);
+        assert!(pin.version.contains("+5.3.1-0-g"), "{}", pin.version);
+    }
+
+    #[test]
+    fn an_unknown_crate_says_where_to_add_it() {
+        let error = super::pin("no-such-allocator").unwrap_err().to_string();
+        assert!(error.contains("crates/sources/Cargo.toml"), "{error}");
+    }
+}

@@ -1,0 +1,59 @@
+//! Holds a library against what its entry says. A library of ours that does not pass is not kept: a function that is
+//! missing by mistake would be served by libc, and nobody would notice.
+
+use super::inspect::{self, Inspection, Refusal};
+use crate::catalog::allocator::{Allocator, Recipe};
+use crate::catalog::family;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Functions that it neither defines nor explains, and functions that it defines although `leaves` says otherwise.
+pub fn completeness(allocator: &Allocator, exports: &BTreeSet<String>) -> Vec<String> {
+    let mut faults = Vec::new();
+    for name in family::required() {
+        match (exports.contains(name), allocator.leaves.contains_key(name)) {
+            (false, false) => faults.push(format!(
+                "it does not define {name}; if that is so by nature, say why in `leaves`"
+            )),
+            (true, true) => faults.push(format!("it defines {name}, which `leaves` denies")),
+            _ => {}
+        }
+    }
+    faults
+}
+
+/// Names that it exports although neither the malloc family nor the recipe's `exports` has them, and patterns in
+/// `exports` that nothing matches.
+pub fn purity(recipe: &Recipe, inspection: &Inspection) -> Vec<String> {
+    let allowed = |name: &&String| {
+        recipe
+            .exports
+            .iter()
+            .any(|pattern| family::matches(pattern, name))
+    };
+    let mut faults: Vec<String> = inspection
+        .others
+        .iter()
+        .filter(|name| !allowed(name))
+        .map(|name| format!("it exports {name}; add it to `exports` if it is a control function"))
+        .collect();
+    for pattern in &recipe.exports {
+        if !inspection
+            .others
+            .iter()
+            .any(|name| family::matches(pattern, name))
+        {
+            faults.push(format!(
+                "nothing it exports matches `{pattern}` in `exports`"
+            ));
+        }
+    }
+    faults
+}
+
+/// Thread-local data in an object file that costs a call on every access. Not asked of the finished library: a static
+/// libstdc++ brings such an access of its own, where an exception is thrown.
+pub fn tls(object: &Path) -> Result<Option<String>, Refusal> {
+    let told = |how| format!("{how}; compile it with -ftls-model=initial-exec");
+    Ok(inspect::dynamic_tls(object)?.map(told))
+}

@@ -1,0 +1,147 @@
+//! One allocator of a crate -> its library: from the cache, or compiled, linked, checked and put there.
+
+use super::cache::{Place, short_hash};
+use super::compile::{self, Bench};
+use super::inspect::{Inspection, inspect};
+use super::step::{Log, Slots};
+use super::toolchain::Toolchain;
+use super::{Library, cargo_sources, check, link};
+use crate::catalog::allocator::{Allocator, Recipe};
+use crate::catalog::allocators;
+use anyhow::{Context, Result, bail};
+use indicatif::ProgressBar;
+use std::path::{Path, PathBuf};
+
+/// An allocator with a recipe.
+pub struct Work<'a> {
+    allocator: &'a Allocator,
+    recipe: &'a Recipe,
+    pin: &'static cargo_sources::Pin,
+    toolchain: &'static Toolchain,
+    place: Place,
+}
+
+impl<'a> Work<'a> {
+    /// Finds out where the library belongs; nothing is built yet.
+    pub fn new(allocator: &'a Allocator, crate_name: &str) -> Result<Work<'a>> {
+        let recipe = allocator
+            .build
+            .as_ref()
+            .with_context(|| format!("{}: add `[build]`", allocator.name))?;
+        let pin = cargo_sources::pin(crate_name)?;
+        let toolchain = Toolchain::find()?;
+        let place = Place::new(&allocator.name, &key(recipe, pin, toolchain)?)?;
+        Ok(Work {
+            allocator,
+            recipe,
+            pin,
+            toolchain,
+            place,
+        })
+    }
+
+    /// The finished library, if the cache has it.
+    pub fn cached(&self) -> Option<Library> {
+        let path = self.place.library();
+        let inspection = inspect(&path).ok()?;
+        Some(self.describe(path, inspection))
+    }
+
+    fn describe(&self, path: PathBuf, inspection: Inspection) -> Library {
+        Library {
+            files: vec![path.canonicalize().unwrap_or(path)],
+            origin: format!("crate {} {}", self.pin.name, self.pin.version),
+            source_version: self.pin.version.clone(),
+            exports: inspection.exports,
+        }
+    }
+
+    /// Builds the library unless the cache has it; says which of the two happened.
+    pub fn build(&self, slots: &Slots, jobs: usize, bar: &ProgressBar) -> Result<(Library, bool)> {
+        if let Some(library) = self.cached() {
+            return Ok((library, true));
+        }
+        let _lock = self
+            .place
+            .lock(|| bar.set_message("another heapmark builds it"))?;
+        if let Some(library) = self.cached() {
+            return Ok((library, true));
+        }
+        let workshop = self.place.workshop()?;
+        let result = self.construct(&workshop, slots, jobs, bar);
+        if result.is_err() {
+            let _ = std::fs::remove_dir_all(&workshop);
+        }
+        let log = self.place.log();
+        let context = || {
+            format!(
+                "building {}; the whole log is in {}",
+                self.allocator.name,
+                log.display()
+            )
+        };
+        Ok((result.with_context(context)?, false))
+    }
+
+    fn construct(
+        &self,
+        workshop: &Path,
+        slots: &Slots,
+        jobs: usize,
+        bar: &ProgressBar,
+    ) -> Result<Library> {
+        let log = Log::create(&self.place.log())?;
+        bar.set_message("finding the sources");
+        let directory = cargo_sources::directory(&self.pin.name)?;
+        bar.set_message(if self.recipe.configure.is_some() {
+            "configuring"
+        } else {
+            "compiling"
+        });
+        let bench = Bench {
+            toolchain: self.toolchain,
+            slots,
+            log: &log,
+            workshop,
+            jobs,
+        };
+        let told = |done, all| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+            bar.set_message("compiling");
+        };
+        let objects = compile::objects(self.recipe, &directory, &self.pin.version, &bench, &told)?;
+        bar.set_message("linking");
+        let built = link::library(&self.allocator.name, self.recipe, &objects, &bench)?;
+        let inspection = inspect(&built)?;
+        let mut faults = check::completeness(self.allocator, &inspection.exports);
+        faults.extend(check::purity(self.recipe, &inspection));
+        if !faults.is_empty() {
+            bail!(
+                "the library is not what its entry says:\n{}",
+                faults.join("\n")
+            );
+        }
+        let path = self.place.keep(&built, workshop)?;
+        Ok(self.describe(path, inspection))
+    }
+}
+
+/// Everything that shows in the library.
+fn key(recipe: &Recipe, pin: &cargo_sources::Pin, toolchain: &Toolchain) -> Result<String> {
+    let recipe_text = serde_json::to_string(recipe).context("writing the recipe down")?;
+    let extras = recipe
+        .compile
+        .iter()
+        .flat_map(|unit| &unit.extra)
+        .filter_map(|name| allocators::extra(name));
+    let identity = toolchain.identity();
+    let parts = [
+        identity.as_str(),
+        &pin.name,
+        &pin.version,
+        &pin.checksum,
+        &recipe_text,
+    ];
+    Ok(short_hash(parts.into_iter().chain(extras)))
+}

@@ -1,0 +1,52 @@
+//! Object files -> a shared library that exports the malloc family, the allocator's own controls, and nothing else.
+
+use super::compile::Bench;
+use super::step;
+use super::toolchain::LINK_FLAGS;
+use crate::catalog::allocator::{Language, Recipe};
+use crate::catalog::family;
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+
+/// Links `objects` as `lib<name>.so` in the workshop.
+pub fn library(name: &str, recipe: &Recipe, objects: &[PathBuf], bench: &Bench) -> Result<PathBuf> {
+    let script = bench.workshop.join("exports.map");
+    std::fs::write(&script, version_script(recipe))
+        .with_context(|| format!("writing {}", script.display()))?;
+    let file = bench.workshop.join(format!("lib{name}.so"));
+    let cpp = recipe
+        .compile
+        .iter()
+        .any(|unit| unit.language == Language::Cpp);
+    let language = if cpp { Language::Cpp } else { Language::C };
+    let mut command = bench.toolchain.compiler(language).command();
+    command
+        .args(LINK_FLAGS)
+        .arg(format!("-Wl,-soname,lib{name}.so"));
+    command.arg(format!("-Wl,--version-script={}", as_text(&script)));
+    if cpp {
+        // Otherwise every C program under this allocator loads libstdc++, which allocates as it starts. libgcc stays
+        // shared: with a copy of its own, exceptions do not leave `operator new`.
+        command.arg("-static-libstdc++");
+    }
+    command
+        .args(objects)
+        .args(&recipe.link)
+        .arg("-o")
+        .arg(&file);
+    step::run("linking", &mut command, bench.slots, bench.log)?;
+    Ok(file)
+}
+
+fn as_text(path: &Path) -> std::borrow::Cow<'_, str> {
+    path.to_string_lossy()
+}
+
+/// GNU ld accepts names here that no object defines, so one list serves all.
+fn version_script(recipe: &Recipe) -> String {
+    let names = family::all()
+        .map(String::from)
+        .chain(recipe.exports.iter().cloned());
+    let global: String = names.map(|name| format!("    {name};\n")).collect();
+    format!("{{\n  global:\n{global}  local: *;\n}};\n")
+}

@@ -1,0 +1,107 @@
+//! One command of a build: runs it when a processor is free, keeps its words, and says which step failed and why. Knows
+//! nothing of allocators.
+
+use anyhow::{Context, Result, bail};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// How many commands may run at once, over all allocators.
+pub struct Slots {
+    free: Mutex<usize>,
+    freed: Condvar,
+}
+
+impl Slots {
+    /// Room for `count` commands, at least one.
+    pub fn new(count: usize) -> Slots {
+        Slots {
+            free: Mutex::new(count.max(1)),
+            freed: Condvar::new(),
+        }
+    }
+
+    fn with<T>(&self, run: impl FnOnce() -> T) -> T {
+        let lock = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self
+            .freed
+            .wait_while(lock(), |free| *free == 0)
+            .unwrap_or_else(PoisonError::into_inner);
+        *free -= 1;
+        drop(free);
+        let result = run();
+        *lock() += 1;
+        self.freed.notify_one();
+        result
+    }
+}
+
+/// The written account of one build.
+pub struct Log(Mutex<File>);
+
+impl Log {
+    /// Starts a new one.
+    pub fn create(path: &Path) -> Result<Log> {
+        let file = File::create(path).with_context(|| format!("creating {}", path.display()))?;
+        Ok(Log(Mutex::new(file)))
+    }
+}
+
+/// Runs `command`; where it fails, the error holds `step` and what the command said.
+pub fn run(step: &str, command: &mut Command, slots: &Slots, log: &Log) -> Result<()> {
+    command.stdin(Stdio::null());
+    let output = slots
+        .with(|| command.output())
+        .with_context(|| format!("{step}: starting {command:?}"))?;
+    let words = [output.stdout, output.stderr].concat();
+    let words = String::from_utf8_lossy(&words);
+    if let Ok(mut file) = log.0.lock() {
+        writeln!(file, "# {step}\n{command:?}\n{words}").context("writing the log")?;
+    }
+    if !output.status.success() {
+        bail!("{step} failed ({}):\n{}", output.status, telling(&words));
+    }
+    Ok(())
+}
+
+/// The lines that name an error, or the last ones where none does.
+fn telling(words: &str) -> String {
+    let errors: Vec<&str> = words
+        .lines()
+        .filter(|line| line.contains("error:") || line.contains("undefined reference"))
+        .take(5)
+        .collect();
+    if !errors.is_empty() {
+        return errors.join("\n");
+    }
+    let lines: Vec<&str> = words.lines().collect();
+    lines[lines.len().saturating_sub(8)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_told_before_last_words() {
+        assert_eq!(telling("a.c:1: error: no\nnote: x\n"), "a.c:1: error: no");
+        assert_eq!(telling("one\ntwo\n"), "one\ntwo");
+    }
+
+    #[test]
+    fn a_failing_step_says_its_name_and_its_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = Log::create(&folder.path().join("log")).unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo broken >&2; exit 3"]);
+        let error = run("compiling x.c", &mut command, &Slots::new(0), &log)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("compiling x.c failed") && error.contains("broken"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,84 @@
+//! Libraries that the system's packages bring: where the dynamic linker finds them, and which version the package has.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The file that the dynamic linker would load for a soname, with links resolved.
+pub fn find(soname: &str) -> Option<PathBuf> {
+    folders()
+        .iter()
+        .map(|folder| folder.join(soname))
+        .find_map(|path| path.canonicalize().ok())
+}
+
+/// The folders of `/etc/ld.so.conf`, then those that are always searched.
+fn folders() -> &'static [PathBuf] {
+    static FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    FOLDERS.get_or_init(|| {
+        let triple = format!("{}-linux-gnu", std::env::consts::ARCH);
+        let mut texts = vec![read(Path::new("/etc/ld.so.conf"))];
+        let mut parts: Vec<PathBuf> = std::fs::read_dir("/etc/ld.so.conf.d")
+            .map(|listing| {
+                listing
+                    .filter_map(|entry| Some(entry.ok()?.path()))
+                    .collect()
+            })
+            .unwrap_or_default();
+        parts.sort();
+        texts.extend(parts.iter().map(|path| read(path)));
+        let configured = texts
+            .iter()
+            .flat_map(|text| text.lines())
+            .map(str::trim)
+            .filter(|line| line.starts_with('/'));
+        let mut folders: Vec<PathBuf> = configured.map(PathBuf::from).collect();
+        for base in ["/lib", "/usr/lib"] {
+            folders.push(Path::new(base).join(&triple));
+            folders.push(format!("{base}64").into());
+            folders.push(base.into());
+        }
+        let mut seen = BTreeSet::new();
+        folders.retain(|folder| folder.is_dir() && seen.insert(folder.clone()));
+        folders
+    })
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+/// The installed version of a Debian package; empty where it is not installed, or where there is no dpkg.
+pub fn package_version(package: &str) -> String {
+    static VERSIONS: OnceLock<BTreeMap<String, String>> = OnceLock::new();
+    let versions = VERSIONS.get_or_init(|| {
+        let output = Command::new("dpkg-query")
+            .args(["-W", "-f=${Package} ${Version}\n"])
+            .output();
+        let text = output
+            .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+            .unwrap_or_default();
+        text.lines()
+            .filter_map(|line| line.split_once(' '))
+            .map(|(name, version)| (name.into(), version.into()))
+            .collect()
+    });
+    // Ubuntu renamed many libraries when `time_t` grew.
+    let version = versions
+        .get(package)
+        .or_else(|| versions.get(&format!("{package}t64")));
+    version.cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libc_is_found_and_nonsense_is_not() {
+        assert!(find("libc.so.6").is_some_and(|path| path.is_absolute()));
+        assert_eq!(find("libno-such-allocator.so.9"), None);
+        assert_eq!(package_version("no-such-package"), "");
+    }
+}

@@ -1,0 +1,155 @@
+//! The compilers, found once, with the flags that every allocator gets. What one allocator needs beyond them stands in
+//! its recipe.
+
+use crate::catalog::allocator::Language;
+use anyhow::{Result, anyhow};
+use std::ffi::OsString;
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// Raised when the way libraries are made changes in a manner that the flags below do not show.
+const FORMAT: &str = "1";
+
+/// For every file. Initial-exec TLS because a preloaded library may have it, and because the general model costs a call
+/// per access; hidden symbols because the functions of an allocator should call each other directly; and no builtins
+/// because a compiler that knows what `malloc` does may delete it from inside `calloc`.
+const FLAGS: [&str; 8] = [
+    "-DNDEBUG",
+    "-pthread",
+    "-ftls-model=initial-exec",
+    "-fvisibility=hidden",
+    "-fno-builtin-malloc",
+    "-fno-builtin-calloc",
+    "-fno-builtin-realloc",
+    "-fno-builtin-free",
+];
+
+/// For C. A function that was never declared returns `int`: half a pointer.
+const C_FLAGS: [&str; 3] = [
+    "-D_GNU_SOURCE",
+    "-Werror=implicit-function-declaration",
+    "-Werror=int-conversion",
+];
+
+/// For every library. Bound at once, so that the first call of a function costs what the others do.
+pub const LINK_FLAGS: [&str; 8] = [
+    "-shared",
+    "-pthread",
+    "-Wl,-z,now",
+    "-Wl,-z,relro",
+    "-Wl,-z,defs",
+    "-Wl,--gc-sections",
+    "-Wl,--exclude-libs,ALL",
+    "-Wl,--build-id=sha1",
+];
+
+/// One compiler.
+#[derive(Clone, Debug)]
+pub struct Compiler {
+    program: OsString,
+    arguments: Vec<OsString>,
+    version: String,
+}
+
+impl Compiler {
+    /// A command that starts it with the flags that every file gets.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments);
+        // Its words are searched for `error:` and shown; they should not depend on the user's language.
+        command.env("LC_ALL", "C");
+        command
+    }
+
+    /// The program, as `configure` scripts want it in `CC`.
+    pub fn program(&self) -> &OsString {
+        &self.program
+    }
+}
+
+/// The C and the C++ compiler.
+#[derive(Clone, Debug)]
+pub struct Toolchain {
+    c: Compiler,
+    cpp: Compiler,
+}
+
+impl Toolchain {
+    /// The compilers that `$CC` and `$CXX` name, or the usual ones; looked for once.
+    pub fn find() -> Result<&'static Toolchain> {
+        static TOOLCHAIN: OnceLock<Result<Toolchain, String>> = OnceLock::new();
+        TOOLCHAIN
+            .get_or_init(|| {
+                Ok(Toolchain {
+                    c: compiler(Language::C)?,
+                    cpp: compiler(Language::Cpp)?,
+                })
+            })
+            .as_ref()
+            .map_err(|why| anyhow!("{why}"))
+    }
+
+    /// The compiler for a language.
+    pub fn compiler(&self, language: Language) -> &Compiler {
+        match language {
+            Language::C | Language::Assembly => &self.c,
+            Language::Cpp => &self.cpp,
+        }
+    }
+
+    /// Everything about it that shows in a library.
+    pub fn identity(&self) -> String {
+        let words = |compiler: &Compiler| {
+            format!(
+                "{} {:?} {:?}",
+                compiler.version, compiler.program, compiler.arguments
+            )
+        };
+        format!(
+            "{FORMAT} {} {LINK_FLAGS:?} {} {}",
+            std::env::consts::ARCH,
+            words(&self.c),
+            words(&self.cpp)
+        )
+    }
+}
+
+fn compiler(language: Language) -> Result<Compiler, String> {
+    let cpp = language == Language::Cpp;
+    let kind = if cpp { "C++" } else { "C" };
+    let remedy = format!(
+        "no {kind} compiler: apt-get install build-essential, or name one in ${}",
+        if cpp { "CXX" } else { "CC" }
+    );
+    // What cargo would tell a build script: there is none here.
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let tool = cc::Build::new()
+        .target(&target)
+        .host(&target)
+        .opt_level(3)
+        .debug(false)
+        .pic(true)
+        .warnings(false)
+        .cargo_metadata(false)
+        .cpp(cpp)
+        .try_get_compiler()
+        .map_err(|error| format!("{remedy} ({error})"))?;
+    let version = Command::new(tool.path())
+        .arg("--version")
+        .output()
+        .ok()
+        .filter(|output| output.status.success())
+        .ok_or_else(|| format!("{remedy} ({} does not run)", tool.path().display()))?;
+    let mut arguments = tool.args().to_vec();
+    arguments.extend(
+        FLAGS
+            .iter()
+            .chain(if cpp { &[][..] } else { &C_FLAGS[..] })
+            .map(OsString::from),
+    );
+    Ok(Compiler {
+        program: tool.path().into(),
+        arguments,
+        version: String::from_utf8_lossy(&version.stdout).trim().to_string(),
+    })
+}

@@ -1,0 +1,119 @@
+//! `-a ./libfoo.so` and `-a foo=/path/libfoo.so`: an allocator from the command line. Only reads the words; the file is
+//! inspected by `state`.
+
+use crate::catalog::allocator::{Allocator, Source, Tier};
+use crate::catalog::allocators::is_name;
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The allocator that a word of `-a` describes; `None` where the word is a plain name, to be found in the catalogue.
+pub fn user(word: &str) -> Result<Option<Allocator>> {
+    let (name, path) = match word.split_once('=') {
+        Some((name, path)) if is_name(name) => (name.to_string(), path),
+        Some((name, _)) => {
+            bail!("-a {word}: `{name}` is not a name; use a-z, 0-9, `_` and `-` only")
+        }
+        None if is_path(word) => (name_of(word), word),
+        None => return Ok(None),
+    };
+    if path.is_empty() {
+        bail!("-a {word}: no file after `=`; write -a {name}=/path/lib{name}.so");
+    }
+    if name.is_empty() {
+        bail!("-a {word}: no name can be made of that file's; write -a NAME={word}");
+    }
+    let file = absolute(Path::new(path)).with_context(|| format!("-a {word}"))?;
+    Ok(Some(Allocator {
+        family: name.clone(),
+        about: format!("{path}, from the command line"),
+        name,
+        home: String::new(),
+        licence: String::new(),
+        tier: Tier::User,
+        source: Source::Path { files: vec![file] },
+        build: None,
+        environment: BTreeMap::new(),
+        purge: None,
+        version: None,
+        leaves: BTreeMap::new(),
+        except: BTreeMap::new(),
+    }))
+}
+
+/// An absolute path, `~/` read as the home folder.
+pub fn absolute(path: &Path) -> Result<PathBuf> {
+    if let Ok(rest) = path.strip_prefix("~") {
+        let home = std::env::var_os("HOME").context("HOME is not set; write the path in full")?;
+        return Ok(PathBuf::from(home).join(rest));
+    }
+    std::path::absolute(path).with_context(|| format!("finding {}", path.display()))
+}
+
+fn is_path(word: &str) -> bool {
+    word.contains('/') || word.ends_with(".so") || word.contains(".so.")
+}
+
+/// `libfoo-2.so.1` -> `foo-2`.
+fn name_of(path: &str) -> String {
+    let file = Path::new(path)
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_ascii_lowercase();
+    let stem = file.split(".so").next().unwrap_or_default();
+    let stem = stem.strip_prefix("lib").unwrap_or(stem);
+    let valid = |c: char| {
+        if is_name(c.encode_utf8(&mut [0; 4])) {
+            c
+        } else {
+            '-'
+        }
+    };
+    stem.chars()
+        .map(valid)
+        .collect::<String>()
+        .trim_matches('-')
+        .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(word: &str) -> Option<String> {
+        user(word).unwrap().map(|allocator| allocator.name)
+    }
+
+    #[test]
+    fn paths_become_allocators_and_names_do_not() {
+        assert_eq!(name("jemalloc"), None);
+        assert_eq!(name("./libfoo.so"), Some("foo".into()));
+        assert_eq!(name("libFoo Bar.so.2"), Some("foo-bar".into()));
+        assert_eq!(name("mine=/x/y.so"), Some("mine".into()));
+    }
+
+    #[test]
+    fn the_path_becomes_absolute() {
+        let Some(Allocator {
+            source: Source::Path { files },
+            ..
+        }) = user("./libfoo.so").unwrap()
+        else {
+            panic!("not a path");
+        };
+        assert!(files[0].is_absolute() && files[0].ends_with("libfoo.so"));
+    }
+
+    #[test]
+    fn bad_words_say_how_to_mend_them() {
+        for (word, mend) in [
+            ("Foo=/x.so", "a-z"),
+            ("foo=", "-a foo=/path"),
+            ("/x/lib.so", "NAME="),
+        ] {
+            let error = user(word).unwrap_err().to_string();
+            assert!(error.contains(mend), "{error}");
+        }
+    }
+}
