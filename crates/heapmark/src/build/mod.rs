@@ -98,14 +98,15 @@ pub fn state(allocator: &Allocator, all: &[Allocator]) -> State {
 fn look(allocator: &Allocator) -> Result<State> {
     Ok(match &allocator.source {
         Source::Crate { name } => {
-            // Where there is no compiler there may be no library either: `heapmark build` says what to install.
+            if let Err(error) = toolchain::Toolchain::find() {
+                return Ok(State::Absent {
+                    why: format!("{error:#}"),
+                    line: "apt-get install build-essential".into(),
+                });
+            }
             let cached = library::Work::new(allocator, name)?.cached();
-            cached.map_or(
-                State::NotBuilt {
-                    line: format!("heapmark build {}", allocator.name),
-                },
-                State::Ready,
-            )
+            let line = format!("heapmark build {}", allocator.name);
+            cached.map_or(State::NotBuilt { line }, State::Ready)
         }
         Source::System { files, package } => {
             let found: Vec<Option<PathBuf>> = files.iter().map(|file| system::find(file)).collect();
