@@ -114,4 +114,41 @@ mod tests {
         assert_eq!(short_hash(["ab", "c"]), short_hash(["ab", "c"]));
         assert_eq!(short_hash(["x"]).len(), 12);
     }
+
+    fn place(folder: &Path) -> Place {
+        let (name, key) = ("mine".to_string(), "0123".to_string());
+        Place { name, key, libraries: folder.join("libraries") }
+    }
+
+    #[test]
+    fn an_interrupted_build_leaves_no_library_and_does_not_stop_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place(folder.path());
+        let workshop = place.workshop().unwrap();
+        std::fs::write(workshop.join("half.o"), "half").unwrap();
+        assert!(!place.library().exists());
+
+        let workshop = place.workshop().unwrap();
+        assert!(!workshop.join("half.o").exists());
+        std::fs::write(workshop.join("libmine.so"), "whole").unwrap();
+        std::fs::write(place.log(), "words").unwrap();
+        let kept = place.keep(&workshop.join("libmine.so"), &workshop).unwrap();
+        assert_eq!(std::fs::read_to_string(kept).unwrap(), "whole");
+        assert!(!workshop.exists() && !place.log().exists());
+    }
+
+    #[test]
+    fn a_second_builder_waits_for_the_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place(folder.path());
+        let first = place.lock(|| panic!("nobody else is here")).unwrap();
+        let (told, waits) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| place.lock(move || told.send(()).unwrap()).is_ok());
+            waits.recv().unwrap();
+            assert!(!second.is_finished());
+            drop(first);
+            assert!(second.join().unwrap());
+        });
+    }
 }

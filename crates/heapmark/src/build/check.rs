@@ -1,10 +1,11 @@
 //! Holds a library against what its entry says. A library of ours that does not pass is not kept: a function that is
 //! missing by mistake would be served by libc, and nobody would notice.
 
-use super::inspect::Inspection;
+use super::inspect::{self, Inspection, Refusal};
 use crate::catalog::allocator::{Allocator, Recipe};
 use crate::catalog::family;
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// Functions that it neither defines nor explains, and functions that it defines although `leaves` says otherwise.
 pub fn completeness(allocator: &Allocator, exports: &BTreeSet<String>) -> Vec<String> {
@@ -39,8 +40,9 @@ pub fn purity(recipe: &Recipe, inspection: &Inspection) -> Vec<String> {
     faults
 }
 
-/// Thread-local data that costs a call on every access.
-pub fn tls(inspection: &Inspection) -> Vec<String> {
-    let told = |how: &String| format!("{how}: compile it with -ftls-model=initial-exec");
-    inspection.dynamic_tls.iter().map(told).collect()
+/// Thread-local data in an object file that costs a call on every access. Not asked of the finished library: a static
+/// libstdc++ brings such an access of its own, where an exception is thrown.
+pub fn tls(object: &Path) -> Result<Option<String>, Refusal> {
+    let told = |how| format!("{how}; compile it with -ftls-model=initial-exec");
+    Ok(inspect::dynamic_tls(object)?.map(told))
 }

@@ -1,13 +1,12 @@
 //! A recipe's files -> object files. Which flags an allocator needs stands in its recipe, not here.
 
+use super::files::{Task, tasks};
 use super::step::{self, Log, Slots};
 use super::toolchain::Toolchain;
-use crate::catalog::allocator::{Configure, Language, Recipe, Unit};
-use crate::catalog::allocators;
-use anyhow::{Context, Result, anyhow, bail};
-use globset::GlobBuilder;
+use super::{check, configure};
+use crate::catalog::allocator::{Language, Recipe};
+use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -25,13 +24,6 @@ pub struct Bench<'a> {
     pub jobs: usize,
 }
 
-/// A file to compile.
-struct Source<'a> {
-    path: PathBuf,
-    unit: &'a Unit,
-    object: PathBuf,
-}
-
 /// Compiles everything the recipe names in the crate at `directory`; `told` hears of each finished file and of how many
 /// there are.
 pub fn objects(
@@ -44,13 +36,13 @@ pub fn objects(
     let copy;
     let tree = match &recipe.configure {
         Some(configure) => {
-            copy = run_configure(configure, directory, version, bench)?;
+            copy = configure::tree(configure, directory, version, bench)?;
             copy.as_path()
         }
         None => directory,
     };
     let flags = flags(recipe, tree, directory)?;
-    let sources = sources(recipe, tree, bench.workshop)?;
+    let tasks = tasks(recipe, tree, bench.workshop)?;
     let next = AtomicUsize::new(0);
     let done = AtomicUsize::new(0);
     let failed: Mutex<Option<anyhow::Error>> = Mutex::new(None);
@@ -59,14 +51,14 @@ pub fn objects(
             failed.get_or_insert(error);
         }
         // No further file is begun.
-        next.store(sources.len(), Ordering::Relaxed);
+        next.store(tasks.len(), Ordering::Relaxed);
     };
     std::thread::scope(|scope| {
-        for _ in 0..bench.jobs.clamp(1, sources.len().max(1)) {
+        for _ in 0..bench.jobs.clamp(1, tasks.len().max(1)) {
             scope.spawn(|| {
-                while let Some(source) = sources.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    match compile(source, tree, &flags, bench) {
-                        Ok(()) => told(done.fetch_add(1, Ordering::Relaxed) + 1, sources.len()),
+                while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    match compile(task, tree, &flags, bench) {
+                        Ok(()) => told(done.fetch_add(1, Ordering::Relaxed) + 1, tasks.len()),
                         Err(error) => set(error),
                     }
                 }
@@ -74,14 +66,14 @@ pub fn objects(
         }
     });
     match failed.into_inner() {
-        Ok(None) => Ok(sources.into_iter().map(|source| source.object).collect()),
+        Ok(None) => Ok(tasks.into_iter().map(|task| task.object).collect()),
         Ok(Some(error)) => Err(error),
         Err(_) => bail!("a compiling thread ended early"),
     }
 }
 
-fn compile(source: &Source, tree: &Path, flags: &[String], bench: &Bench) -> Result<()> {
-    let unit = source.unit;
+fn compile(task: &Task, tree: &Path, flags: &[String], bench: &Bench) -> Result<()> {
+    let unit = task.unit;
     let mut command = bench.toolchain.compiler(unit.language).command();
     command.args(flags);
     if let Some(std) = &unit.std {
@@ -92,9 +84,16 @@ fn compile(source: &Source, tree: &Path, flags: &[String], bench: &Bench) -> Res
         Language::Cpp => "c++",
         Language::Assembly => "assembler-with-cpp",
     };
-    command.args(&unit.flags).args(["-x", language, "-c"]).arg(&source.path).arg("-o").arg(&source.object);
-    let name = source.path.strip_prefix(tree).or(source.path.strip_prefix(bench.workshop)).unwrap_or(&source.path);
-    step::run(&format!("compiling {}", name.display()), &mut command, bench.slots, bench.log)
+    command.args(&unit.flags).args(["-x", language, "-c"]).arg(&task.path).arg("-o").arg(&task.object);
+    let name = task.path.strip_prefix(tree).or(task.path.strip_prefix(bench.workshop)).unwrap_or(&task.path);
+    step::run(&format!("compiling {}", name.display()), &mut command, bench.slots, bench.log)?;
+    // Assembly says itself how it reaches its data; no flag changes that.
+    if unit.language != Language::Assembly
+        && let Some(fault) = check::tls(&task.object)?
+    {
+        bail!("compiling {}: {fault}", name.display());
+    }
+    Ok(())
 }
 
 /// The recipe's flags for every file.
@@ -118,89 +117,4 @@ fn flags(recipe: &Recipe, tree: &Path, directory: &Path) -> Result<Vec<String>> 
     // `__FILE__` must not carry this machine's folders into the library.
     flags.push(format!("-ffile-prefix-map={}=.", tree.display()));
     Ok(flags)
-}
-
-fn sources<'a>(recipe: &'a Recipe, tree: &Path, workshop: &Path) -> Result<Vec<Source<'a>>> {
-    let mut all = Vec::new();
-    walk(tree, &mut all).with_context(|| format!("reading the sources in {}", tree.display()))?;
-    all.sort();
-    let mut sources: Vec<Source> = Vec::new();
-    let mut add = |path: PathBuf, unit| {
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let object = workshop.join(format!("{:03}-{stem}.o", sources.len()));
-        sources.push(Source { path, unit, object });
-    };
-    for unit in &recipe.compile {
-        let except = unit.except.iter().map(|pattern| matcher(pattern)).collect::<Result<Vec<_>>>()?;
-        for pattern in &unit.files {
-            let wanted = matcher(pattern)?;
-            let mut found = false;
-            for path in &all {
-                let name = path.strip_prefix(tree).unwrap_or(path);
-                if wanted.is_match(name) && !except.iter().any(|except| except.is_match(name)) {
-                    found = true;
-                    add(path.clone(), unit);
-                }
-            }
-            if !found {
-                bail!(
-                    "build.compile.files: `{pattern}` matches no file in {}; did another version rename it?",
-                    tree.display()
-                );
-            }
-        }
-        for name in &unit.extra {
-            let text = allocators::extra(name)
-                .ok_or_else(|| anyhow!("build.compile.extra: allocators/extra/{name} is not there"))?;
-            let path = workshop.join(name);
-            std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
-            add(path, unit);
-        }
-    }
-    Ok(sources)
-}
-
-fn matcher(pattern: &str) -> Result<globset::GlobMatcher> {
-    let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-    Ok(glob.with_context(|| format!("build.compile: pattern `{pattern}`"))?.compile_matcher())
-}
-
-fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            walk(&entry.path(), files)?;
-        } else {
-            files.push(entry.path());
-        }
-    }
-    Ok(())
-}
-
-/// Copies the tree, since a `configure` script writes beside itself, and runs the script there.
-fn run_configure(configure: &Configure, directory: &Path, version: &str, bench: &Bench) -> Result<PathBuf> {
-    let from = directory.join(&configure.tree);
-    let tree = bench.workshop.join("tree");
-    let mut files = Vec::new();
-    walk(&from, &mut files).with_context(|| format!("build.configure.tree: reading {}", from.display()))?;
-    let copy = |from: &Path, to: &Path| -> Result<()> {
-        std::fs::create_dir_all(to.parent().unwrap_or(to))
-            .and_then(|()| std::fs::copy(from, to))
-            .with_context(|| format!("copying {} to {}", from.display(), to.display()))?;
-        Ok(())
-    };
-    for file in &files {
-        copy(file, &tree.join(file.strip_prefix(&from).unwrap_or(file)))?;
-    }
-    copy(&directory.join(&configure.script), &tree.join("configure"))?;
-    let build = version.split_once('+').map_or("", |(_, build)| build);
-    let mut command = Command::new("sh");
-    command
-        .arg("configure")
-        .args(configure.arguments.iter().map(|argument| argument.replace("{build}", build)))
-        .env("CC", bench.toolchain.compiler(Language::C).program())
-        .env("CXX", bench.toolchain.compiler(Language::Cpp).program())
-        .current_dir(&tree);
-    step::run("configure", &mut command, bench.slots, bench.log)?;
-    Ok(tree)
 }

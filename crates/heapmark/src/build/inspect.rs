@@ -3,7 +3,7 @@
 use crate::catalog::family;
 use object::elf::{DF_1_PIE, DT_FLAGS_1, DT_NEEDED, DT_SONAME, FileHeader64, RelocationType};
 use object::read::elf::{Dyn, ElfFile};
-use object::{Architecture, Endianness, Object, ObjectKind, ObjectSymbol, RelocationFlags};
+use object::{Architecture, Endianness, Object, ObjectKind, ObjectSection, ObjectSymbol, RelocationFlags};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,8 +21,6 @@ pub struct Inspection {
     pub build_id: String,
     /// The libraries it needs.
     pub needed: Vec<String>,
-    /// How it reaches thread-local data through a call, which costs on every access; `None` with initial-exec TLS.
-    pub dynamic_tls: Option<String>,
 }
 
 /// Why a file cannot be preloaded.
@@ -134,11 +132,11 @@ fn read(elf: &ElfFile<FileHeader64<Endianness>>) -> Option<Inspection> {
         Some(String::from_utf8_lossy(strings.get(offset.try_into().ok()?).ok()?).into_owned())
     };
     for entry in entries {
-        let value = entry.d_val(endian).into();
+        let value = entry.d_val(endian);
         match entry.tag(endian) {
             DT_SONAME => inspection.soname = text(value)?,
             DT_NEEDED => inspection.needed.push(text(value)?),
-            DT_FLAGS_1 if value & u64::from(DF_1_PIE.0) != 0 => return None,
+            DT_FLAGS_1 if value & DF_1_PIE.0 != 0 => return None,
             _ => {}
         }
     }
@@ -146,31 +144,47 @@ fn read(elf: &ElfFile<FileHeader64<Endianness>>) -> Option<Inspection> {
         inspection.build_id = id.iter().map(|byte| format!("{byte:02x}")).collect();
     }
     for symbol in elf.dynamic_symbols() {
-        let Ok(name) = symbol.name() else { continue };
-        if symbol.is_undefined() {
-            if name == "__tls_get_addr" {
-                inspection.dynamic_tls = Some("it calls __tls_get_addr".into());
-            }
-        } else if !symbol.is_local() && !name.is_empty() {
-            let set = if family::contains(name) { &mut inspection.exports } else { &mut inspection.others };
-            set.insert(name.to_string());
+        if symbol.is_undefined() || symbol.is_local() {
+            continue;
         }
-    }
-    for (_, relocation) in elf.dynamic_relocations().into_iter().flatten() {
-        if let RelocationFlags::Elf { r_type } = relocation.flags()
-            && is_dynamic_tls(r_type)
+        if let Ok(name) = symbol.name().map(String::from)
+            && !name.is_empty()
         {
-            inspection.dynamic_tls.get_or_insert(format!("it has TLS relocations of type {r_type}"));
+            let set = if family::contains(&name) { &mut inspection.exports } else { &mut inspection.others };
+            set.insert(name);
         }
     }
     Some(inspection)
 }
 
-/// DTPMOD and TLSDESC: the offset of a variable is looked up by a call as the program runs.
+/// How a library or an object file reaches thread-local data through a call, which costs on every access; `None` with
+/// initial-exec TLS.
+pub fn dynamic_tls(path: &Path) -> Result<Option<String>, Refusal> {
+    let refuse = |reason| Refusal { path: path.into(), reason };
+    let data = std::fs::read(path).map_err(|error| refuse(Reason::Unreadable(error.to_string())))?;
+    let file = object::File::parse(data.as_slice()).map_err(|_| refuse(Reason::NotElf))?;
+    let imports =
+        |name: &str| file.symbols().chain(file.dynamic_symbols()).any(|s| s.is_undefined() && s.name() == Ok(name));
+    if imports("__tls_get_addr") {
+        return Ok(Some("it calls __tls_get_addr".into()));
+    }
+    let sections = file.sections().flat_map(|section| section.relocations().collect::<Vec<_>>());
+    let relocations = sections.chain(file.dynamic_relocations().into_iter().flatten());
+    for (_, relocation) in relocations {
+        if let RelocationFlags::Elf { r_type } = relocation.flags()
+            && is_dynamic_tls(r_type)
+        {
+            return Ok(Some(format!("it has TLS relocations of type {}", r_type.0)));
+        }
+    }
+    Ok(None)
+}
+
+/// General and local dynamic, and descriptors: the address of a variable is found by a call as the program runs. By
+/// number, since they come in ranges (psABI of each processor).
 fn is_dynamic_tls(r_type: RelocationType) -> bool {
-    use object::elf::*;
     match std::env::consts::ARCH {
-        "aarch64" => [R_AARCH64_TLS_DTPMOD, R_AARCH64_TLS_DTPREL, R_AARCH64_TLSDESC].contains(&r_type),
-        _ => [R_X86_64_DTPMOD64, R_X86_64_DTPOFF64, R_X86_64_TLSDESC].contains(&r_type),
+        "aarch64" => matches!(r_type.0, 512..=538 | 560..=569 | 572 | 573 | 1028 | 1029 | 1031),
+        _ => matches!(r_type.0, 16 | 17 | 19 | 20 | 34..=36),
     }
 }

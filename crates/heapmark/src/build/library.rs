@@ -38,11 +38,6 @@ impl<'a> Work<'a> {
         Some(self.describe(path, inspection))
     }
 
-    /// Where the library is, or would be.
-    pub fn path(&self) -> PathBuf {
-        self.place.library()
-    }
-
     fn describe(&self, path: PathBuf, inspection: Inspection) -> Library {
         Library {
             files: vec![path.canonicalize().unwrap_or(path)],
@@ -88,7 +83,6 @@ impl<'a> Work<'a> {
         let inspection = inspect(&built)?;
         let mut faults = check::completeness(self.allocator, &inspection.exports);
         faults.extend(check::purity(self.recipe, &inspection));
-        faults.extend(check::tls(&inspection));
         if !faults.is_empty() {
             bail!("the library is not what its entry says:\n{}", faults.join("\n"));
         }

@@ -5,47 +5,27 @@ mod cache;
 mod cargo_sources;
 pub mod check;
 mod compile;
+mod configure;
+mod files;
 pub mod inspect;
 mod library;
 mod link;
+mod state;
 mod step;
 mod system;
 mod toolchain;
 mod user;
 
 pub use inspect::{Inspection, Refusal, inspect};
+pub use state::{State, original, state};
 pub use user::user;
 
 use crate::catalog::allocator::{Allocator, Source};
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-
-/// Whether an allocator can be measured now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
-    /// It can.
-    Ready(Library),
-    /// Its library is not built yet.
-    NotBuilt {
-        /// The command that builds it.
-        line: String,
-    },
-    /// The system does not have it.
-    Absent {
-        /// What is missing.
-        why: String,
-        /// The command that brings it.
-        line: String,
-    },
-    /// What is there cannot be used.
-    Refused {
-        /// What, where, and how to mend it.
-        why: String,
-    },
-}
 
 /// A library ready to be preloaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -71,78 +51,6 @@ pub struct Built {
     pub seconds: f64,
     /// Nothing had to be built.
     pub cached: bool,
-}
-
-/// The entry whose library `allocator` uses: itself, or what it is the same as.
-pub fn original<'a>(allocator: &'a Allocator, all: &'a [Allocator]) -> &'a Allocator {
-    match &allocator.source {
-        Source::SameAs { name } => all.iter().find(|other| other.name == *name).unwrap_or(allocator),
-        _ => allocator,
-    }
-}
-
-/// Looks; builds nothing, and runs no more than the compilers' `--version` and one `dpkg-query`.
-pub fn state(allocator: &Allocator, all: &[Allocator]) -> State {
-    let original = original(allocator, all);
-    match look(original) {
-        Ok(state) => state,
-        Err(error) => State::Refused { why: format!("{error:#}") },
-    }
-}
-
-fn look(allocator: &Allocator) -> Result<State> {
-    Ok(match &allocator.source {
-        Source::Crate { name } => {
-            // Where there is no compiler there may be no library either: `heapmark build` says what to install.
-            let cached = library::Work::new(allocator, name)?.cached();
-            cached.map_or(State::NotBuilt { line: format!("heapmark build {}", allocator.name) }, State::Ready)
-        }
-        Source::System { files, package } => {
-            let found: Vec<Option<PathBuf>> = files.iter().map(|file| system::find(file)).collect();
-            match files.iter().zip(&found).find(|(_, path)| path.is_none()) {
-                Some((missing, _)) => State::Absent {
-                    why: format!("{missing} is not in the dynamic linker's folders"),
-                    line: format!("apt-get install {package}"),
-                },
-                None => State::Ready(Library {
-                    exports: exports_of(found.iter().flatten())?,
-                    files: found.into_iter().flatten().collect(),
-                    origin: format!("package {package}"),
-                    source_version: system::package_version(package),
-                }),
-            }
-        }
-        Source::Path { files } => {
-            let files = files.iter().map(|file| user::absolute(file)).collect::<Result<Vec<_>>>()?;
-            let exports = exports_of(&files)?;
-            let files = files.into_iter().map(|file| file.canonicalize().unwrap_or(file)).collect();
-            State::Ready(Library { files, origin: "path".into(), source_version: String::new(), exports })
-        }
-        Source::Libc => State::Ready(Library {
-            files: Vec::new(),
-            origin: "libc6".into(),
-            source_version: system::package_version("libc6"),
-            exports: exports_of(system::find("libc.so.6").iter())?,
-        }),
-        Source::Null => State::Ready(Library { origin: "guest".into(), ..Library::default() }),
-        Source::SameAs { name } => bail!("there is no allocator `{name}`; see heapmark list allocators"),
-    })
-}
-
-/// What the files define together; one of them must define `malloc`.
-fn exports_of<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Result<BTreeSet<String>> {
-    let mut exports = BTreeSet::new();
-    let mut first = None;
-    for file in files {
-        exports.extend(inspect::inspect_any(file)?.exports);
-        first.get_or_insert(file);
-    }
-    match first {
-        Some(path) if !exports.contains("malloc") => {
-            Err(Refusal { path: path.clone(), reason: inspect::Reason::NoMalloc }.into())
-        }
-        _ => Ok(exports),
-    }
 }
 
 /// Builds what is selected, several at a time, with at most `jobs` commands running; one that fails stops no other.

@@ -1,13 +1,17 @@
 //! Libraries that the system's packages bring: where the dynamic linker finds them, and which version the package has.
 
+use super::inspect::inspect_any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The file that the dynamic linker would load for a soname, with links resolved.
+/// The file that the dynamic linker would load for a soname, with links resolved. It passes over files for other
+/// processors; where there is nothing else, such a file is returned all the same, to be refused by name.
 pub fn find(soname: &str) -> Option<PathBuf> {
-    folders().iter().map(|folder| folder.join(soname)).find_map(|path| path.canonicalize().ok())
+    let found: Vec<PathBuf> = folders().iter().filter_map(|folder| folder.join(soname).canonicalize().ok()).collect();
+    let fit = found.iter().find(|path| inspect_any(path).is_ok());
+    fit.or(found.first()).cloned()
 }
 
 /// The folders of `/etc/ld.so.conf`, then those that are always searched.
@@ -52,6 +56,17 @@ pub fn package_version(package: &str) -> String {
     // Ubuntu renamed many libraries when `time_t` grew.
     let version = versions.get(package).or_else(|| versions.get(&format!("{package}t64")));
     version.cloned().unwrap_or_default()
+}
+
+/// The version of libc: the package's, or what libc says itself.
+pub fn libc_version() -> String {
+    let version = package_version("libc6");
+    if !version.is_empty() {
+        return version;
+    }
+    let output = Command::new("getconf").arg("GNU_LIBC_VERSION").output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    text.unwrap_or_default().trim().trim_start_matches("glibc ").to_string()
 }
 
 #[cfg(test)]

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 pub fn user(word: &str) -> Result<Option<Allocator>> {
     let (name, path) = match word.split_once('=') {
         Some((name, path)) if is_name(name) => (name.to_string(), path),
-        Some((name, _)) => bail!("-a {word}: `{name}` is not a name; use a-z, 0-9, `_` and `-` only"),
+        Some((name, _)) => {
+            bail!("-a {word}: `{name}` is not a name; use a-z, 0-9, `_` and `-` only")
+        }
         None if is_path(word) => (name_of(word), word),
         None => return Ok(None),
     };
@@ -57,7 +59,9 @@ fn name_of(path: &str) -> String {
     let file = Path::new(path).file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let stem = file.split(".so").next().unwrap_or_default();
     let stem = stem.strip_prefix("lib").unwrap_or(stem);
-    let valid = |c: char| if is_name(c.encode_utf8(&mut [0; 4])) { c } else { '-' };
+    let valid = |c: char| {
+        if is_name(c.encode_utf8(&mut [0; 4])) { c } else { '-' }
+    };
     stem.chars().map(valid).collect::<String>().trim_matches('-').to_string()
 }
 

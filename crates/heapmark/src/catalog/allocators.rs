@@ -199,3 +199,102 @@ fn inherit(entries: &mut [(String, Allocator)], faults: &mut Vec<Fault>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A user's folder with these entries.
+    fn load_beside(files: &[(&str, &str)]) -> Result<Vec<Allocator>, Faults> {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        load_with(Some(folder.path()))
+    }
+
+    const MINE: &str = r#"
+        name = "mine"
+        family = "mine"
+        about = "my own"
+        tier = "user"
+        source = { kind = "path", files = ["/opt/mine.so"] }
+    "#;
+
+    #[test]
+    fn ours_are_in_order_and_each_has_a_home_and_a_licence() {
+        let all = load_with(None).unwrap();
+        assert_eq!(all.len(), 23);
+        for allocator in all.iter().filter(|a| a.name != "null") {
+            assert!(allocator.home.starts_with("https://"), "{}", allocator.name);
+            assert!(!allocator.licence.is_empty(), "{}", allocator.name);
+        }
+    }
+
+    #[test]
+    fn the_users_entry_replaces_ours_and_adds_to_them() {
+        let glibc = MINE.replace("\"mine\"", "\"glibc\"");
+        let all = load_beside(&[("mine.toml", MINE), ("glibc.toml", &glibc), ("notes.txt", "x")]).unwrap();
+        assert_eq!(all.len(), 24);
+        let glibc = all.iter().find(|a| a.name == "glibc").unwrap();
+        assert!(matches!(glibc.source, Source::Path { .. }));
+    }
+
+    #[test]
+    fn a_variant_takes_what_it_leaves_open() {
+        let all = load_with(None).unwrap();
+        let find = |name: &str| all.iter().find(|a| a.name == name).unwrap();
+        let (variant, original) = (find("jemalloc-decay0"), find("jemalloc"));
+        assert_eq!(variant.leaves, original.leaves);
+        assert_eq!(variant.licence, original.licence);
+        assert!(matches!(variant.purge, Some(Purge::Configured)));
+        assert!(matches!(find("glibc-arena1").purge, Some(Purge::Call { .. })));
+        assert!(find("tcmalloc-percpu").except.contains_key("fork"));
+    }
+
+    #[test]
+    fn patterns_in_leaves_become_names() {
+        let all = load_with(None).unwrap();
+        let dlmalloc = all.iter().find(|a| a.name == "dlmalloc").unwrap();
+        assert_eq!(dlmalloc.leaves.len(), family::OPERATORS.len());
+        assert!(dlmalloc.leaves.contains_key("_Znwm"));
+    }
+
+    #[test]
+    fn all_faults_are_told_together() {
+        let with = |extra: &str| format!("{MINE}\n{extra}");
+        let same =
+            MINE.replace("kind = \"path\", files = [\"/opt/mine.so\"]", "kind = \"same-as\", name = \"jemaloc\"");
+        let faults = load_beside(&[
+            ("mine.toml", &with("[leaves]\nrealocarray = \"x\"\nvalloc = \"\"")),
+            ("other.toml", MINE),
+            ("broken.toml", "name = "),
+            ("wrong.toml", &with("purge = { kind = \"cal\" }")),
+            ("same.toml", &same.replace("\"mine\"", "\"same\"")),
+            ("built.toml", &with("[build]\ninclude = []").replace("\"mine\"", "\"built\"")),
+            ("Bad.toml", &MINE.replace("\"mine\"", "\"Bad\"")),
+            ("env.toml", &with("[environment]\nLD_PRELOAD = \"x\"").replace("\"mine\"", "\"env\"")),
+        ])
+        .unwrap_err()
+        .to_string();
+        for told in [
+            "other.toml: name: `mine` is not the file's name; write `name = \"other\"`, or rename the file",
+            "broken.toml: ",
+            "wrong.toml: cal: unknown (line 8); did you mean `call`?",
+            "same.toml: source.name: there is no allocator `jemaloc`; did you mean `jemalloc`?",
+            "built.toml: build: nothing to build",
+            "Bad.toml: name: `Bad` is not a name",
+            "env.toml: environment: ",
+        ] {
+            assert!(faults.contains(told), "missing {told:?} in\n{faults}");
+        }
+    }
+
+    #[test]
+    fn leaves_must_name_functions_and_reasons() {
+        let text = format!("{MINE}\n[leaves]\nrealocarray = \"x\"\nvalloc = \"\"");
+        let faults = load_beside(&[("mine.toml", &text)]).unwrap_err().to_string();
+        assert!(faults.contains("leaves.realocarray: no such function; did you mean `reallocarray`?"), "{faults}");
+        assert!(faults.contains("leaves.valloc: no reason given"), "{faults}");
+    }
+}

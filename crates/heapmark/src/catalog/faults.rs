@@ -62,7 +62,9 @@ pub fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T
             (String::new(), "see README.md in that folder for what may stand there".into())
         };
         let what = match line {
-            Some(line) if !key.is_empty() && message.starts_with("missing") => format!("missing (line {line})"),
+            Some(line) if !key.is_empty() && message.starts_with("missing") => {
+                format!("missing (line {line})")
+            }
             Some(line) if !key.is_empty() => format!("unknown (line {line})"),
             Some(line) => format!("{message} (line {line})"),
             None => message,

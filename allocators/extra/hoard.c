@@ -1,0 +1,17 @@
+/* The page-aligned functions that Hoard lacks, over its memalign. Left to libc they would return blocks of libc's heap,
+   which Hoard's free cannot take. */
+
+#include <stddef.h>
+#include <unistd.h>
+
+void *memalign(size_t alignment, size_t size);
+
+void *valloc(size_t size) {
+  return memalign((size_t)sysconf(_SC_PAGESIZE), size);
+}
+
+void *pvalloc(size_t size) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  size_t whole = (size + page - 1) & ~(page - 1);
+  return whole < size ? NULL : memalign(page, whole);
+}

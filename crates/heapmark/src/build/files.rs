@@ -1,0 +1,76 @@
+//! Which files a recipe means. Reads folders, compiles nothing.
+
+use crate::catalog::allocator::{Recipe, Unit};
+use crate::catalog::allocators;
+use anyhow::{Context, Result, anyhow, bail};
+use globset::GlobBuilder;
+use std::path::{Path, PathBuf};
+
+/// A file to compile.
+pub struct Task<'a> {
+    /// The source file.
+    pub path: PathBuf,
+    /// How.
+    pub unit: &'a Unit,
+    /// What comes of it.
+    pub object: PathBuf,
+}
+
+/// The files that a recipe means in a tree, in its order; writes those of our own into the workshop.
+pub fn tasks<'a>(recipe: &'a Recipe, tree: &Path, workshop: &Path) -> Result<Vec<Task<'a>>> {
+    let mut all = Vec::new();
+    walk(tree, &mut all).with_context(|| format!("reading the sources in {}", tree.display()))?;
+    all.sort();
+    let mut tasks: Vec<Task> = Vec::new();
+    let mut add = |path: PathBuf, unit| {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let object = workshop.join(format!("{:03}-{stem}.o", tasks.len()));
+        tasks.push(Task { path, unit, object });
+    };
+    for unit in &recipe.compile {
+        let except = unit.except.iter().map(|pattern| matcher(pattern)).collect::<Result<Vec<_>>>()?;
+        for pattern in &unit.files {
+            let wanted = matcher(pattern)?;
+            let mut found = false;
+            for path in &all {
+                let name = path.strip_prefix(tree).unwrap_or(path);
+                if wanted.is_match(name) && !except.iter().any(|except| except.is_match(name)) {
+                    found = true;
+                    add(path.clone(), unit);
+                }
+            }
+            if !found {
+                bail!(
+                    "build.compile.files: `{pattern}` matches no file in {}; did another version rename it?",
+                    tree.display()
+                );
+            }
+        }
+        for name in &unit.extra {
+            let text = allocators::extra(name)
+                .ok_or_else(|| anyhow!("build.compile.extra: allocators/extra/{name} is not there"))?;
+            let path = workshop.join(name);
+            std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+            add(path, unit);
+        }
+    }
+    Ok(tasks)
+}
+
+fn matcher(pattern: &str) -> Result<globset::GlobMatcher> {
+    let glob = GlobBuilder::new(pattern).literal_separator(true).build();
+    Ok(glob.with_context(|| format!("build.compile: pattern `{pattern}`"))?.compile_matcher())
+}
+
+/// All files below a folder.
+pub fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            walk(&entry.path(), files)?;
+        } else {
+            files.push(entry.path());
+        }
+    }
+    Ok(())
+}

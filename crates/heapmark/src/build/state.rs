@@ -1,0 +1,111 @@
+//! Whether an allocator's library is there, without making it: a look that is cheap enough to ask of all of them.
+
+use super::inspect::{Reason, Refusal, inspect_any};
+use super::library::Work;
+use super::toolchain::Toolchain;
+use super::{Library, system, user};
+use crate::catalog::allocator::{Allocator, Source};
+use anyhow::{Result, bail};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// Whether an allocator can be measured now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It can.
+    Ready(Library),
+    /// Its library is not built yet.
+    NotBuilt {
+        /// The command that builds it.
+        line: String,
+    },
+    /// The system does not have it.
+    Absent {
+        /// What is missing.
+        why: String,
+        /// The command that brings it.
+        line: String,
+    },
+    /// What is there cannot be used.
+    Refused {
+        /// What, where, and how to mend it.
+        why: String,
+    },
+}
+
+/// The entry whose library `allocator` uses: itself, or what it is the same as.
+pub fn original<'a>(allocator: &'a Allocator, all: &'a [Allocator]) -> &'a Allocator {
+    match &allocator.source {
+        Source::SameAs { name } => all.iter().find(|other| other.name == *name).unwrap_or(allocator),
+        _ => allocator,
+    }
+}
+
+/// Looks; builds nothing, and runs no more than the compilers' `--version` and one `dpkg-query`.
+pub fn state(allocator: &Allocator, all: &[Allocator]) -> State {
+    let original = original(allocator, all);
+    match look(original) {
+        Ok(state) => state,
+        Err(error) => State::Refused { why: format!("{error:#}") },
+    }
+}
+
+fn look(allocator: &Allocator) -> Result<State> {
+    Ok(match &allocator.source {
+        Source::Crate { name } => {
+            if let Err(error) = Toolchain::find() {
+                return Ok(State::Absent { why: format!("{error:#}"), line: "apt-get install build-essential".into() });
+            }
+            let cached = Work::new(allocator, name)?.cached();
+            let line = format!("heapmark build {}", allocator.name);
+            cached.map_or(State::NotBuilt { line }, State::Ready)
+        }
+        Source::System { files, package } => {
+            let found: Vec<Option<PathBuf>> = files.iter().map(|file| system::find(file)).collect();
+            match files.iter().zip(&found).find(|(_, path)| path.is_none()) {
+                Some((missing, _)) => State::Absent {
+                    why: format!("{missing} is not in the dynamic linker's folders"),
+                    line: format!("apt-get install {package}"),
+                },
+                None => State::Ready(Library {
+                    exports: exports_of(found.iter().flatten())?,
+                    files: found.into_iter().flatten().collect(),
+                    origin: format!("package {package}"),
+                    source_version: system::package_version(package),
+                }),
+            }
+        }
+        Source::Path { files } => {
+            let files = files.iter().map(|file| user::absolute(file)).collect::<Result<Vec<_>>>()?;
+            let exports = exports_of(&files)?;
+            let files = files.into_iter().map(|file| file.canonicalize().unwrap_or(file)).collect();
+            State::Ready(Library { files, origin: "path".into(), source_version: String::new(), exports })
+        }
+        Source::Libc => State::Ready(Library {
+            files: Vec::new(),
+            origin: "libc6".into(),
+            source_version: system::libc_version(),
+            exports: exports_of(system::find("libc.so.6").iter())?,
+        }),
+        Source::Null => State::Ready(Library { origin: "guest".into(), ..Library::default() }),
+        Source::SameAs { name } => {
+            bail!("there is no allocator `{name}`; see heapmark list allocators")
+        }
+    })
+}
+
+/// What the files define together; one of them must define `malloc`.
+fn exports_of<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Result<BTreeSet<String>> {
+    let mut exports = BTreeSet::new();
+    let mut first = None;
+    for file in files {
+        exports.extend(inspect_any(file)?.exports);
+        first.get_or_insert(file);
+    }
+    match first {
+        Some(path) if !exports.contains("malloc") => {
+            Err(Refusal { path: path.clone(), reason: Reason::NoMalloc }.into())
+        }
+        _ => Ok(exports),
+    }
+}
