@@ -14,7 +14,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Run(cmd::run::Args),
+    Run(Box<cmd::run::Args>),
     List(cmd::list::Args),
     Build(cmd::build::Args),
     Export(cmd::export::Args),
@@ -22,7 +22,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
-        Command::Run(args) => cmd::run::run(args),
+        Command::Run(args) => cmd::run::run(*args),
         Command::List(args) => cmd::list::run(args),
         Command::Build(args) => cmd::build::run(args),
         Command::Export(args) => cmd::export::run(args),

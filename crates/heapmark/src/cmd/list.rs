@@ -5,7 +5,7 @@ use crate::build::{self, State};
 use crate::catalog::Catalog;
 use crate::execute::{Guest, Subject};
 use anyhow::{Context, Result};
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 
 /// Show what can be measured
@@ -34,7 +34,7 @@ enum What {
 pub fn run(args: Args) -> Result<Exit> {
     let catalog = Catalog::load()?;
     let (columns, entries) = match args.what {
-        What::Allocators => (&["name", "tier", "version", "origin", "state", "about"][..], allocators(&catalog)?),
+        What::Allocators => (&["name", "tier", "version", "origin", "state"][..], allocators(&catalog)?),
         What::Workloads => (&["name", "document", "presets", "about"][..], workloads(&catalog)),
         What::Suites => (&["name", "preset", "workloads", "threads", "about"][..], suites(&catalog)),
     };
@@ -48,13 +48,20 @@ pub fn run(args: Args) -> Result<Exit> {
     for entry in &entries {
         table.add_row(columns.iter().map(|column| plain(&entry[*column])));
     }
+    if let Some(names) = table.column_mut(0) {
+        names.set_constraint(ColumnConstraint::ContentWidth);
+    }
     table.lines().for_each(|line| println!("{}", line.trim_end()));
     Ok(Exit::Done)
 }
 
+/// Short enough for a table: some libraries tell their commit hash as part of their version.
 fn plain(value: &Value) -> String {
     match value {
-        Value::String(text) => text.clone(),
+        Value::String(text) => match text.split_once("-0-g") {
+            Some((version, commit)) if commit.len() > 20 => version.to_string(),
+            _ => text.clone(),
+        },
         Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     }

@@ -181,8 +181,10 @@ fn info(guest: &Guest, subject: &Subject) -> Result<AllocatorInfo> {
         Some(crate::catalog::allocator::Purge::Call { .. }) => "called",
         Some(crate::catalog::allocator::Purge::Configured) => "configured",
     };
-    let family = crate::catalog::family::FUNCTIONS.iter().filter(|name| !library.exports.contains(**name));
-    let partial = !library.files.is_empty();
+    // libc's reallocarray calls whoever owns realloc: leaving it is harmless.
+    let heap_of_its_own = |name: &&&str| **name != "reallocarray" && !library.exports.contains(**name);
+    let preloaded = !library.files.is_empty();
+    let left = crate::catalog::family::FUNCTIONS.iter().filter(|_| preloaded).filter(heap_of_its_own);
     Ok(AllocatorInfo {
         name: allocator.name.clone(),
         family: allocator.family.clone(),
@@ -191,7 +193,7 @@ fn info(guest: &Guest, subject: &Subject) -> Result<AllocatorInfo> {
         version: if refused.is_some() { "-".into() } else { version(guest, subject)? },
         files: library.files.iter().map(|file| file.display().to_string()).collect(),
         sha256: library.files.iter().map(|file| hash(file)).collect::<Result<_>>()?,
-        leaves: family.filter(|_| partial).map(|name| name.to_string()).collect(),
+        leaves: left.map(|name| name.to_string()).collect(),
         purge: purge.into(),
     })
 }
