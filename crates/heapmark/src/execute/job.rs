@@ -23,6 +23,8 @@ pub struct Job {
     pub iterations: u32,
     /// Every block is held against all others; nothing is timed.
     pub check: bool,
+    /// After the clock, the allocator must still hand out sound blocks.
+    pub exercise: bool,
     /// Bytes of padding in the environment.
     pub padding: u32,
     /// Parameters of the kernel.
@@ -39,6 +41,7 @@ impl Job {
             cold,
             iterations,
             check,
+            exercise: true,
             padding: cell.padding,
             parameters: case.job_parameters()?,
         })
@@ -55,6 +58,7 @@ impl Job {
             cold: 0,
             iterations: 1,
             check: false,
+            exercise: true,
             padding: 0,
             parameters: parameters.map(|(key, value)| (key.to_string(), value.to_string())).into(),
         }
@@ -81,7 +85,7 @@ impl Job {
             self.iterations,
             // The null allocator's blocks overlap by design.
             u8::from(self.check && !null),
-            u8::from(!null),
+            u8::from(self.exercise && !null),
             if null { "null" } else { "library" },
         );
         for (name, value) in &self.parameters {
