@@ -1,6 +1,7 @@
 //! Where built libraries lie, and under which name: a folder's name holds a hash of everything that went into it, so a
 //! library that is there is the right one. Knows nothing of compilers.
 
+use super::inspect;
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 use std::fs::{File, TryLockError};
@@ -15,7 +16,11 @@ pub fn root() -> Result<PathBuf> {
         (_, _, Some(home)) => home.join(".cache/heapmark"),
         _ => bail!("no place for built libraries: set HEAPMARK_CACHE or HOME"),
     };
-    std::path::absolute(&root).with_context(|| format!("finding {}", root.display()))
+    let root = std::path::absolute(&root).with_context(|| format!("finding {}", root.display()))?;
+    if !inspect::preloadable(&root) {
+        bail!("{}: LD_PRELOAD takes no path with a space, colon or `$`; set HEAPMARK_CACHE to another", root.display());
+    }
+    Ok(root)
 }
 
 /// The first twelve hexadecimal digits of a SHA-256 over parts; each part's length goes in, so no two lists collide by

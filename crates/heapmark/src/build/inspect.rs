@@ -88,7 +88,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, Refusal> {
 /// Inspects a library that need not define `malloc` itself, as the second of two that are preloaded together.
 pub fn inspect_any(path: &Path) -> Result<Inspection, Refusal> {
     let refuse = |reason| Refusal { path: path.into(), reason };
-    if path.to_string_lossy().contains([' ', ':', '$', '\n', '\t']) {
+    if !preloadable(path) {
         return Err(refuse(Reason::Unspeakable));
     }
     let metadata = std::fs::metadata(path).map_err(|error| {
@@ -120,6 +120,11 @@ pub fn inspect_any(path: &Path) -> Result<Inspection, Refusal> {
         return Err(refuse(Reason::NotShared));
     }
     read(elf).ok_or_else(|| refuse(Reason::NotShared))
+}
+
+/// Whether the dynamic linker can be told this path: it splits `LD_PRELOAD` at spaces and colons, and expands `$`.
+pub fn preloadable(path: &Path) -> bool {
+    !path.to_string_lossy().contains([' ', ':', '$', '\n', '\t'])
 }
 
 /// `None` where the file has no dynamic section, or is a position-independent program.

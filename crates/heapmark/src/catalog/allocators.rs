@@ -4,33 +4,23 @@
 use super::allocator::{Allocator, Purge, Source};
 use super::family;
 use super::faults::{Fault, Faults, nearest, parse};
+use super::folder;
 use include_dir::{Dir, include_dir};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../allocators");
 
 /// All entries: ours, and those of the user's folder on top. Sorted by tier, then by name.
 pub fn load() -> Result<Vec<Allocator>, Faults> {
-    load_with(user_folder().as_deref())
-}
-
-/// `$XDG_CONFIG_HOME/heapmark/allocators`, or the same under `~/.config`.
-pub fn user_folder() -> Option<PathBuf> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let config = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
-    Some(config.join("heapmark/allocators"))
+    load_with(folder::user_folder().map(|home| home.join("allocators")).as_deref())
 }
 
 /// As [`load`], with the user's folder named; a folder that does not exist is empty.
 pub fn load_with(user: Option<&Path>) -> Result<Vec<Allocator>, Faults> {
     let mut faults = Vec::new();
-    let mut texts = embedded();
-    if let Some(folder) = user {
-        texts.extend(files_of(folder, &mut faults));
-    }
     let mut entries = BTreeMap::new();
-    for (file, text) in texts {
+    for (file, text) in folder::texts_with(&OURS, "allocators", user, &mut faults) {
         match parse::<Allocator>(&file, &text) {
             Ok(allocator) => {
                 check_name(&file, &allocator, &mut faults);
@@ -55,36 +45,6 @@ pub fn load_with(user: Option<&Path>) -> Result<Vec<Allocator>, Faults> {
 /// The text of one of our small source files, `allocators/extra/<name>`.
 pub fn extra(name: &str) -> Option<&'static str> {
     OURS.get_file(format!("extra/{name}"))?.contents_utf8()
-}
-
-fn embedded() -> Vec<(String, String)> {
-    let mut texts: Vec<_> = OURS
-        .files()
-        .filter(|file| file.path().extension().is_some_and(|e| e == "toml"))
-        .filter_map(|file| Some((format!("allocators/{}", file.path().display()), file.contents_utf8()?.to_string())))
-        .collect();
-    texts.sort();
-    texts
-}
-
-fn files_of(folder: &Path, faults: &mut Vec<Fault>) -> Vec<(String, String)> {
-    let Ok(listing) = std::fs::read_dir(folder) else {
-        return Vec::new();
-    };
-    let mut paths: Vec<PathBuf> = listing
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|e| e == "toml"))
-        .collect();
-    paths.sort();
-    let mut texts = Vec::new();
-    for path in paths {
-        let file = path.display().to_string();
-        match std::fs::read_to_string(&path) {
-            Ok(text) => texts.push((file, text)),
-            Err(error) => faults.push(fault(&file, "", error.to_string(), "make it readable, or remove it")),
-        }
-    }
-    texts
 }
 
 fn fault(file: &str, key: &str, what: impl Into<String>, mend: impl Into<String>) -> Fault {
@@ -224,7 +184,7 @@ mod tests {
     #[test]
     fn ours_are_in_order_and_each_has_a_home_and_a_licence() {
         let all = load_with(None).unwrap();
-        assert_eq!(all.len(), 23);
+        assert_eq!(all.len(), embedded().len());
         for allocator in all.iter().filter(|a| a.name != "null") {
             assert!(allocator.home.starts_with("https://"), "{}", allocator.name);
             assert!(!allocator.licence.is_empty(), "{}", allocator.name);
@@ -235,7 +195,7 @@ mod tests {
     fn the_users_entry_replaces_ours_and_adds_to_them() {
         let glibc = MINE.replace("\"mine\"", "\"glibc\"");
         let all = load_beside(&[("mine.toml", MINE), ("glibc.toml", &glibc), ("notes.txt", "x")]).unwrap();
-        assert_eq!(all.len(), 24);
+        assert_eq!(all.len(), embedded().len() + 1);
         let glibc = all.iter().find(|a| a.name == "glibc").unwrap();
         assert!(matches!(glibc.source, Source::Path { .. }));
     }
