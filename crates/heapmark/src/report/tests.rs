@@ -272,7 +272,7 @@ fn raw_lines_have_every_iteration_and_fixed_units() {
 fn json_carries_the_run_the_verdict_and_every_record() {
     let lab = rich();
     let json: serde_json::Value = serde_json::from_str(&export(Format::Json, &lab.run, &lab.records)).unwrap();
-    assert_eq!(json["run"]["baseline"], "glibc");
+    assert_eq!(json["run"]["plan"]["baseline"], "glibc");
     assert_eq!(json["analysis"]["verdict"]["kind"], "fastest");
     assert_eq!(json["analysis"]["left_out"][0]["allocator"], "hoard");
     assert_eq!(json["records"].as_array().unwrap().len(), lab.records.len());

@@ -1,0 +1,34 @@
+# Thin names over cargo and scripts/. `make run` does the main job, `make test` proves it.
+
+CARGO ?= cargo
+HEAPMARK = target/release/heapmark
+
+.PHONY: run test check bench docs clean setup build
+
+run: setup build            ## measure: build what is missing, run the quick suite, print the verdict
+	$(HEAPMARK) run $(ARGS)
+
+build:
+	$(CARGO) build --release --locked
+
+setup:                      ## system packages: installed when root, otherwise the one line to run
+	@scripts/setup.sh
+
+# Documentation examples first, so that the last line is the summary of the last test program.
+test: setup                 ## all tests
+	$(CARGO) test --locked --workspace --doc
+	$(CARGO) test --locked --workspace --lib --bins --tests
+
+check: setup                ## what a change must pass: format, lints, all tests (which read every data file)
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(MAKE) test
+
+bench: setup build          ## the harness's own cost beside each allocator
+	$(HEAPMARK) run floor $(ARGS)
+
+docs:                       ## the code's own documentation
+	$(CARGO) doc --locked --workspace --no-deps
+
+clean:                      ## what was built here; results and built allocators stay
+	$(CARGO) clean

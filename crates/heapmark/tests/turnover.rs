@@ -1,0 +1,49 @@
+//! Libraries that hook thread start or end must still see it after we chose what they export: otherwise each thread leaves
+//! its heap behind, and every figure of a workload with many threads is wrong. (rpmalloc once kept 127 times what was
+//! requested, because its `pthread_create` was not exported.)
+
+use heapmark::build::{self, State};
+use heapmark::catalog::{Catalog, Tier};
+use heapmark::execute::{self, Guest, Job, Outcome, Subject};
+use heapmark::plan::{Cell, cases};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+#[test]
+fn memory_does_not_grow_with_the_number_of_threads_that_have_ended() {
+    // SAFETY: the only test of this program.
+    unsafe { std::env::set_var("HEAPMARK_GUEST", env!("CARGO_BIN_EXE_heapmark-guest")) };
+    let guest = Guest::find().unwrap();
+    let catalog = Catalog::load().unwrap();
+    let usable: Vec<_> = catalog
+        .allocators
+        .iter()
+        .filter(|allocator| !matches!(allocator.tier, Tier::Floor | Tier::Experimental | Tier::User))
+        .collect();
+    build::build(&usable, &catalog.allocators, 2, &indicatif::MultiProgress::new());
+    let mut growing = Vec::new();
+    for allocator in usable {
+        let State::Ready(library) = build::state(allocator, &catalog.allocators) else { continue };
+        let subject = Subject { allocator: allocator.clone(), library, refused: None };
+        let peak = |incarnations: u32, rounds: u32| {
+            let set = [format!("larson.incarnations={incarnations}"), format!("larson.rounds={rounds}")];
+            let set: Vec<_> = set.iter().map(|text| text.parse().unwrap()).collect();
+            let cases = cases(&catalog.workloads("larson").unwrap(), "quick", &[1], 2, &set).unwrap();
+            let allocator = subject.allocator.name.clone();
+            let cell = Cell { id: String::new(), case: 0, allocator, block: 0, position: 0, seed: 1, padding: 0 };
+            let job = Job::new(&cases[0], &cell, 0, 1, false).unwrap();
+            let stop = AtomicBool::new(false);
+            let attempt = execute::run(&guest, &subject, &job, Duration::from_secs(60), &stop).unwrap().unwrap();
+            assert_eq!(attempt.outcome, Outcome::Ok, "{}", subject.allocator.name);
+            attempt.measurement.unwrap().peak_rss_bytes
+        };
+        // The same 200,000 pairs by 200 threads (enough to fill quarantines and every arena) or by 2000.
+        let (few, many) = (peak(200, 100), peak(2000, 10));
+        println!("{:24} {:>6} KiB after 200 threads, {:>6} KiB after 2000", allocator.name, few >> 10, many >> 10);
+        // A heap left behind costs at least a page: 7 MiB for 1800 of them.
+        if many > few + (4 << 20) {
+            growing.push(format!("{}: {few} bytes after 200 threads, {many} after 2000", allocator.name));
+        }
+    }
+    assert!(growing.is_empty(), "{}", growing.join("\n"));
+}
