@@ -3,10 +3,9 @@
 use super::entrant::Entrant;
 use super::ratio::Ratio;
 use super::stats::{mean, signed_rank};
+use crate::plan::ALPHA;
 use serde::Serialize;
 
-/// Corrected p below this is evidence.
-pub const ALPHA: f64 = 0.05;
 /// A difference up to this factor is too small to choose by.
 pub const THRESHOLD: f64 = 1.01;
 

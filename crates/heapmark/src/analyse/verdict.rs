@@ -4,16 +4,14 @@
 //! block by block, the mean over cases of log ratios. A winner has to win every contest, corrected for their number.
 
 use super::Case;
-use super::contest::{ALPHA, Contest};
+use super::contest::Contest;
 use super::entrant::{Entrant, rank};
 use super::group::Group;
 use super::memory::MemoryRatio;
 use super::row::is_floor;
+use crate::plan::blocks_needed;
 use crate::store::RunFile;
 use serde::Serialize;
-
-/// No verdict on fewer blocks, however few comparisons there are.
-pub const LEAST_BLOCKS: u32 = 10;
 
 /// What the run says.
 #[derive(Clone, Debug, Serialize)]
@@ -120,10 +118,4 @@ fn settle(baseline: &str, ranked: &[Entrant]) -> Verdict {
         contests,
     };
     if standing.rivals().next().is_none() { Verdict::Fastest(standing) } else { Verdict::Unclear(standing) }
-}
-
-/// With fewer, not even blocks that all agree could pass the correction for so many comparisons.
-fn blocks_needed(comparisons: usize) -> u32 {
-    let needed = 1.0 + (comparisons as f64 / ALPHA).log2();
-    LEAST_BLOCKS.max(needed.ceil() as u32)
 }

@@ -24,8 +24,8 @@ pub struct Suite {
     pub tiers: Vec<Tier>,
     /// The allocator that the others are compared with.
     pub baseline: String,
-    /// Blocks: how often each allocator runs each workload.
-    pub blocks: u32,
+    /// How often each allocator runs each workload; without it, as often as a verdict needs.
+    pub blocks: Option<u32>,
     /// What one process should measure on the baseline, where the preset is calibrated.
     pub target_ms: u32,
 }

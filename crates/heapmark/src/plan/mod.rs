@@ -49,6 +49,17 @@ pub struct Cell {
     pub padding: u32,
 }
 
+/// Chance of a false alarm that a verdict accepts, over all its comparisons together.
+pub const ALPHA: f64 = 0.05;
+
+/// Blocks that a verdict over this many comparisons (cases x allocators) needs: with fewer, not even blocks that all agree
+/// could pass the correction for so many.
+pub fn blocks_needed(comparisons: usize) -> u32 {
+    const LEAST: u32 = 10;
+    let needed = 1.0 + (comparisons as f64 / ALPHA).log2();
+    LEAST.max(needed.ceil() as u32)
+}
+
 /// Fixed environment padding and seed of processes that are not measured.
 const UNMEASURED_SEED: u64 = 1;
 

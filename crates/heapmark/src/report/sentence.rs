@@ -63,8 +63,8 @@ fn unclear(analysis: &Analysis, standing: &Standing) -> String {
     let rivals: Vec<&Contest> = standing.rivals().collect();
     let names: Vec<String> =
         [leader].into_iter().chain(rivals.iter().map(|contest| &contest.against)).cloned().collect();
-    let mut sentence =
-        format!("Unclear: {} cannot be told apart with {}", list(&names), count(standing.blocks, "block"));
+    let blocks = count(standing.blocks, "block");
+    let mut sentence = format!("Unclear: {} cannot be told apart with {blocks}", list(&names));
     if rivals.iter().any(|contest| contest.doubt == Some(Doubt::FewBlocks)) {
         let needed = standing.blocks_needed;
         let remedy = if analysis.planned_blocks < needed {
@@ -72,7 +72,9 @@ fn unclear(analysis: &Analysis, standing: &Standing) -> String {
         } else {
             "resume the run".to_owned()
         };
-        sentence.push_str(&format!(" ({needed} needed): {remedy}."));
+        let next =
+            rivals.first().map_or(String::new(), |next| format!(" So far {leader} is ahead, then {}.", next.against));
+        sentence = format!("Unclear: {blocks} are too few for a verdict ({needed} needed): {remedy}.{next}");
     } else if rivals.iter().all(|contest| contest.doubt == Some(Doubt::Small)) {
         sentence.push_str(&format!("{}: {leader} is ahead, but by 1 % or less. Choose by memory.", closest(standing)));
     } else {

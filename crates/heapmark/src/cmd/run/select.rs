@@ -6,7 +6,7 @@ use crate::catalog::suite::thread_counts;
 use crate::catalog::{Allocator, Catalog, Suite};
 use crate::cmd::{build::build_all, build::jobs, tier, usage, version};
 use crate::execute::{Guest, Subject};
-use crate::plan::{Plan, cases};
+use crate::plan::{Plan, blocks_needed, cases};
 use crate::sample::machine;
 use crate::store::{AllocatorInfo, RunFile, SCHEMA};
 use anyhow::{Context, Result, anyhow, bail};
@@ -50,7 +50,7 @@ impl Selection {
         }
         let plan = Plan {
             seed: args.seed.unwrap_or_else(|| jiff::Timestamp::now().as_nanosecond() as u64 & 0xffff_ffff),
-            blocks: args.blocks.unwrap_or(suite.blocks),
+            blocks: args.blocks.or(suite.blocks).unwrap_or_else(|| blocks_needed(cases.len() * subjects.len())),
             baseline,
             target_ms: args.target_ms.unwrap_or(suite.target_ms),
             cases,
