@@ -1,6 +1,6 @@
 //! `heapmark list`: what can be measured, and what is missing.
 
-use super::{Exit, tier, version};
+use super::{Exit, tier};
 use crate::build::{self, State};
 use crate::catalog::Catalog;
 use crate::execute::{Guest, Subject};
@@ -74,7 +74,7 @@ fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
             State::Ready(library) => {
                 let origin = library.origin.clone();
                 let subject = Subject { allocator: allocator.clone(), library, refused: None };
-                ("ready".to_string(), version(&guest, &subject)?, origin)
+                ("ready".to_string(), told(&guest, &subject)?, origin)
             }
             State::NotBuilt { line } => (format!("not built: {line}"), "-".into(), "crate".into()),
             State::Absent { why, line } => (format!("absent, {why}: {line}"), "-".into(), "package".into()),
@@ -88,6 +88,12 @@ fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
         }))
     };
     catalog.allocators.iter().map(describe).collect()
+}
+
+/// The library's own word only: where it comes from stands in the next column.
+fn told(guest: &Guest, subject: &Subject) -> Result<String> {
+    let package = (!subject.library.origin.starts_with("crate")).then(|| subject.library.source_version.clone());
+    Ok(guest.version(subject)?.or(package).filter(|version| !version.is_empty()).unwrap_or_else(|| "-".into()))
 }
 
 fn workloads(catalog: &Catalog) -> Vec<Value> {

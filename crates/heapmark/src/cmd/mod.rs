@@ -73,14 +73,18 @@ pub(crate) fn width() -> usize {
     rustix::termios::tcgetwinsize(std::io::stdout()).map_or(100, |size| usize::from(size.ws_col).max(40))
 }
 
-/// The library's own word on its version; where it has none, the version of the source it was built from.
+/// The library's own word on its version; where it has none, the pinned crate or the package it came from.
 pub(crate) fn version(guest: &Guest, subject: &Subject) -> anyhow::Result<String> {
     if let Some(told) = guest.version(subject)? {
         return Ok(told);
     }
     let Library { origin, source_version, .. } = &subject.library;
-    let kind = origin.split(' ').next().unwrap_or_default();
-    Ok(if source_version.is_empty() { "-".into() } else { format!("{source_version} ({kind})") })
+    Ok(match origin.strip_prefix("crate ") {
+        // The crate's version is not the allocator's: say whose it is.
+        Some(pinned) => format!("in {pinned}"),
+        None if source_version.is_empty() => "-".into(),
+        None => source_version.clone(),
+    })
 }
 
 /// The tier's word, as it stands in the files.
