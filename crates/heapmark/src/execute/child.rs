@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 /// How much of a failed process's stderr is kept.
 const STDERR_BYTES: u64 = 4096;
 
+/// The exit code of a process that the dynamic linker did not start.
+const LINKER_REFUSED: i32 = 127;
+
 /// The memory file that host and guest share.
 pub(super) struct SharedPage {
     file: OwnedFd,
@@ -217,8 +220,19 @@ impl End {
                     _ => Outcome::Error { what },
                 })
             }
+            (LINKER_REFUSED, Phase::Load, _) => Some(match self.linker_words() {
+                Some(why) => Outcome::NotLoaded { why: why.to_string() },
+                None => Outcome::Exit { code, phase: phase_word() },
+            }),
             _ => Some(Outcome::Exit { code, phase: phase_word() }),
         }
+    }
+
+    /// What the dynamic linker said before it gave up: what the preloaded library needs is missing.
+    fn linker_words(&self) -> Option<&str> {
+        const SAYS: [&str; 2] = ["error while loading shared libraries: ", "symbol lookup error: "];
+        let words = |line: &'_ str| SAYS.iter().find_map(|says| Some(line.find(says)? + says.len()));
+        self.stderr.lines().find_map(|line| Some(&line[words(line)?..]))
     }
 }
 
