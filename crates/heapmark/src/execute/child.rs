@@ -97,8 +97,9 @@ pub(super) fn run(
         .stdout(Stdio::null())
         .stderr(stderr.try_clone().context("cannot hand a memory file to the guest")?)
         .process_group(0);
+    let host = std::process::id() as i32;
     // SAFETY: only async-signal-safe system calls between fork and exec.
-    unsafe { command.pre_exec(before_exec) };
+    unsafe { command.pre_exec(move || before_exec(host)) };
 
     let began = Instant::now();
     let child = command.spawn().with_context(|| format!("cannot start {}", guest.path().display()))?;
@@ -130,11 +131,15 @@ pub(super) fn run(
     Ok((!interrupted).then(|| End { status, hang, usage, stderr: tail(stderr) }))
 }
 
-fn before_exec() -> std::io::Result<()> {
-    // SAFETY: plain system calls with constants.
+fn before_exec(host: i32) -> std::io::Result<()> {
+    // SAFETY: plain system calls with plain numbers.
     unsafe {
         // A heapmark that is killed takes its guest along.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        // And one that was killed just before that, too.
+        if libc::getppid() != host {
+            libc::_exit(1);
+        }
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         libc::setrlimit(libc::RLIMIT_CORE, &none);
     }

@@ -36,12 +36,20 @@ impl Store {
     pub fn create(dir: &Path, head: &RunFile) -> Result<Store> {
         fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
         let file = dir.join("run.json");
-        if file.exists() {
-            bail!(
+        let refuse_a_run = || match file.exists() {
+            true => bail!(
                 "{} already holds a run: give another directory with -o, or go on with --resume {}",
                 dir.display(),
                 dir.display()
-            );
+            ),
+            false => Ok(()),
+        };
+        refuse_a_run()?;
+        // The lock comes before the head: of two that begin here at once, one must not write over the head of the other.
+        let store = Store::open(dir)?;
+        refuse_a_run()?;
+        if store.samples.metadata().is_ok_and(|metadata| metadata.len() > 0) {
+            bail!("{} holds samples of a run whose run.json is gone: give another directory with -o", dir.display());
         }
         // Complete or not there: a reader never sees half a head.
         let temporary = dir.join("run.json.new");
@@ -53,7 +61,7 @@ impl Store {
             fs::rename(&temporary, &file)
         };
         write().with_context(|| format!("cannot write {}", file.display()))?;
-        Store::open(dir)
+        Ok(store)
     }
 
     /// Goes on with a run directory.
