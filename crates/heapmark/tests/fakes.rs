@@ -174,6 +174,7 @@ fn json_has_no_measurement_of(place: &Place, good: &[&str], broken: &[&str]) {
     let state = |name: &str| &rows.iter().find(|row| row["allocator"] == name).unwrap()["state"];
     for name in good {
         assert_eq!(word(state(name), "kind"), "measured", "{name}");
+        assert!(state(name).get("ns_per_op").is_some(), "{name}");
     }
     for name in broken {
         assert_eq!(word(state(name), "kind"), "failed", "{name}");

@@ -7,16 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Stages of one step do not know each other.
-const LADDER: [&[&str]; 8] = [
-    &["catalog"],
-    &["build"],
-    &["plan"],
-    &["execute", "sample"],
-    &["store"],
-    &["analyse"],
-    &["report"],
-    &["cmd"],
-];
+const LADDER: [&[&str]; 8] =
+    [&["catalog"], &["build"], &["plan"], &["execute", "sample"], &["store"], &["analyse"], &["report"], &["cmd"]];
 
 fn step(module: &str) -> Option<usize> {
     LADDER.iter().position(|step| step.contains(&module))
@@ -68,7 +60,9 @@ fn faults(module: &str, text: &str) -> Vec<String> {
         .filter(|used| used != module)
         .filter_map(|used| match (step(&used), own) {
             (None, _) => Some(format!("{module} uses crate::{used}, which is no stage")),
-            (Some(theirs), Some(own)) if theirs >= own => Some(format!("{module} uses {used}, which is not to its left")),
+            (Some(theirs), Some(own)) if theirs >= own => {
+                Some(format!("{module} uses {used}, which is not to its left"))
+            }
             _ => None,
         })
         .collect()

@@ -115,7 +115,7 @@ fn what_makes_no_sense_is_refused_with_its_mend() {
     refused(&["--baseline", "glib"], &["no allocator `glib`", "did you mean `glibc`?"]);
     refused(&["-w", "chrun"], &["no workload `chrun`", "did you mean `churn`?", "heapmark list workloads"]);
     refused(&["-w", "["], &["is no pattern of workload names"]);
-    refused(&["-w", "churn", "--preset", "quik"], &["no preset `quik`", "it has quick"]);
+    refused(&["-w", "churn", "--preset", "quik"], &["no preset `quik`", "it has paper, quick"]);
     for bad in ["0", "many", "-1", "5000"] {
         refused(&["-w", "churn", &format!("-t={bad}")], &["-t: ", &format!("`{bad}`"), "1 to 4096, or `all`"]);
     }

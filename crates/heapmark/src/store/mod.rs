@@ -100,9 +100,7 @@ impl Store {
 /// Reads a run directory. What was written later about the same cell counts.
 pub fn read(dir: &Path) -> Result<Run> {
     let path = dir.join("run.json");
-    let text = fs::read_to_string(&path).with_context(|| {
-        format!("no run in {}: a run directory holds run.json (`heapmark run` says where it puts it)", dir.display())
-    })?;
+    let text = fs::read_to_string(&path).with_context(|| no_run(dir))?;
     let value: serde_json::Value =
         serde_json::from_str(&text).with_context(|| format!("{} is damaged", path.display()))?;
     let schema = value.get("schema").and_then(serde_json::Value::as_u64).unwrap_or(0);
@@ -121,6 +119,10 @@ pub fn read(dir: &Path) -> Result<Run> {
     };
     let (records, unreadable_lines) = records(&String::from_utf8_lossy(&bytes));
     Ok(Run { head, records, unreadable_lines })
+}
+
+fn no_run(dir: &Path) -> String {
+    format!("no run in {}: a run directory holds run.json (`heapmark run` says where it puts it)", dir.display())
 }
 
 fn records(text: &str) -> (Vec<Record>, usize) {
@@ -144,10 +146,11 @@ fn records(text: &str) -> (Vec<Record>, usize) {
 /// Where runs go when nobody says otherwise.
 pub const RESULTS: &str = "heapmark-results";
 
-/// `RUN` as people write it: a run directory, or `latest`.
+/// `RUN` as people write it: a run directory, or `latest`. Refuses one that holds no run.
 pub fn find(run: &str) -> Result<PathBuf> {
     if run != "latest" {
-        return Ok(PathBuf::from(run));
+        let dir = PathBuf::from(run);
+        return if dir.join("run.json").is_file() { Ok(dir) } else { bail!(no_run(&dir)) };
     }
     let folders = fs::read_dir(RESULTS).into_iter().flatten().flatten().map(|entry| entry.path());
     let newest = folders.filter(|folder| folder.join("run.json").is_file()).max_by_key(|folder| number(folder));
