@@ -4,6 +4,8 @@
 // Each test file uses a part of this.
 #![allow(dead_code)]
 
+pub mod live;
+
 use heapmark::plan::Plan;
 use serde_json::Value;
 use std::collections::BTreeMap;
