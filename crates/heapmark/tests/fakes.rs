@@ -13,8 +13,8 @@ use support::{Place, head, of_purpose, samples, source, word};
 const FAKES: [(&str, &str, &str, &str); 17] = [
     ("missing", "not-loaded", "", "there is no such file"),
     ("text", "not-loaded", "", "not an ELF file"),
-    ("bits32", "not-loaded", "", "32"),
-    ("foreign", "not-loaded", "", "made for"),
+    ("bits32", "not-loaded", "", "made for I386 (32 bit)"),
+    ("foreign", "not-loaded", "", "made for PowerPc (64 bit)"),
     ("nothing", "not-loaded", "", "exports no malloc"),
     ("ignored", "not-loaded", "", "was not loaded"),
     ("orphan", "not-loaded", "", "libghost.so: cannot open"),
@@ -47,8 +47,10 @@ fn library(place: &Place, name: &str) -> PathBuf {
             fs::write(place.at("libtext.so"), "GROUP ( libother.so )\n").unwrap();
             place.at("libtext.so")
         }
-        // EI_CLASS: ELFCLASS32.
-        "bits32" => patched(4, 1),
+        "bits32" => {
+            fs::write(place.at("libbits32.so"), elf32_header()).unwrap();
+            place.at("libbits32.so")
+        }
         // EI_OSABI: the dynamic linker says so on stderr, ignores the library, and libc serves.
         "ignored" => patched(7, 97),
         // The low byte of e_machine: PowerPC.
@@ -62,6 +64,19 @@ fn library(place: &Place, name: &str) -> PathBuf {
         }
         _ => place.fake(name),
     }
+}
+
+/// A shared library for the 80386 that has nothing but its header.
+fn elf32_header() -> Vec<u8> {
+    let mut header = b"\x7fELF\x01\x01\x01".to_vec();
+    header.resize(16, 0);
+    // e_type: ET_DYN; e_machine: EM_386; e_version.
+    header.extend([3, 0, 3, 0, 1, 0, 0, 0]);
+    // No entry, no tables, no flags; then e_ehsize.
+    header.resize(40, 0);
+    header.extend([52, 0]);
+    header.resize(52, 0);
+    header
 }
 
 /// Whether this word stands in a number's place.

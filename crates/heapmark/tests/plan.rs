@@ -112,6 +112,7 @@ fn what_makes_no_sense_is_refused_with_its_mend() {
     };
     refused(&["quik"], &["no suite `quik`", "did you mean `quick`?", "heapmark list suites"]);
     refused(&["-a", "jemaloc"], &["no allocator `jemaloc`", "did you mean `jemalloc`?", "heapmark list allocators"]);
+    refused(&["-a", "zz*"], &["-a zz*: no allocator has such a name", "heapmark list allocators"]);
     refused(&["--baseline", "glib"], &["no allocator `glib`", "did you mean `glibc`?"]);
     refused(&["-w", "chrun"], &["no workload `chrun`", "did you mean `churn`?", "heapmark list workloads"]);
     refused(&["-w", "["], &["is no pattern of workload names"]);

@@ -92,7 +92,7 @@ pub fn many(blocks: &'static str) -> Vec<&'static str> {
 /// A run whose guest waits for ever in its checked process.
 pub fn hanging(place: &Place) -> Child {
     let word = format!("glibc,hanger={}", place.fake("hanger").display());
-    let flags = ["run", "-o", "run", "-a", &word, "--blocks", "1", "--timeout", "300"];
+    let flags = ["run", "-o", "run", "-a", &word, "--blocks", "1", "--timeout", "60"];
     let child = start(place, &[&flags[..], &SMALL[..]].concat());
     // Control, calibration, the baseline's check: then comes the one that hangs.
     wait_for("the check before", || lines(&place.at("run")) == 3);

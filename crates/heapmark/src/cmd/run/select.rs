@@ -116,7 +116,11 @@ fn choose(args: &Args, suite: &Suite, baseline: &str, catalog: &Catalog) -> Resu
             add(&user, true).map_err(usage)?;
         } else if word.contains(['*', '?', '[']) {
             let glob = globset::Glob::new(word).with_context(|| format!("-a {word}")).map_err(usage)?.compile_matcher();
-            for allocator in catalog.allocators.iter().filter(|allocator| glob.is_match(&allocator.name)) {
+            let mut found = catalog.allocators.iter().filter(|allocator| glob.is_match(&allocator.name)).peekable();
+            if found.peek().is_none() {
+                return Err(usage(anyhow!("-a {word}: no allocator has such a name: see `heapmark list allocators`")));
+            }
+            for allocator in found {
                 add(allocator, false)?;
             }
         } else {
