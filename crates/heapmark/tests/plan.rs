@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::process::Stdio;
 use support::{End, Place, SMALL, of_purpose, plan, samples, word};
 
 fn dry_run(place: &Place, flags: &[&str]) -> String {
@@ -168,4 +169,16 @@ fn glibc_alone_is_measured_where_nothing_else_is_ready() {
     }
     assert_eq!(plan(&place.at("run")).allocators, ["glibc"]);
     assert_eq!(place.rows("run")[0]["samples"], "2");
+}
+
+#[test]
+fn a_run_goes_on_where_nobody_listens() {
+    let place = Place::new();
+    let args = [&["run", "-o", "run", "-a", "glibc", "--blocks", "2"], &SMALL[..]].concat();
+    let mut command = place.heapmark(&args);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop((child.stdout.take(), child.stderr.take()));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(of_purpose(&samples(&place.at("run")), "sample").len(), 2);
+    assert!(place.at("run/report.md").is_file());
 }

@@ -4,7 +4,7 @@ use super::Args;
 use crate::build::{self, State};
 use crate::catalog::suite::thread_counts;
 use crate::catalog::{Allocator, Catalog, Suite};
-use crate::cmd::{build::build_all, build::jobs, tier, usage, version};
+use crate::cmd::{build::build_all, build::jobs, say, tier, usage, version};
 use crate::execute::{Guest, Subject};
 use crate::plan::{Plan, cases};
 use crate::sample::machine;
@@ -170,7 +170,7 @@ fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) -> Result<Vec<Subje
             State::Absent { why, line } => ("absent", format!("{why}; {line}")),
             State::Refused { why } => ("refused", why),
         };
-        eprintln!("{}: {word}: {why}", allocator.name);
+        say(&format!("{}: {word}: {why}", allocator.name));
         if named {
             subjects.push(Subject { allocator, library: Default::default(), refused: Some(why) });
         }

@@ -4,7 +4,7 @@
 use super::progress::Progress;
 use super::select::Selection;
 use crate::analyse::analyse;
-use crate::cmd::{Exit, usage};
+use crate::cmd::{Exit, print, usage};
 use crate::execute::{self, Attempt, Guest, Job, Measurement, Subject};
 use crate::plan::Cell;
 use crate::store::{Purpose, Record, RunFile, Store};
@@ -271,11 +271,8 @@ pub(super) fn run_alone(
     let Some(attempt) = execute::run(&session.guest, subject, &job, pace.timeout, &session.stop)? else {
         return Ok(Exit::Interrupted);
     };
-    print!("{}", attempt.report);
-    if !attempt.stderr.is_empty() {
-        println!("stderr: {}", attempt.stderr);
-    }
-    println!("outcome: {}", attempt.outcome);
+    let stderr = if attempt.stderr.is_empty() { String::new() } else { format!("stderr: {}\n", attempt.stderr) };
+    print(&format!("{}{stderr}outcome: {}\n", attempt.report, attempt.outcome))?;
     Ok(if attempt.outcome.is_ok() { Exit::Done } else { Exit::NotAllOk })
 }
 
