@@ -1,10 +1,9 @@
 //! `heapmark export`: a stored run in other formats.
 
-use super::{Exit, usage};
+use super::{Exit, print, usage};
 use crate::report::{Format, export};
 use crate::store;
 use anyhow::{Context, Result};
-use std::io::Write;
 use std::path::PathBuf;
 
 /// Write a stored run as CSV, JSON or Markdown
@@ -35,11 +34,7 @@ pub fn run(args: Args) -> Result<Exit> {
     }
     let text = export(args.to, &run.head, &run.records);
     if args.output.as_os_str() == "-" {
-        match std::io::stdout().write_all(text.as_bytes()) {
-            // `| head` is no failure.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
-            result => result.context("cannot write to stdout")?,
-        }
+        print(&text)?;
     } else {
         std::fs::write(&args.output, text).with_context(|| format!("cannot write {}", args.output.display()))?;
     }

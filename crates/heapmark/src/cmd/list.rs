@@ -1,6 +1,6 @@
 //! `heapmark list`: what can be measured, and what is missing.
 
-use super::{Exit, tier};
+use super::{Exit, print, tier};
 use crate::build::{self, State};
 use crate::catalog::Catalog;
 use crate::execute::{Guest, Subject};
@@ -39,7 +39,7 @@ pub fn run(args: Args) -> Result<Exit> {
         What::Suites => (&["name", "preset", "workloads", "threads", "about"][..], suites(&catalog)),
     };
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&entries).context("cannot write JSON")?);
+        print(&format!("{}\n", serde_json::to_string_pretty(&entries).context("cannot write JSON")?))?;
         return Ok(Exit::Done);
     }
     let mut table = Table::new();
@@ -51,7 +51,8 @@ pub fn run(args: Args) -> Result<Exit> {
     if let Some(names) = table.column_mut(0) {
         names.set_constraint(ColumnConstraint::ContentWidth);
     }
-    table.lines().for_each(|line| println!("{}", line.trim_end()));
+    let text: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    print(&text)?;
     Ok(Exit::Done)
 }
 

@@ -8,7 +8,8 @@ pub mod run;
 use crate::build::Library;
 use crate::catalog::{Allocator, Tier};
 use crate::execute::{Guest, Subject};
-use std::io::IsTerminal;
+use anyhow::Context;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 /// Shown below `--help`.
@@ -57,9 +58,23 @@ pub(crate) fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
 impl Exit {
     /// Prints an error as one message and says how to end.
     pub fn of_error(error: &anyhow::Error) -> Exit {
-        eprintln!("heapmark: {error:#}");
+        say(&format!("heapmark: {error:#}"));
         if error.is::<Usage>() { Exit::Usage } else { Exit::Failed }
     }
+}
+
+/// Prints to stdout. Whoever stopped reading, as `| head` does, wanted no more: that is no failure.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("cannot write to stdout"),
+    }
+}
+
+/// Says a line on stderr. A run goes on where nobody listens.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Whether escape sequences are welcome on this stream.

@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 /// How much of a failed process's stderr is kept.
 const STDERR_BYTES: u64 = 4096;
 
+/// The exit code of a process that the dynamic linker did not start.
+const LINKER_REFUSED: i32 = 127;
+
 /// The memory file that host and guest share.
 pub(super) struct SharedPage {
     file: OwnedFd,
@@ -94,8 +97,9 @@ pub(super) fn run(
         .stdout(Stdio::null())
         .stderr(stderr.try_clone().context("cannot hand a memory file to the guest")?)
         .process_group(0);
+    let host = std::process::id() as i32;
     // SAFETY: only async-signal-safe system calls between fork and exec.
-    unsafe { command.pre_exec(before_exec) };
+    unsafe { command.pre_exec(move || before_exec(host)) };
 
     let began = Instant::now();
     let child = command.spawn().with_context(|| format!("cannot start {}", guest.path().display()))?;
@@ -127,11 +131,15 @@ pub(super) fn run(
     Ok((!interrupted).then(|| End { status, hang, usage, stderr: tail(stderr) }))
 }
 
-fn before_exec() -> std::io::Result<()> {
-    // SAFETY: plain system calls with constants.
+fn before_exec(host: i32) -> std::io::Result<()> {
+    // SAFETY: plain system calls with plain numbers.
     unsafe {
         // A heapmark that is killed takes its guest along.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        // And one that was killed just before that, too.
+        if libc::getppid() != host {
+            libc::_exit(1);
+        }
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         libc::setrlimit(libc::RLIMIT_CORE, &none);
     }
@@ -217,8 +225,19 @@ impl End {
                     _ => Outcome::Error { what },
                 })
             }
+            (LINKER_REFUSED, Phase::Load, _) => Some(match self.linker_words() {
+                Some(why) => Outcome::NotLoaded { why: why.to_string() },
+                None => Outcome::Exit { code, phase: phase_word() },
+            }),
             _ => Some(Outcome::Exit { code, phase: phase_word() }),
         }
+    }
+
+    /// What the dynamic linker said before it gave up: what the preloaded library needs is missing.
+    fn linker_words(&self) -> Option<&str> {
+        const SAYS: [&str; 2] = ["error while loading shared libraries: ", "symbol lookup error: "];
+        let words = |line: &'_ str| SAYS.iter().find_map(|says| Some(line.find(says)? + says.len()));
+        self.stderr.lines().find_map(|line| Some(&line[words(line)?..]))
     }
 }
 

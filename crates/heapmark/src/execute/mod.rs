@@ -18,7 +18,7 @@ use crate::catalog::Allocator;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// An allocator and the files that stand for it.
@@ -74,6 +74,10 @@ pub fn run(
     timeout: Duration,
     stop: &AtomicBool,
 ) -> Result<Option<Attempt>> {
+    // Not only while a process is waited for: a signal that came between two short ones counts, too.
+    if stop.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
     if let Some(why) = subject.refused.clone() {
         return Ok(Some(Attempt::without_process(Outcome::NotLoaded { why })));
     }

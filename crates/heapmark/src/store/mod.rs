@@ -36,12 +36,20 @@ impl Store {
     pub fn create(dir: &Path, head: &RunFile) -> Result<Store> {
         fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
         let file = dir.join("run.json");
-        if file.exists() {
-            bail!(
+        let refuse_a_run = || match file.exists() {
+            true => bail!(
                 "{} already holds a run: give another directory with -o, or go on with --resume {}",
                 dir.display(),
                 dir.display()
-            );
+            ),
+            false => Ok(()),
+        };
+        refuse_a_run()?;
+        // The lock comes before the head: of two that begin here at once, one must not write over the head of the other.
+        let store = Store::open(dir)?;
+        refuse_a_run()?;
+        if store.samples.metadata().is_ok_and(|metadata| metadata.len() > 0) {
+            bail!("{} holds samples of a run whose run.json is gone: give another directory with -o", dir.display());
         }
         // Complete or not there: a reader never sees half a head.
         let temporary = dir.join("run.json.new");
@@ -53,7 +61,7 @@ impl Store {
             fs::rename(&temporary, &file)
         };
         write().with_context(|| format!("cannot write {}", file.display()))?;
-        Store::open(dir)
+        Ok(store)
     }
 
     /// Goes on with a run directory.
@@ -92,9 +100,7 @@ impl Store {
 /// Reads a run directory. What was written later about the same cell counts.
 pub fn read(dir: &Path) -> Result<Run> {
     let path = dir.join("run.json");
-    let text = fs::read_to_string(&path).with_context(|| {
-        format!("no run in {}: a run directory holds run.json (`heapmark run` says where it puts it)", dir.display())
-    })?;
+    let text = fs::read_to_string(&path).with_context(|| no_run(dir))?;
     let value: serde_json::Value =
         serde_json::from_str(&text).with_context(|| format!("{} is damaged", path.display()))?;
     let schema = value.get("schema").and_then(serde_json::Value::as_u64).unwrap_or(0);
@@ -113,6 +119,10 @@ pub fn read(dir: &Path) -> Result<Run> {
     };
     let (records, unreadable_lines) = records(&String::from_utf8_lossy(&bytes));
     Ok(Run { head, records, unreadable_lines })
+}
+
+fn no_run(dir: &Path) -> String {
+    format!("no run in {}: a run directory holds run.json (`heapmark run` says where it puts it)", dir.display())
 }
 
 fn records(text: &str) -> (Vec<Record>, usize) {
@@ -136,10 +146,11 @@ fn records(text: &str) -> (Vec<Record>, usize) {
 /// Where runs go when nobody says otherwise.
 pub const RESULTS: &str = "heapmark-results";
 
-/// `RUN` as people write it: a run directory, or `latest`.
+/// `RUN` as people write it: a run directory, or `latest`. Refuses one that holds no run.
 pub fn find(run: &str) -> Result<PathBuf> {
     if run != "latest" {
-        return Ok(PathBuf::from(run));
+        let dir = PathBuf::from(run);
+        return if dir.join("run.json").is_file() { Ok(dir) } else { bail!(no_run(&dir)) };
     }
     let folders = fs::read_dir(RESULTS).into_iter().flatten().flatten().map(|entry| entry.path());
     let newest = folders.filter(|folder| folder.join("run.json").is_file()).max_by_key(|folder| number(folder));

@@ -4,10 +4,10 @@ mod progress;
 mod select;
 mod session;
 
-use super::{Exit, usage, wants_colour, width};
+use super::{Exit, print, say, usage, wants_colour, width};
 use crate::analyse::analyse;
 use crate::execute::Guest;
-use crate::plan::{Override, Plan};
+use crate::plan::{Cell, Override, Plan};
 use crate::report::{self, Format, Screen};
 use crate::store::{self, Purpose, Store};
 use anyhow::{Context, Result, anyhow};
@@ -78,7 +78,7 @@ pub fn run(args: Args) -> Result<Exit> {
         None => Selection::of_flags(&args)?,
     };
     if args.dry_run {
-        print_plan(&selection.plan);
+        print(&plan_text(&selection.plan))?;
         return Ok(Exit::Done);
     }
     let guest = Guest::find()?;
@@ -101,12 +101,12 @@ pub fn run(args: Args) -> Result<Exit> {
             (dir, store, head, Vec::new())
         }
     };
-    eprintln!("{} processes in {}", selection.plan.cells().len() + selection.plan.checks().len(), dir.display());
+    say(&format!("{} processes in {}", selection.plan.cells().len() + selection.plan.checks().len(), dir.display()));
     let interrupted = !Session::new(guest, selection, store, known, stop).run(&head)?;
     let all_ok = print_results(&dir)?;
     Ok(match (interrupted, all_ok) {
         (true, _) => {
-            eprintln!("interrupted; what was measured is stored: heapmark run --resume {} goes on", dir.display());
+            say(&format!("interrupted; what was measured is stored: heapmark run --resume {} goes on", dir.display()));
             Exit::Interrupted
         }
         (false, true) => Exit::Done,
@@ -119,28 +119,23 @@ fn print_results(dir: &Path) -> Result<bool> {
     let run = store::read(dir)?;
     let analysis = analyse(&run.head, &run.records);
     let screen = Screen { width: width(), colour: wants_colour(&std::io::stdout()) };
-    println!("\n{}", report::terminal(&analysis, screen));
     let page = dir.join("report.md");
     std::fs::write(&page, report::export(Format::Markdown, &run.head, &run.records))
         .with_context(|| format!("cannot write {}", page.display()))?;
-    println!("Report: {}   raw samples: {}", page.display(), dir.join("samples.jsonl").display());
+    let tables = report::terminal(&analysis, screen);
+    let samples = dir.join("samples.jsonl");
+    print(&format!("\n{tables}\nReport: {}   raw samples: {}\n", page.display(), samples.display()))?;
     let judged = run.records.iter().filter(|record| matches!(record.purpose, Purpose::Check | Purpose::Sample));
     Ok(judged.into_iter().all(|record| record.outcome.is_ok()))
 }
 
-fn print_plan(plan: &Plan) {
-    let cells = plan.cells();
-    println!(
-        "seed {}: {} checked processes first, then {} measured ones:",
-        plan.seed,
-        plan.checks().len(),
-        cells.len()
-    );
-    for cell in &cells {
-        println!("{}  seed {:016x}  padding {}", cell.id, cell.seed, cell.padding);
-    }
-    let minutes = plan.estimate_s() / 60.0;
-    println!("about {minutes:.1} minutes if every allocator were as fast as {}; slow ones take longer", plan.baseline);
+fn plan_text(plan: &Plan) -> String {
+    let (checks, cells, minutes) = (plan.checks().len(), plan.cells(), plan.estimate_s() / 60.0);
+    let head = format!("seed {}: {checks} checked processes first, then {} measured ones:\n", plan.seed, cells.len());
+    let line = |cell: &Cell| format!("{}  seed {:016x}  padding {}\n", cell.id, cell.seed, cell.padding);
+    let lines: String = cells.iter().map(line).collect();
+    let tail = format!("if every allocator were as fast as {}; slow ones take longer", plan.baseline);
+    format!("{head}{lines}about {minutes:.1} minutes {tail}\n")
 }
 
 fn stop_on_signals() -> Result<Arc<AtomicBool>> {

@@ -1,6 +1,7 @@
 //! Progress on stderr: a bar on a terminal, a plain line per block otherwise.
 
 use crate::analyse::Analysis;
+use crate::cmd::say;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Instant;
@@ -44,8 +45,8 @@ impl Progress {
     /// Says a line that stays.
     pub(super) fn say(&self, line: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{line}")),
-            None => eprintln!("{line}"),
+            Some(bar) => bar.suspend(|| say(line)),
+            None => say(line),
         }
     }
 
@@ -57,7 +58,7 @@ impl Progress {
         let line = format!("block {} of {of}{widest}, {} left", block + 1, clock(left));
         match &self.bar {
             Some(bar) => bar.set_message(line),
-            None => eprintln!("{line}"),
+            None => say(&line),
         }
     }
 

@@ -4,7 +4,7 @@ use super::Args;
 use crate::build::{self, State};
 use crate::catalog::suite::thread_counts;
 use crate::catalog::{Allocator, Catalog, Suite};
-use crate::cmd::{build::build_all, build::jobs, tier, usage, version};
+use crate::cmd::{build::build_all, build::jobs, say, tier, usage, version};
 use crate::execute::{Guest, Subject};
 use crate::plan::{Plan, blocks_needed, cases};
 use crate::sample::machine;
@@ -116,7 +116,11 @@ fn choose(args: &Args, suite: &Suite, baseline: &str, catalog: &Catalog) -> Resu
             add(&user, true).map_err(usage)?;
         } else if word.contains(['*', '?', '[']) {
             let glob = globset::Glob::new(word).with_context(|| format!("-a {word}")).map_err(usage)?.compile_matcher();
-            for allocator in catalog.allocators.iter().filter(|allocator| glob.is_match(&allocator.name)) {
+            let mut found = catalog.allocators.iter().filter(|allocator| glob.is_match(&allocator.name)).peekable();
+            if found.peek().is_none() {
+                return Err(usage(anyhow!("-a {word}: no allocator has such a name: see `heapmark list allocators`")));
+            }
+            for allocator in found {
                 add(allocator, false)?;
             }
         } else {
@@ -166,7 +170,7 @@ fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) -> Result<Vec<Subje
             State::Absent { why, line } => ("absent", format!("{why}; {line}")),
             State::Refused { why } => ("refused", why),
         };
-        eprintln!("{}: {word}: {why}", allocator.name);
+        say(&format!("{}: {word}: {why}", allocator.name));
         if named {
             subjects.push(Subject { allocator, library: Default::default(), refused: Some(why) });
         }

@@ -4,7 +4,7 @@
 use super::progress::Progress;
 use super::select::Selection;
 use crate::analyse::analyse;
-use crate::cmd::{Exit, usage};
+use crate::cmd::{Exit, print, usage};
 use crate::execute::{self, Attempt, Guest, Job, Measurement, Subject};
 use crate::plan::Cell;
 use crate::store::{Purpose, Record, RunFile, Store};
@@ -135,10 +135,11 @@ impl Session {
         Ok(Ok(()))
     }
 
-    /// The negative control, once per run: without preload the proof must show libc.
+    /// The negative control: without preload the proof must show libc. Once per run, and again where it has failed: no
+    /// `--resume` gets around it.
     fn control(&mut self) -> Result<Result<(), Interrupted>> {
         const CELL: &str = "control";
-        if self.known.has(CELL) {
+        if self.known.get(CELL).is_some_and(|record| record.outcome.is_ok()) {
             return Ok(Ok(()));
         }
         let (libc, started) = (Subject::libc(), now());
@@ -270,11 +271,8 @@ pub(super) fn run_alone(
     let Some(attempt) = execute::run(&session.guest, subject, &job, pace.timeout, &session.stop)? else {
         return Ok(Exit::Interrupted);
     };
-    print!("{}", attempt.report);
-    if !attempt.stderr.is_empty() {
-        println!("stderr: {}", attempt.stderr);
-    }
-    println!("outcome: {}", attempt.outcome);
+    let stderr = if attempt.stderr.is_empty() { String::new() } else { format!("stderr: {}\n", attempt.stderr) };
+    print(&format!("{}{stderr}outcome: {}\n", attempt.report, attempt.outcome))?;
     Ok(if attempt.outcome.is_ok() { Exit::Done } else { Exit::NotAllOk })
 }
 

@@ -1,0 +1,7 @@
+/* Fakes an allocator that runs out of memory after 1000 calls. */
+#include "forward.h"
+
+void *malloc(size_t size) {
+    static int calls;
+    return ++calls > 1000 ? NULL : __libc_malloc(size);
+}

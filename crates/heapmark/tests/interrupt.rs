@@ -1,0 +1,133 @@
+//! Signals and kills: what was stored stays stored, `--resume` brings the run to the same end, and no guest outlives its
+//! heapmark.
+
+mod support;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rustix::process::Signal;
+use std::time::Duration;
+use support::live::{complete_lines, count, finish, guests, hanging, is_whole, lines, many, send, start, wait_for};
+use support::{Place, SMALL, samples};
+
+fn a_signal_stops_a_run_of_short_processes(signal: Signal) {
+    let place = Place::new();
+    let child = start(&place, &many("200"));
+    let run = place.at("run");
+    wait_for("the first records", || lines(&run) >= 6);
+    send(&child, signal);
+    let end = finish(child);
+    assert_eq!(end.code, Some(130), "{}", end.stderr);
+    assert!(end.stderr.contains("heapmark run --resume run goes on"), "{}", end.stderr);
+    assert_eq!(guests(&place), 0);
+    let before = complete_lines(&run);
+    let stored = samples(&run).len();
+    assert!(stored < 400, "it went on to its end: {stored} records");
+
+    let end = place.run(&["run", "--resume", "run"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert!(complete_lines(&run).starts_with(&before));
+    is_whole(&place, "run");
+}
+
+#[test]
+fn sigint_ends_a_run_that_resume_completes() {
+    a_signal_stops_a_run_of_short_processes(Signal::INT);
+}
+
+#[test]
+fn sigterm_ends_a_run_that_resume_completes() {
+    a_signal_stops_a_run_of_short_processes(Signal::TERM);
+}
+
+/// The signal may come while heapmark stores, starts or reads rather than waits; processes too short to be waited for must
+/// not let it pass.
+#[test]
+fn a_signal_counts_at_whatever_moment_it_comes() {
+    let place = Place::new();
+    let (seed, mut number) = (20_u64, 0);
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    while number < 8 {
+        let name = format!("run{number}");
+        let mut args = many("300");
+        args[2] = &name;
+        let child = start(&place, &args);
+        wait_for("a record", || lines(&place.at(&name)) >= 1);
+        let pause = random.random_range(0..60_000);
+        std::thread::sleep(Duration::from_micros(pause));
+        send(&child, Signal::INT);
+        let end = finish(child);
+        assert_eq!(end.code, Some(130), "seed {seed}, run {number}, after {pause} us: {}", end.stderr);
+        assert!(samples(&place.at(&name)).len() < 300, "seed {seed}, run {number}, after {pause} us");
+        number += 1;
+    }
+}
+
+#[test]
+fn a_signal_ends_a_guest_that_hangs() {
+    let place = Place::new();
+    let child = hanging(&place);
+    send(&child, Signal::INT);
+    assert_eq!(finish(child).code, Some(130));
+    assert_eq!(guests(&place), 0);
+    assert_eq!(samples(&place.at("run")).len(), 3, "an interrupted process is no result");
+}
+
+#[test]
+fn a_killed_heapmark_takes_its_guest_along() {
+    let place = Place::new();
+    let mut child = hanging(&place);
+    send(&child, Signal::KILL);
+    child.wait().unwrap();
+    wait_for("the guest's end", || guests(&place) == 0);
+}
+
+#[test]
+fn what_a_library_starts_ends_with_its_process() {
+    let place = Place::new();
+    let word = format!("breeder={}", place.fake("breeder").display());
+    let flags = ["run", "-o", "run", "-a", &word, "--blocks", "2"];
+    let end = finish(start(&place, &[&flags[..], &SMALL[..]].concat()));
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    wait_for("the end of what the library started", || guests(&place) == 0);
+}
+
+#[test]
+fn twenty_kills_lose_and_double_nothing() {
+    let place = Place::new();
+    let seed = 9;
+    println!("seed {seed}");
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let (mut runs, mut kills, mut fruitful) = (vec!["run0".to_string()], 0, 0);
+    while kills < 20 {
+        let name = runs[runs.len() - 1].as_str();
+        let run = place.at(name);
+        let before = complete_lines(&run);
+        let mut fresh = many("150");
+        fresh[2] = name;
+        // A kill before there was a head leaves nothing to go on with: it starts once more.
+        let args = if run.join("run.json").exists() { vec!["run", "--resume", name] } else { fresh };
+        let mut child = start(&place, &args);
+        let pause = Duration::from_millis(random.random_range(1..400));
+        std::thread::sleep(pause);
+        let at_its_end = child.try_wait().unwrap().is_some();
+        let _ = child.kill();
+        child.wait().unwrap();
+        println!("kill {kills} of {name} after {pause:?}: {} lines before, {} after", count(&before), lines(&run));
+        assert!(complete_lines(&run).starts_with(&before), "a stored line changed");
+        wait_for("the guest's end", || guests(&place) == 0);
+        fruitful += usize::from(lines(&run) > count(&before));
+        match at_its_end {
+            true => runs.push(format!("run{}", runs.len())),
+            false => kills += 1,
+        }
+    }
+    assert!(fruitful > 1, "no run was taken up in its middle");
+    for name in runs.iter().filter(|name| place.at(name).join("run.json").exists()) {
+        let before = complete_lines(&place.at(name));
+        let end = place.run(&["run", "--resume", name]);
+        assert_eq!(end.code, Some(0), "{}", end.stderr);
+        assert!(complete_lines(&place.at(name)).starts_with(&before), "a stored line changed");
+        is_whole(&place, name);
+    }
+}

@@ -1,0 +1,101 @@
+//! Runs that go on beside a test: started, watched, signalled, and held against their plan.
+
+use super::{End, GUEST, Place, SMALL, plan, word};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// A heapmark that runs beside the test, with a guest program of its own that can be told from all others.
+pub fn start(place: &Place, args: &[&str]) -> Child {
+    let guest = place.at("own-guest");
+    if !guest.exists() {
+        fs::copy(GUEST, &guest).unwrap();
+    }
+    let mut command = place.heapmark(args);
+    command.env("HEAPMARK_GUEST", guest).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+pub fn finish(child: Child) -> End {
+    End::of(child.wait_with_output().unwrap())
+}
+
+pub fn send(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// Waits for something that must come.
+pub fn wait_for(what: &str, mut come: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !come() {
+        assert!(began.elapsed() < Duration::from_secs(60), "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The part of `samples.jsonl` that consists of complete lines.
+pub fn complete_lines(run: &Path) -> Vec<u8> {
+    let mut bytes = fs::read(run.join("samples.jsonl")).unwrap_or_default();
+    bytes.truncate(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
+    bytes
+}
+
+/// Lines that have an end.
+pub fn count(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte == b'\n').count()
+}
+
+pub fn lines(run: &Path) -> usize {
+    count(&complete_lines(run))
+}
+
+/// Processes that run this place's guest. The dead that nobody has reaped yet have no program any more.
+pub fn guests(place: &Place) -> usize {
+    let guest = place.at("own-guest").canonicalize().unwrap();
+    let runs_it = |entry: fs::DirEntry| fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == guest);
+    fs::read_dir("/proc").unwrap().flatten().map(runs_it).filter(|runs| *runs).count()
+}
+
+/// Exactly one record for each cell of the plan, and none of another; all blocks of every row in the tables. A line that a
+/// kill has torn is no record.
+pub fn is_whole(place: &Place, name: &str) {
+    let (run, mut counts) = (place.at(name), BTreeMap::new());
+    let plan = plan(&run);
+    let text = String::from_utf8(complete_lines(&run)).unwrap();
+    for record in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        *counts.entry(word(&record, "cell").to_string()).or_insert(0) += 1;
+    }
+    let mut planned: Vec<String> = plan.cells().into_iter().chain(plan.checks()).map(|cell| cell.id).collect();
+    planned.extend(["control".into(), plan.calibration(0).id]);
+    let expected: BTreeMap<String, i32> = planned.into_iter().map(|cell| (cell, 1)).collect();
+    assert_eq!(counts, expected);
+    tables_are_whole(place, name);
+}
+
+pub fn tables_are_whole(place: &Place, name: &str) {
+    let plan = plan(&place.at(name));
+    let rows = place.rows(name);
+    assert_eq!(rows.len(), plan.allocators.len() * plan.cases.len());
+    for row in rows {
+        assert_eq!((row["outcome"].as_str(), &row["samples"]), ("ok", &plan.blocks.to_string()), "{row:?}");
+    }
+}
+
+/// A run of many short processes.
+pub fn many(blocks: &'static str) -> Vec<&'static str> {
+    [&["run", "-o", "run", "-a", "glibc,null", "--blocks", blocks], &SMALL[..]].concat()
+}
+
+/// A run whose guest waits for ever in its checked process.
+pub fn hanging(place: &Place) -> Child {
+    let word = format!("glibc,hanger={}", place.fake("hanger").display());
+    let flags = ["run", "-o", "run", "-a", &word, "--blocks", "1", "--timeout", "60"];
+    let child = start(place, &[&flags[..], &SMALL[..]].concat());
+    // Control, calibration, the baseline's check: then comes the one that hangs.
+    wait_for("the check before", || lines(&place.at("run")) == 3);
+    wait_for("a guest", || guests(place) == 1);
+    child
+}

@@ -1,0 +1,143 @@
+//! What the end-to-end tests share: a folder of their own, heapmark with a scrubbed environment, readers of what it
+//! stored, and fakes compiled from C. Asserts nothing about heapmark itself.
+
+// Each test file uses a part of this.
+#![allow(dead_code)]
+
+pub mod live;
+
+use heapmark::plan::Plan;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// The guest program, as cargo built it for these tests.
+pub const GUEST: &str = env!("CARGO_BIN_EXE_heapmark-guest");
+
+/// Flags of a run that takes a second or two: small work, one thread.
+pub const SMALL: [&str; 8] = ["-w", "churn", "-t", "1", "--target-ms", "2", "--set", "churn.objects=5000"];
+
+/// A folder of one test: its home, its configuration, its results.
+pub struct Place {
+    dir: TempDir,
+}
+
+/// How a heapmark ended.
+pub struct End {
+    /// Exit code; `None` after a signal.
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Place {
+    pub fn new() -> Place {
+        Place { dir: tempfile::tempdir().unwrap() }
+    }
+
+    /// A path in the folder.
+    pub fn at(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The same as text, for flags.
+    pub fn text(&self, name: &str) -> String {
+        self.at(name).to_str().unwrap().to_string()
+    }
+
+    /// heapmark, with nothing of the caller's environment but the compiler's path and the cache of built libraries.
+    pub fn heapmark(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
+        command
+            .args(args)
+            .env_clear()
+            .env("HOME", self.dir.path())
+            .env("XDG_CONFIG_HOME", self.at("config"))
+            .envs(["PATH", "HEAPMARK_CACHE"].iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
+            .current_dir(self.dir.path());
+        command
+    }
+
+    /// Runs it to its end.
+    pub fn run(&self, args: &[&str]) -> End {
+        End::of(self.heapmark(args).output().unwrap())
+    }
+
+    /// `heapmark run` of a small job with these further flags, into the folder `name`.
+    pub fn run_small(&self, name: &str, flags: &[&str]) -> End {
+        self.run(&[&["run", "-o", name], &SMALL[..], flags].concat())
+    }
+
+    /// A library from `tests/fakes/<name>.c`, which hands on to libc what it does not define itself.
+    pub fn fake(&self, name: &str) -> PathBuf {
+        self.compile(name, &[source("forward")])
+    }
+
+    /// A library from `tests/fakes/<name>.c` and further files alone.
+    pub fn compile(&self, name: &str, with: &[PathBuf]) -> PathBuf {
+        let library = self.at(&format!("lib{name}.so"));
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-shared", "-fPIC", "-fno-builtin", "-Wall", "-Werror"]).arg(source(name)).args(with);
+        let output = cc.arg("-o").arg(&library).output().unwrap();
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        library
+    }
+
+    /// Which of these allocators could be measured at once.
+    pub fn ready(&self, names: &[&'static str]) -> Vec<&'static str> {
+        let end = self.run(&["list", "allocators", "--json"]);
+        assert_eq!(end.code, Some(0), "{}", end.stderr);
+        let listed: Value = serde_json::from_str(&end.stdout).unwrap();
+        let is_ready = |name: &&str| {
+            listed.as_array().unwrap().iter().any(|entry| entry["name"] == **name && entry["state"] == "ready")
+        };
+        names.iter().copied().filter(is_ready).collect()
+    }
+
+    /// A stored run as CSV rows, by workload, threads and allocator.
+    pub fn rows(&self, run: &str) -> Vec<BTreeMap<String, String>> {
+        let end = self.run(&["export", run, "--to", "csv-rows"]);
+        assert_eq!(end.code, Some(0), "{}", end.stderr);
+        csv::Reader::from_reader(end.stdout.as_bytes()).deserialize().map(|row| row.unwrap()).collect()
+    }
+}
+
+impl End {
+    pub fn of(output: Output) -> End {
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        End { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+/// The source of a fake.
+pub fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fakes/{name}.c"))
+}
+
+/// `run.json`.
+pub fn head(run: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(run.join("run.json")).unwrap()).unwrap()
+}
+
+/// The plan in `run.json`.
+pub fn plan(run: &Path) -> Plan {
+    serde_json::from_value(head(run)["plan"].clone()).unwrap()
+}
+
+/// `samples.jsonl`; every line must be a record.
+pub fn samples(run: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(run.join("samples.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}"))).collect()
+}
+
+/// The records that were run for this.
+pub fn of_purpose<'a>(records: &'a [Value], purpose: &str) -> Vec<&'a Value> {
+    records.iter().filter(|record| record["purpose"] == purpose).collect()
+}
+
+/// A field that must be text.
+pub fn word<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_else(|| panic!("no text `{key}` in {value}"))
+}
