@@ -17,7 +17,7 @@ setup:                      ## system packages: installed when root, otherwise t
 # Documentation examples first, so that the last line is the summary of the last test program.
 test: setup                 ## all tests
 	$(CARGO) test --locked --workspace --doc
-	$(CARGO) test --locked --workspace --lib --bins --tests
+	$(CARGO) test --locked --workspace --tests
 
 check: setup                ## what a change must pass: format, lints, all tests (which read every data file)
 	$(CARGO) fmt --all --check
