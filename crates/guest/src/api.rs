@@ -32,6 +32,8 @@ pub struct Api {
     pub calloc: unsafe extern "C" fn(usize, usize) -> *mut u8,
     /// `realloc`
     pub realloc: unsafe extern "C" fn(*mut u8, usize) -> *mut u8,
+    /// `posix_memalign`
+    pub posix_memalign: unsafe extern "C" fn(*mut *mut u8, usize, usize) -> i32,
 }
 
 impl Api {
@@ -44,6 +46,9 @@ impl Api {
                 free: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8)>(must(c"free")),
                 calloc: transmute::<*mut c_void, unsafe extern "C" fn(usize, usize) -> *mut u8>(must(c"calloc")),
                 realloc: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8, usize) -> *mut u8>(must(c"realloc")),
+                posix_memalign: transmute::<*mut c_void, unsafe extern "C" fn(*mut *mut u8, usize, usize) -> i32>(
+                    must(c"posix_memalign"),
+                ),
             }
         }
     }

@@ -61,6 +61,8 @@ pub struct Work {
     pub calloc: u64,
     /// Calls of realloc.
     pub realloc: u64,
+    /// Calls of posix_memalign.
+    pub posix_memalign: u64,
     /// Whatever the kernel sums up to show that it touched each item once, usually requested bytes.
     pub checksum: u64,
 }
@@ -151,6 +153,11 @@ impl<'a> Bench<'a> {
         }
     }
 
+    /// What was resident just before the first operation.
+    pub fn baseline_bytes(&self) -> u64 {
+        self.baseline_bytes.unwrap_or(0)
+    }
+
     /// The rounds of this process: the cold ones first.
     pub fn rounds(&self) -> impl Iterator<Item = Round> + use<'a> {
         let (page, cold) = (self.page, self.job.number("cold"));
@@ -202,8 +209,8 @@ impl<'a> Bench<'a> {
     /// What was done over all rounds, and what the parameters say should have been done.
     pub fn account(&self, done: &Work, expected: &Work) {
         for (name, work) in [("done", done), ("expected", expected)] {
-            let Work { malloc, free, calloc, realloc, checksum } = work;
-            self.say(name, format_args!("{malloc} {free} {calloc} {realloc} {checksum}"));
+            let Work { malloc, free, calloc, realloc, posix_memalign, checksum } = work;
+            self.say(name, format_args!("{malloc} {free} {calloc} {realloc} {posix_memalign} {checksum}"));
         }
     }
 
@@ -220,7 +227,7 @@ impl<'a> Bench<'a> {
     /// After the last round: memory, thread times.
     pub(crate) fn finish(&self) {
         self.say("peak_rss_bytes", memory::peak_resident_bytes());
-        self.say("baseline_rss_bytes", self.baseline_bytes.unwrap_or(0));
+        self.say("baseline_rss_bytes", self.baseline_bytes());
         for time in self.times.iter() {
             self.say("thread", format_args!("{} {}", time.wall_ns, time.cpu_ns));
         }

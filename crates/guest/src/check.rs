@@ -41,7 +41,7 @@ pub fn watch(real: Api) -> Api {
         );
     }
     SHADOW.store(shadow.as_mut_ptr(), Ordering::Release);
-    Api { malloc, free, calloc, realloc }
+    Api { malloc, free, calloc, realloc, posix_memalign }
 }
 
 fn real() -> Api {
@@ -76,6 +76,21 @@ unsafe extern "C" fn realloc(block: *mut u8, size: usize) -> *mut u8 {
     let moved = unsafe { (real().realloc)(block, size) };
     take("realloc", moved, size);
     moved
+}
+
+unsafe extern "C" fn posix_memalign(block: *mut *mut u8, alignment: usize, size: usize) -> i32 {
+    // SAFETY: the allocator's own function, and the caller's place for the result.
+    let (error, address) = unsafe { ((real().posix_memalign)(block, alignment, size), *block) };
+    if error == 0 {
+        take("posix_memalign", address, size);
+        if !(address as usize).is_multiple_of(alignment) {
+            fail::give_up(
+                "wrong-result",
+                format_args!("posix_memalign({alignment}, {size}) returned {address:p}, which is not aligned to that"),
+            );
+        }
+    }
+    error
 }
 
 unsafe extern "C" fn free(block: *mut u8) {

@@ -1,5 +1,7 @@
 //! The clocks of a measured phase.
 
+use core::ops::Add;
+
 /// Monotonic wall time.
 pub fn now_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
@@ -37,6 +39,18 @@ pub struct Span {
     pub sys_ns: u64,
     /// Minor page faults of all threads.
     pub minor_faults: u64,
+}
+
+impl Add for Span {
+    type Output = Span;
+    fn add(self, other: Span) -> Span {
+        Span {
+            wall_ns: self.wall_ns + other.wall_ns,
+            user_ns: self.user_ns + other.user_ns,
+            sys_ns: self.sys_ns + other.sys_ns,
+            minor_faults: self.minor_faults + other.minor_faults,
+        }
+    }
 }
 
 impl Moment {

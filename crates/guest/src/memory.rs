@@ -104,6 +104,11 @@ pub fn resident_bytes() -> u64 {
     proc_kib(c"/proc/self/smaps_rollup", "Rss:").or_else(|| proc_kib(c"/proc/self/status", "VmRSS:")).unwrap_or(0) << 10
 }
 
+/// Address space of this process, touched or not.
+pub fn mapped_bytes() -> u64 {
+    proc_kib(c"/proc/self/status", "VmSize:").unwrap_or(0) << 10
+}
+
 /// Highest resident set since this program was executed.
 pub fn peak_resident_bytes() -> u64 {
     proc_kib(c"/proc/self/status", "VmHWM:").unwrap_or(0) << 10

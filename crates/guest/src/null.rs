@@ -14,7 +14,7 @@ use core::hint::spin_loop;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 /// The null allocator's functions.
-pub const API: Api = Api { malloc, free, calloc, realloc };
+pub const API: Api = Api { malloc, free, calloc, realloc, posix_memalign };
 
 const WINDOW_BYTES: usize = 256 << 10;
 
@@ -48,6 +48,17 @@ unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut u8 {
 unsafe extern "C" fn realloc(_block: *mut u8, size: usize) -> *mut u8 {
     // SAFETY: as malloc. Nothing is copied: the floor is the call, not the copy.
     unsafe { malloc(size) }
+}
+
+unsafe extern "C" fn posix_memalign(block: *mut *mut u8, alignment: usize, size: usize) -> i32 {
+    // Slots are aligned to 16 bytes; a larger alignment finds its place in a larger slot.
+    let room = if alignment > 16 { alignment } else { 0 };
+    // SAFETY: as malloc; the caller lends the place of the result.
+    unsafe {
+        let start = malloc(size + room);
+        *block = start.add(start.align_offset(alignment.max(1)));
+    }
+    0
 }
 
 /// The end of the window: go back to its start, or get one at the thread's first call. Requests that are larger than the

@@ -138,6 +138,48 @@ impl Barrier {
     }
 }
 
+/// A place where a fixed number of threads meet as often as they like. Who waits sleeps in the kernel: for waits so long
+/// that spinning would take CPUs from those that still work.
+pub struct Rendezvous {
+    threads: u32,
+    arrived: AtomicU32,
+    meetings: AtomicU32,
+}
+
+impl Rendezvous {
+    /// A meeting place of `threads` threads.
+    pub fn new(threads: usize) -> Rendezvous {
+        Rendezvous { threads: threads as u32, arrived: AtomicU32::new(0), meetings: AtomicU32::new(0) }
+    }
+
+    /// Returns once all have called this.
+    pub fn wait(&self) {
+        let meeting = self.meetings.load(Ordering::Acquire);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            self.arrived.store(0, Ordering::Relaxed);
+            self.meetings.store(meeting.wrapping_add(1), Ordering::Release);
+            self.futex(libc::FUTEX_WAKE, i32::MAX as u32);
+        }
+        while self.meetings.load(Ordering::Acquire) == meeting {
+            self.futex(libc::FUTEX_WAIT, meeting);
+        }
+    }
+
+    fn futex(&self, operation: i32, value: u32) {
+        let no_limit = ptr::null::<libc::timespec>();
+        // SAFETY: a word that lives as long as its users; a spurious return is taken up by the loop in `wait`.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                self.meetings.as_ptr(),
+                operation | libc::FUTEX_PRIVATE_FLAG,
+                value,
+                no_limit,
+            )
+        };
+    }
+}
+
 /// Spins a little, then lets others run: there may be more threads than CPUs.
 fn wait_until(done: impl Fn() -> bool) {
     let mut spins = 0u32;

@@ -2,8 +2,10 @@
 //! how often, nor who reads its numbers.
 
 mod churn;
+mod cross_vector;
 mod larson;
 mod same_thread;
+mod scatter_loops;
 
 use crate::bench::Bench;
 
@@ -20,7 +22,14 @@ pub struct Kernel {
 }
 
 /// All kernels.
-pub const ALL: &[Kernel] = &[same_thread::KERNEL, larson::KERNEL, churn::KERNEL];
+pub const ALL: &[Kernel] = &[
+    same_thread::KERNEL,
+    cross_vector::KERNEL,
+    larson::KERNEL,
+    scatter_loops::CURRENT,
+    scatter_loops::LEGACY,
+    churn::KERNEL,
+];
 
 /// The kernel of this name.
 pub fn find(name: &str) -> Option<&'static Kernel> {

@@ -7,9 +7,13 @@ use std::collections::BTreeMap;
 /// Weights sum up to about this; the guest draws with 32 bits.
 const SCALE: f64 = 1e9;
 
-/// `SIZE:WEIGHT,…` for workloads that have the parameter `distribution`; `None` for others.
+/// `SIZE:WEIGHT,…` for workloads that draw from classes; `None` for others. (scatter-loops has distributions of its own.)
 pub fn classes(parameters: &BTreeMap<String, String>) -> Result<Option<String>> {
-    let Some(distribution) = parameters.get("distribution") else { return Ok(None) };
+    let Some(distribution) =
+        parameters.get("distribution").filter(|word| matches!(word.as_str(), "fisher" | "uniform"))
+    else {
+        return Ok(None);
+    };
     let number = |name: &str| -> Result<f64> {
         let text = parameters.get(name).with_context(|| format!("parameter `{name}` is missing"))?;
         text.parse().with_context(|| format!("parameter `{name}` = `{text}` is no number"))

@@ -1,0 +1,118 @@
+//! The arrays that the document's overhead formula counts: they come from the allocator under test.
+
+use crate::api::Api;
+use crate::fail;
+use crate::memory::Table;
+use core::slice;
+use core::sync::atomic::AtomicPtr;
+
+/// The shared vector, the sizes, the identity permutation and one shuffled permutation per thread.
+pub struct Arrays {
+    slots: usize,
+    blocks: Table<*mut u8>,
+    /// Where the contents are instead, for an allocator whose blocks overlap (the null allocator): the blocks are allocated
+    /// and freed all the same.
+    aside: Option<Table<u64>>,
+}
+
+// SAFETY: handed out as slices, by the rules for slices.
+unsafe impl Sync for Arrays {}
+
+const VECTOR: usize = 0;
+const SIZES: usize = 1;
+const IDENTITY: usize = 2;
+const ORDERS: usize = 3;
+
+impl Arrays {
+    /// How many arrays there are.
+    pub fn count(threads: usize) -> usize {
+        ORDERS + threads
+    }
+
+    /// Allocates all of them; their contents are undefined.
+    pub fn allocate(api: &Api, slots: usize, threads: usize) -> Arrays {
+        let mut arrays = Arrays { slots, blocks: Table::zeroed(Arrays::count(threads)), aside: None };
+        for index in 0..arrays.blocks.len() {
+            let bytes = arrays.bytes_of(index);
+            // SAFETY: an ordinary call.
+            let block = unsafe { (api.malloc)(bytes) };
+            if block.is_null() {
+                fail::null("malloc", bytes);
+            }
+            arrays.blocks[index] = block;
+        }
+        if arrays.overlap() {
+            arrays.aside = Some(Table::zeroed(arrays.blocks.len() * slots));
+        }
+        arrays
+    }
+
+    /// Frees all of them.
+    pub fn free(self, api: &Api) {
+        // SAFETY: live blocks, and `self` is the last that refers to them.
+        self.blocks.iter().for_each(|&block| unsafe { (api.free)(block) });
+    }
+
+    /// Requested bytes of all arrays.
+    pub fn bytes(&self) -> u64 {
+        (0..self.blocks.len()).map(|index| self.bytes_of(index) as u64).sum()
+    }
+
+    /// The vector that all threads share.
+    pub fn vector(&mut self) -> &mut [AtomicPtr<u8>] {
+        // SAFETY: an array of that many pointers, borrowed like the whole.
+        unsafe { slice::from_raw_parts_mut(self.start(VECTOR).cast(), self.slots) }
+    }
+
+    /// The size of the block of each slot.
+    pub fn sizes(&mut self) -> &mut [u32] {
+        self.numbers(SIZES)
+    }
+
+    /// All slots in order.
+    pub fn identity(&mut self) -> &mut [u32] {
+        self.numbers(IDENTITY)
+    }
+
+    /// All slots in the order of one thread.
+    pub fn order(&mut self, thread: usize) -> &mut [u32] {
+        self.numbers(ORDERS + thread)
+    }
+
+    /// What the workers read: vector, sizes, and the order of `thread`.
+    pub fn view(&self, thread: usize) -> (&[AtomicPtr<u8>], &[u32], &[u32]) {
+        let numbers = |index: usize| self.start(index).cast();
+        // SAFETY: filled arrays of that many entries; nobody changes them while they are borrowed, but for atomics.
+        unsafe {
+            (
+                slice::from_raw_parts(self.start(VECTOR).cast(), self.slots),
+                slice::from_raw_parts(numbers(SIZES), self.slots),
+                slice::from_raw_parts(numbers(ORDERS + thread), self.slots),
+            )
+        }
+    }
+
+    fn numbers(&mut self, index: usize) -> &mut [u32] {
+        // SAFETY: an array of that many numbers, borrowed like the whole.
+        unsafe { slice::from_raw_parts_mut(self.start(index).cast(), self.slots) }
+    }
+
+    fn start(&self, index: usize) -> *mut u8 {
+        match &self.aside {
+            Some(table) => (&raw const table[index * self.slots]).cast_mut().cast(),
+            None => self.blocks[index],
+        }
+    }
+
+    fn bytes_of(&self, index: usize) -> usize {
+        self.slots * if index == VECTOR { size_of::<AtomicPtr<u8>>() } else { size_of::<u32>() }
+    }
+
+    fn overlap(&self) -> bool {
+        let range = |index: usize| (self.blocks[index] as usize, self.blocks[index] as usize + self.bytes_of(index));
+        (0..self.blocks.len()).any(|a| {
+            let (start, end) = range(a);
+            (0..a).map(range).any(|(other_start, other_end)| start < other_end && other_start < end)
+        })
+    }
+}

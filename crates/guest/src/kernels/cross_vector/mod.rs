@@ -1,0 +1,237 @@
+//! `cross-vector` (specification, section 5): all threads pass over one shared vector, each in an order of its own; they
+//! fill the empty slots that they meet and empty the full ones. With several threads most blocks are freed by another thread
+//! than the one that allocated them.
+
+mod arrays;
+
+use super::Kernel;
+use crate::api::Api;
+use crate::bench::{Bench, Work};
+use crate::fail;
+use crate::memory::{self, Padded, Table};
+use crate::purge::Purge;
+use crate::rng::MersenneTwister;
+use arrays::Arrays;
+use core::cell::Cell;
+use core::ptr;
+use core::sync::atomic::{AtomicI64, AtomicPtr, Ordering};
+
+pub const KERNEL: Kernel = Kernel {
+    name: "cross-vector",
+    calls: &["malloc", "free"],
+    parameters: &["volume", "max-size", "passes", "start", "counting", "purge"],
+    run,
+};
+
+/// A block opens with its own size, so that whoever frees it knows what it gives back.
+const HEADER: u32 = size_of::<u32>() as u32;
+/// A thread looks at the live bytes of all threads once in so many allocations, where counting is `padded`.
+const LOOK_EVERY: u64 = 1024;
+
+struct Shared<'a> {
+    api: Api,
+    purge: Option<Purge>,
+    passes: u64,
+    arrays: &'a Arrays,
+    live: LiveBytes,
+    tallies: &'a [Padded<Cell<Tally>>],
+}
+
+// SAFETY: each worker uses its own tally; the vector and the counters of live bytes are atomic, the rest is only read.
+unsafe impl Sync for Shared<'_> {}
+
+/// What one thread has done in a round.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    mallocs: u64,
+    frees: u64,
+    cas_failures: u64,
+    /// Sum of the slots it has come to.
+    visited: u64,
+    /// Highest sum of the live bytes of all threads that it has seen.
+    peak_bytes: i64,
+}
+
+/// Each thread's requested live bytes; one thread's may be negative, since others free its blocks.
+struct LiveBytes {
+    counters: Table<AtomicI64>,
+    stride: usize,
+    look_every: u64,
+}
+
+impl LiveBytes {
+    /// `exact`: neighbouring counters, summed up at every allocation, as the document's program has it.
+    fn new(threads: usize, exact: bool) -> LiveBytes {
+        let (stride, look_every) = if exact { (1, 1) } else { (128 / size_of::<AtomicI64>(), LOOK_EVERY) };
+        LiveBytes { counters: Table::zeroed(threads * stride), stride, look_every }
+    }
+
+    fn of(&self, thread: usize) -> &AtomicI64 {
+        &self.counters[thread * self.stride]
+    }
+
+    fn sum(&self) -> i64 {
+        self.counters.iter().step_by(self.stride).map(|counter| counter.load(Ordering::Relaxed)).sum()
+    }
+}
+
+fn run(bench: &mut Bench) {
+    let (max, passes) = (bench.number("max-size") as u32, bench.number("passes"));
+    let slots = (bench.number("volume") / u64::from(max / 2).max(1)).clamp(1, u64::from(u32::MAX));
+    let (exact, counts_purge) = (bench.parameter("counting") == "exact", bench.flag("purge"));
+    let threads = bench.threads as u64;
+    bench.needs(slots * (u64::from(max / 2) + 4 * threads + 36));
+    let tallies = Table::<Padded<Cell<Tally>>>::zeroed(bench.threads);
+
+    let (mut done, mut expected) = (Work::default(), Work::default());
+    let (mut peak_bytes, mut arrays_bytes, mut cas_failures, mut ops_measured) = (0, 0, 0, 0);
+    for round in bench.rounds() {
+        bench.begin();
+        let mut arrays = Arrays::allocate(&bench.api, slots as usize, bench.threads);
+        fill(&mut arrays, bench.threads, max, bench.number("start") as u32);
+        arrays_bytes = arrays.bytes();
+        let shared = Shared {
+            api: bench.api,
+            purge: counts_purge.then_some(bench.purge),
+            passes,
+            arrays: &arrays,
+            live: LiveBytes::new(bench.threads, exact),
+            tallies: &tallies,
+        };
+        let team = bench.gather(&shared, worker);
+        let began = team.release();
+        bench.join(round, team, &began);
+        arrays.free(&bench.api);
+        let purge_ns = bench.purge(counts_purge);
+        let span = began.elapsed();
+
+        let own = Arrays::count(bench.threads) as u64;
+        let mut work = Work { malloc: own, free: own, ..Work::default() };
+        for Padded(tally) in tallies.iter() {
+            let tally = tally.take();
+            work.malloc += tally.mallocs;
+            work.free += tally.frees;
+            work.checksum = work.checksum.wrapping_add(tally.visited);
+            peak_bytes = peak_bytes.max(tally.peak_bytes);
+            cas_failures += if round.cold { 0 } else { tally.cas_failures };
+        }
+        bench.record(round, span, purge_ns, work.malloc + work.free);
+        ops_measured += if round.cold { 0 } else { work.malloc + work.free };
+        done.malloc += work.malloc;
+        done.free += work.free;
+        done.checksum = done.checksum.wrapping_add(work.checksum);
+        // Alone, a thread fills the vector in every odd pass. With others it is a race who allocates; that all is freed, and
+        // that every thread comes to every slot in each pass and in the clearing, is not.
+        expected.malloc += if threads == 1 { own + slots * passes.div_ceil(2) } else { work.malloc };
+        expected.free = expected.malloc;
+        let once = (u128::from(slots) * u128::from(slots - 1) / 2) as u64;
+        expected.checksum = expected.checksum.wrapping_add(once.wrapping_mul(threads * (passes + 1)));
+    }
+    bench.account(&done, &expected);
+    let requested = peak_bytes.max(0) as u64 + arrays_bytes;
+    bench.requested_peak(requested);
+    bench.figure("arrays_bytes", arrays_bytes as f64);
+    bench.figure("cas_failures", cas_failures as f64);
+    bench.figure("cas_failures_per_million_ops", cas_failures as f64 * 1e6 / ops_measured.max(1) as f64);
+    bench.figure("counting_exact", f64::from(u8::from(exact)));
+    // The document's own formula: the whole process's peak over the requested peak.
+    bench.figure("overhead_ratio", memory::peak_resident_bytes() as f64 / requested as f64);
+}
+
+/// Sizes and orders, drawn as the document draws them.
+fn fill(arrays: &mut Arrays, threads: usize, max: u32, start: u32) {
+    let mut twister = MersenneTwister::new(start);
+    // The largest size becomes 0: so it is in the document's program.
+    arrays.sizes().iter_mut().for_each(|size| *size = twister.up_to(max) % max.max(1));
+    arrays.identity().iter_mut().enumerate().for_each(|(slot, entry)| *entry = slot as u32);
+    for thread in 0..threads {
+        let mut twister = MersenneTwister::new(thread as u32);
+        for last in 0..arrays.identity().len() {
+            let (slot, place) = (arrays.identity()[last], twister.up_to(last as u32) as usize);
+            let order = arrays.order(thread);
+            order[last] = order[place];
+            order[place] = slot;
+        }
+    }
+    arrays.vector().iter_mut().for_each(|slot| *slot = AtomicPtr::new(ptr::null_mut()));
+}
+
+fn worker(shared: &Shared, index: usize) {
+    let Api { malloc, free, .. } = shared.api;
+    let (vector, sizes, order) = shared.arrays.view(index);
+    let own = shared.live.of(index);
+    let (mut tally, mut live, mut until_look) = (Tally::default(), 0, shared.live.look_every);
+    for _ in 0..shared.passes {
+        for &slot in order {
+            let place = &vector[slot as usize];
+            tally.visited = tally.visited.wrapping_add(u64::from(slot));
+            if !place.load(Ordering::Relaxed).is_null() {
+                live -= empty(place, free, &mut tally.frees);
+                own.store(live, Ordering::Relaxed);
+                continue;
+            }
+            let bytes = sizes[slot as usize] + HEADER;
+            let block = allocate(malloc, bytes);
+            tally.mallocs += 1;
+            live += i64::from(bytes);
+            own.store(live, Ordering::Relaxed);
+            until_look -= 1;
+            if until_look == 0 {
+                until_look = shared.live.look_every;
+                tally.peak_bytes = tally.peak_bytes.max(shared.live.sum());
+            }
+            if place.compare_exchange(ptr::null_mut(), block, Ordering::Release, Ordering::Relaxed).is_err() {
+                // SAFETY: a live block that nobody else has seen.
+                unsafe { free(block) };
+                tally.frees += 1;
+                tally.cas_failures += 1;
+                live -= i64::from(bytes);
+                own.store(live, Ordering::Relaxed);
+            }
+        }
+        // A pass often ends at a peak: with one thread, every odd one does.
+        tally.peak_bytes = tally.peak_bytes.max(shared.live.sum());
+    }
+    for &slot in order {
+        tally.visited = tally.visited.wrapping_add(u64::from(slot));
+        live -= empty(&vector[slot as usize], free, &mut tally.frees);
+        own.store(live, Ordering::Relaxed);
+    }
+    shared.tallies[index].0.set(tally);
+    if let Some(purge) = &shared.purge {
+        purge.thread();
+    }
+}
+
+/// A block that holds its size and has been written to on each of its pages.
+#[inline(always)]
+fn allocate(malloc: unsafe extern "C" fn(usize) -> *mut u8, bytes: u32) -> *mut u8 {
+    // SAFETY: an ordinary call.
+    let block = unsafe { malloc(bytes as usize) };
+    if block.is_null() {
+        fail::null("malloc", bytes as usize);
+    }
+    for offset in (0..bytes as usize).step_by(4096) {
+        // SAFETY: within the block.
+        unsafe { block.add(offset).write_volatile(0) };
+    }
+    // SAFETY: there is room for the header in every block, and malloc's blocks are aligned for it.
+    unsafe { block.cast::<u32>().write_volatile(bytes) };
+    block
+}
+
+/// Takes the block out of a slot, unless another thread was faster, and returns its bytes.
+#[inline(always)]
+fn empty(place: &AtomicPtr<u8>, free: unsafe extern "C" fn(*mut u8), frees: &mut u64) -> i64 {
+    let block = place.swap(ptr::null_mut(), Ordering::Acquire);
+    if block.is_null() {
+        return 0;
+    }
+    *frees += 1;
+    // SAFETY: the swap made this block this thread's. What is read counts live bytes and nothing else.
+    unsafe {
+        let bytes = block.cast::<u32>().read_volatile();
+        free(block);
+        i64::from(bytes)
+    }
+}

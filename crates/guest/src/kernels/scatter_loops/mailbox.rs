@@ -1,0 +1,83 @@
+//! Batches of blocks on their way from one thread to another.
+
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+/// What one thread hands to another. The record belongs to the harness, since the list must hold together under any
+/// allocator; the header and the array of pointers, which it names, come from the allocator under test.
+#[derive(Clone, Copy)]
+pub struct Batch {
+    pub next: *mut Batch,
+    pub header: *mut u8,
+    pub pointers: *mut *mut u8,
+    pub count: u64,
+    /// Requested bytes of blocks, array and header.
+    pub bytes: u64,
+    /// The thread that allocated them.
+    pub producer: usize,
+}
+
+/// A lock-free list: anybody pushes, its owner takes all at once. Since nobody takes a single entry, an address that comes
+/// back does no harm.
+#[derive(Default)]
+pub struct Mailbox {
+    head: AtomicPtr<Batch>,
+}
+
+impl Mailbox {
+    /// Hands `batch` to the owner.
+    ///
+    /// # Safety
+    /// The batch must be nobody else's, and live until the owner has taken it.
+    pub unsafe fn push(&self, batch: *mut Batch) {
+        let mut head = self.head.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: the caller's until the exchange succeeds.
+            unsafe { (*batch).next = head };
+            match self.head.compare_exchange_weak(head, batch, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(current) => head = current,
+            }
+        }
+    }
+
+    /// Everything that has come, the last one first; null for nothing.
+    pub fn take(&self) -> *mut Batch {
+        self.head.swap(ptr::null_mut(), Ordering::Acquire)
+    }
+}
+
+/// What other threads write to of one thread.
+#[derive(Default)]
+pub struct Desk {
+    /// Batches for this thread.
+    pub received: Mailbox,
+    /// Records of batches of this thread that others are done with.
+    pub spent: Mailbox,
+    /// Bytes of this thread that others have freed.
+    pub freed_bytes: AtomicU64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_pushed_is_taken_once_and_last_in_first_out() {
+        // SAFETY: a batch of nulls and zeros is valid.
+        let mut batches: [Batch; 3] = unsafe { core::mem::zeroed() };
+        let mailbox = Mailbox::default();
+        for (index, batch) in batches.iter_mut().enumerate() {
+            batch.producer = index;
+            // SAFETY: each is pushed once and outlives the mailbox.
+            unsafe { mailbox.push(batch) };
+        }
+        let (mut next, mut producers) = (mailbox.take(), [9; 3]);
+        for producer in &mut producers {
+            // SAFETY: three were pushed.
+            unsafe { (*producer, next) = ((*next).producer, (*next).next) };
+        }
+        assert_eq!(producers, [2, 1, 0]);
+        assert!(next.is_null() && mailbox.take().is_null());
+    }
+}

@@ -1,0 +1,237 @@
+//! `scatter-loops` (specification, section 8): threads walk over many slots with a fixed stride, free here and replace there,
+//! and hand batches of blocks to each other. Two generations of threads run two sequences each: fresh threads, reuse within
+//! a thread, and a warm allocator under new threads.
+//!
+//! The program behind the document changed after it was written; both its states are kernels here.
+
+mod mailbox;
+mod tables;
+mod worker;
+
+use super::Kernel;
+use crate::bench::{Bench, Round, Work};
+use crate::clock::{Moment, Span};
+use crate::fail;
+use crate::memory::{self, Padded, Table};
+use crate::threads::Rendezvous;
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU64, Ordering};
+use mailbox::{Batch, Desk};
+use tables::Distribution;
+use worker::{Room, Shared, Tally};
+
+const PARAMETERS: &[&str] =
+    &["mode", "distribution", "cross-rate", "loops", "blocks", "ops", "min-size", "max-size", "cap-seconds"];
+
+/// The program as it is now.
+pub const CURRENT: Kernel = Kernel {
+    name: "scatter-loops",
+    calls: &["malloc", "free"],
+    parameters: PARAMETERS,
+    run: |bench| run(bench, false),
+};
+
+/// The program as the document describes it, in April 2017.
+pub const LEGACY: Kernel = Kernel {
+    name: "scatter-loops-legacy",
+    calls: &["malloc", "free", "posix_memalign"],
+    parameters: PARAMETERS,
+    run: |bench| run(bench, true),
+};
+
+const GENERATIONS: u64 = 2;
+const SEQUENCES: u64 = 2;
+
+/// Live bytes and memory at a moment when all threads wait.
+#[derive(Clone, Copy, Default)]
+struct Sample {
+    live_bytes: u64,
+    rss_bytes: u64,
+    mapped_bytes: u64,
+}
+
+/// What the measured rounds add up to, beside what every kernel reports.
+#[derive(Default)]
+struct Totals {
+    ops: u64,
+    clock_ns: u64,
+    cpu_ns: u64,
+    aborted: u64,
+    batches: u64,
+    peak_bytes: u64,
+    sample: Sample,
+}
+
+fn run(bench: &mut Bench, legacy: bool) {
+    let (blocks, loops, ops) = (bench.count("blocks").max(1), bench.number("loops"), bench.number("ops"));
+    let cross_rate = if bench.threads == 1 { 0 } else { bench.number("cross-rate") };
+    let cap_s: f64 = bench.parameter("cap-seconds").parse().unwrap_or(f64::MAX);
+    let (sizes, fill_sizes) = sizes(bench, legacy);
+    let (allocations, frees) = (tables::allocations(ops), tables::frees(ops));
+
+    let mean = sizes.iter().map(|&size| u64::from(size)).sum::<u64>() / sizes.len() as u64;
+    let in_batches = if cross_rate > 0 { ops } else { 0 };
+    bench.needs(bench.threads as u64 * (blocks as u64 + in_batches) * (mean + 32));
+    let tallies = Table::<Padded<Cell<Tally>>>::zeroed(bench.threads);
+    let mut held = Table::<u32>::zeroed(bench.threads * blocks);
+    let batches_each = if cross_rate > 0 { loops.div_ceil(cross_rate) as usize } else { 0 };
+    let mut batches = Table::<Batch>::reserved(bench.threads * batches_each);
+    let mut rooms = Table::<Padded<Cell<Room>>>::reserved(bench.threads);
+    for (index, Padded(room)) in rooms.iter_mut().enumerate() {
+        room.set(Room {
+            held: held[index * blocks..].as_mut_ptr(),
+            batches: batches[index * batches_each..].as_mut_ptr(),
+        });
+    }
+
+    let (mut done, mut expected, mut totals) = (Work::default(), Work::default(), Totals::default());
+    bench.begin();
+    for round in bench.rounds() {
+        let (mut span, mut ops) = (Span::default(), 0);
+        for _ in 0..GENERATIONS {
+            let desks = Table::<Padded<Desk>>::zeroed(bench.threads);
+            let shared = Shared {
+                api: bench.api,
+                legacy,
+                threads: bench.threads,
+                blocks,
+                loops,
+                cross_rate,
+                cap_ns: (cap_s * 1e9) as u64,
+                sizes: &sizes,
+                fill_sizes: &fill_sizes,
+                allocations: &allocations,
+                frees: &frees,
+                meeting: Rendezvous::new(bench.threads + 1),
+                ended: AtomicU64::new(0),
+                desks: &desks,
+                rooms: &rooms,
+                tallies: &tallies,
+            };
+            span = span + generation(bench, round, &shared, &mut totals);
+            let mut peak_bytes = (bench.threads * blocks * size_of::<*mut u8>()) as u64;
+            for Padded(tally) in tallies.iter() {
+                let tally = tally.take();
+                ops += tally.ops;
+                peak_bytes += tally.peak_bytes;
+                account(&tally, &shared, &mut done, &mut expected);
+                if !round.cold {
+                    totals.clock_ns += tally.clock_ns;
+                    totals.cpu_ns += tally.cpu_ns;
+                    totals.aborted += tally.aborted;
+                    totals.batches += tally.batches;
+                }
+            }
+            totals.peak_bytes = totals.peak_bytes.max(peak_bytes);
+        }
+        bench.record(round, span, 0, ops);
+        totals.ops += if round.cold { 0 } else { ops };
+    }
+    bench.account(&done, &expected);
+    report(bench, legacy, &totals);
+}
+
+/// The table of sizes, and the one that the legacy state fills empty slots from.
+fn sizes(bench: &Bench, legacy: bool) -> (Table<u32>, Table<u32>) {
+    let (min, max) = (bench.number("min-size"), bench.number("max-size"));
+    // The program of 2017 added the smallest size a second time to every random size.
+    let twice = if legacy { min } else { 0 };
+    if max + twice >= u64::from(u32::MAX) {
+        fail::give_up("unsupported", format_args!("blocks of up to {} bytes", max + twice));
+    }
+    if bench.parameter("mode") == "fixed" {
+        return (tables::fixed(min as u32), tables::fixed(min as u32));
+    }
+    let distribution = match bench.parameter("distribution") {
+        "even" => Distribution::Even,
+        "linear" => Distribution::Linear,
+        _ => Distribution::Exponential,
+    };
+    let (min, max) = ((min + twice) as u32, (max + twice) as u32);
+    (tables::sizes(distribution, min, max), tables::sizes(Distribution::Exponential, min, max))
+}
+
+/// Runs one generation of threads. The clock stands still while memory is sampled.
+fn generation(bench: &mut Bench, round: Round, shared: &Shared, totals: &mut Totals) -> Span {
+    let team = bench.gather(shared, worker::run);
+    let opened = team.release();
+    // The threads allocate their slot arrays.
+    shared.meeting.wait();
+    let mut began = Moment::start();
+    shared.meeting.wait();
+    let mut span = Span::default();
+    for _ in 0..SEQUENCES {
+        // First all have ended their loops, then all have freed what was still under way.
+        shared.meeting.wait();
+        shared.meeting.wait();
+        span = span + began.elapsed();
+        if shared.legacy && !round.cold {
+            let sample = sample(shared);
+            let kept = &mut totals.sample;
+            if sample.live_bytes > kept.live_bytes || sample.rss_bytes > kept.rss_bytes {
+                *kept = sample;
+            }
+        }
+        began = Moment::start();
+        shared.meeting.wait();
+    }
+    bench.join(round, team, &opened);
+    span + began.elapsed()
+}
+
+fn sample(shared: &Shared) -> Sample {
+    let kept: u64 = shared.tallies.iter().map(|Padded(tally)| tally.get().kept_bytes).sum();
+    let freed: u64 = shared.desks.iter().map(|Padded(desk)| desk.freed_bytes.load(Ordering::Relaxed)).sum();
+    Sample { live_bytes: kept - freed, rss_bytes: memory::resident_bytes(), mapped_bytes: memory::mapped_bytes() }
+}
+
+/// Adds one thread's work of a generation, and what the parameters say about it. How many batches are handed over is a race
+/// and how many slots are empty follows from the walk, so those are taken as counted; the steps of a sequence that reached
+/// its cap are, too.
+fn account(tally: &Tally, shared: &Shared, done: &mut Work, expected: &mut Work) {
+    done.malloc += tally.mallocs;
+    done.posix_memalign += tally.aligned;
+    done.free += tally.frees;
+    done.checksum += tally.free_steps;
+
+    let over_sequences = |table: &[u64]| -> u64 {
+        (0..SEQUENCES as usize).map(|sequence| tables::steps(table, sequence, shared.loops)).sum()
+    };
+    let (allocation_steps, free_steps) = if tally.aborted == 0 {
+        (over_sequences(shared.allocations), over_sequences(shared.frees))
+    } else {
+        (tally.allocation_steps, tally.free_steps)
+    };
+    let slot_array = 1;
+    let allocated = slot_array + allocation_steps + tally.beyond_steps;
+    expected.malloc += allocated - tally.aligned;
+    expected.posix_memalign += tally.aligned;
+    expected.free += allocated;
+    expected.checksum += free_steps;
+    // A legacy thread has all its slots filled before it frees them.
+    if shared.legacy {
+        done.checksum += tally.released;
+        expected.checksum += SEQUENCES * shared.blocks as u64;
+    }
+}
+
+fn report(bench: &Bench, legacy: bool, totals: &Totals) {
+    let Totals { ops, clock_ns, cpu_ns, peak_bytes, sample, .. } = *totals;
+    // Threads peak at different moments: the sum of their peaks is an upper bound, a few per cent high.
+    bench.requested_peak(peak_bytes);
+    bench.figure("mops_cpu_ref", ops as f64 * 1e3 / clock_ns.max(1) as f64);
+    bench.figure("mops_cpu", ops as f64 * 1e3 / cpu_ns.max(1) as f64);
+    bench.figure("batches", totals.batches as f64);
+    bench.figure("aborted_sequences", totals.aborted as f64);
+    let over = |memory: u64, live: u64| 100.0 * (memory as f64 - live as f64) / live.max(1) as f64;
+    let grown = |memory: u64| memory.saturating_sub(bench.baseline_bytes());
+    bench.figure("peak_overhead_percent", over(grown(memory::peak_resident_bytes()), peak_bytes));
+    if legacy {
+        bench.figure("sampled_live_bytes", sample.live_bytes as f64);
+        bench.figure("sampled_rss_bytes", sample.rss_bytes as f64);
+        bench.figure("sampled_mapped_bytes", sample.mapped_bytes as f64);
+        // The document's own, and the same without what was resident before the first operation.
+        bench.figure("sampled_overhead_percent", over(sample.rss_bytes, sample.live_bytes));
+        bench.figure("sampled_overhead_net_percent", over(grown(sample.rss_bytes), sample.live_bytes));
+    }
+}

@@ -1,0 +1,174 @@
+//! What the document's program draws once and for all: sizes, how many blocks a loop frees and allocates, and strides.
+//! The program has its random values as literals; ours come from a fixed generator, started so that the tables have the
+//! means of the specification.
+
+use crate::memory::Table;
+use crate::rng::SplitMix;
+
+/// Entries of a size table.
+pub const SIZES: usize = 2000;
+/// Entries of the table of allocation counts.
+pub const ALLOCATIONS: usize = 311;
+/// Entries of the table of free counts: coprime to the other, so that the combination does not repeat soon.
+pub const FREES: usize = 257;
+
+/// Of many starting values this one gives 2000 draws whose mean, median and 99th percentile are those of the formulas.
+const SIZE_START: u64 = 3565;
+/// And this one percentages with the means 65.3 and 63.3.
+const COUNT_START: u64 = 573;
+
+/// How often small sizes are drawn. The names are loose: neither is an exact linear or exponential density.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Distribution {
+    Even,
+    Linear,
+    Exponential,
+}
+
+impl Distribution {
+    /// One size from three neighbouring draws of `0..=range`.
+    fn size(self, min: u32, range: u32, [first, second, third]: [u32; 3]) -> u32 {
+        let weight = |draw: u32| 1.0 - f64::from(draw) / f64::from(range);
+        let (w, next_w) = (weight(first), weight(second));
+        min + match self {
+            Distribution::Even => first,
+            Distribution::Linear => (f64::from(third) * (w + next_w - 1.0).abs()) as u32,
+            Distribution::Exponential => (f64::from(third) * w * next_w) as u32,
+        }
+    }
+}
+
+/// Sizes in `min..=max` in the order in which they are used.
+pub fn sizes(distribution: Distribution, min: u32, max: u32) -> Table<u32> {
+    draw(distribution, min, max, SIZES, SIZE_START)
+}
+
+/// As many times the same size.
+pub fn fixed(size: u32) -> Table<u32> {
+    let mut table = Table::zeroed(SIZES);
+    table.fill(size);
+    table
+}
+
+fn draw(distribution: Distribution, min: u32, max: u32, len: usize, start: u64) -> Table<u32> {
+    let range = max.saturating_sub(min).max(1);
+    let mut random = SplitMix::new(start, 0);
+    let mut draws = Table::<u32>::zeroed(len);
+    // 53 bits make a fraction of 1; half a step is added before the cut, so that this rounds.
+    draws.iter_mut().for_each(|draw| {
+        *draw = (f64::from(range) * ((random.next() >> 11) as f64 / (1u64 << 53) as f64) + 0.5) as u32;
+    });
+    let mut table = Table::zeroed(len);
+    for (index, size) in table.iter_mut().enumerate() {
+        *size = distribution.size(min, range, [0, 1, 2].map(|ahead| draws[(index + ahead) % len])).min(max);
+    }
+    table
+}
+
+/// Blocks that a loop allocates: 30 to 99 per cent of `ops`.
+pub fn allocations(ops: u64) -> Table<u64> {
+    percentages(ALLOCATIONS, 1, ops * 10)
+}
+
+/// Slots that a loop frees, where they are occupied: 30 to 99 per cent of 0.8 `ops`.
+pub fn frees(ops: u64) -> Table<u64> {
+    percentages(FREES, 2, ops * 8)
+}
+
+fn percentages(len: usize, stream: u64, of_tenths: u64) -> Table<u64> {
+    let mut random = SplitMix::new(COUNT_START, stream);
+    let mut table = Table::zeroed(len);
+    table.iter_mut().for_each(|count| *count = of_tenths * u64::from(30 + random.below(70)) / 1000);
+    table
+}
+
+/// Steps of all loops of a sequence.
+pub fn steps(table: &[u64], sequence: usize, loops: u64) -> u64 {
+    let (whole, rest) = (loops / table.len() as u64, loops % table.len() as u64);
+    let begun: u64 = (0..rest as usize).map(|index| table[(sequence + index) % table.len()]).sum();
+    whole * table.iter().sum::<u64>() + begun
+}
+
+/// The strides of allocation and of freeing: the two smallest primes from 7 on that do not divide `blocks`, so that both
+/// walks come to every slot.
+pub fn strides(blocks: usize) -> (usize, usize) {
+    let is_prime = |n: &usize| (2..*n).take_while(|d| d * d <= *n).all(|d| !n.is_multiple_of(d));
+    let mut primes = (7..).filter(is_prime).filter(|prime| !blocks.is_multiple_of(*prime));
+    let mut next = || primes.next().unwrap_or(1);
+    (next(), next())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Distribution, smallest, largest; mean, median and 99th percentile as the specification has them (section 8.4).
+    const CHECKS: [(Distribution, u32, u32, [f64; 3]); 5] = [
+        (Distribution::Even, 16, 1000, [508.0, 508.0, 990.0]),
+        (Distribution::Linear, 16, 8000, [1342.0, 898.0, 5639.0]),
+        (Distribution::Linear, 16, 16000, [2675.0, 1785.0, 11311.0]),
+        (Distribution::Exponential, 128, 64000, [8100.0, 4500.0, 41545.0]),
+        (Distribution::Exponential, 512, 160_000, [20496.0, 11523.0, 103_603.0]),
+    ];
+
+    fn assert_within_a_hundredth(mut table: Table<u32>, expected: [f64; 3]) {
+        table.sort_unstable();
+        let mean = table.iter().map(|&size| f64::from(size)).sum::<f64>() / table.len() as f64;
+        let found = [mean, f64::from(table[table.len() / 2]), f64::from(table[table.len() * 99 / 100])];
+        for (found, expected) in found.iter().zip(expected) {
+            assert!((found / expected - 1.0).abs() < 0.01, "{found} {expected}");
+        }
+    }
+
+    #[test]
+    fn two_hundred_thousand_draws_have_the_figures_of_the_specification() {
+        for (distribution, min, max, expected) in CHECKS {
+            assert_within_a_hundredth(draw(distribution, min, max, 200_000, 0), expected);
+        }
+    }
+
+    #[test]
+    fn the_table_that_is_used_has_them_too() {
+        for (distribution, min, max, expected) in CHECKS {
+            let table = sizes(distribution, min, max);
+            assert!(table.iter().all(|size| (min..=max).contains(size)));
+            assert_within_a_hundredth(table, expected);
+        }
+    }
+
+    #[test]
+    fn no_range_gives_one_size() {
+        for distribution in [Distribution::Even, Distribution::Linear, Distribution::Exponential] {
+            for size in [0, 1, 64] {
+                assert!(sizes(distribution, size, size).iter().all(|found| *found == size));
+            }
+        }
+    }
+
+    #[test]
+    fn five_thousand_ops_are_3264_allocation_steps_and_2534_free_steps_on_average() {
+        let mean = |table: Table<u64>| table.iter().sum::<u64>() as f64 / table.len() as f64;
+        assert_eq!((mean(allocations(5000)).round(), mean(frees(5000)).round()), (3264.0, 2534.0));
+        assert!(allocations(100).iter().all(|count| (30..=99).contains(count)));
+        assert!(frees(1000).iter().all(|count| (240..=792).contains(count)));
+        assert_eq!((ALLOCATIONS, FREES), (allocations(1).len(), frees(1).len()));
+    }
+
+    #[test]
+    fn steps_are_the_sum_over_the_loops() {
+        let table = allocations(100);
+        for (sequence, loops) in [(0, 0), (0, 5), (1, 311), (1, 1000), (310, 2)] {
+            let sum: u64 = (0..loops).map(|l| table[(sequence + l) % table.len()]).sum();
+            assert_eq!(steps(&table, sequence, loops as u64), sum);
+        }
+    }
+
+    #[test]
+    fn strides_are_primes_that_do_not_divide_the_blocks() {
+        for blocks in [50_000, 30_000, 20_000, 1, 10] {
+            assert_eq!(strides(blocks), (7, 11));
+        }
+        assert_eq!(strides(7), (11, 13));
+        assert_eq!(strides(7 * 11 * 17), (13, 19));
+    }
+}
