@@ -39,6 +39,16 @@ pub struct Span {
     pub minor_faults: u64,
 }
 
+impl Span {
+    /// Sums up phases that follow each other.
+    pub fn add(&mut self, more: &Span) {
+        self.wall_ns += more.wall_ns;
+        self.user_ns += more.user_ns;
+        self.sys_ns += more.sys_ns;
+        self.minor_faults += more.minor_faults;
+    }
+}
+
 impl Moment {
     /// The start of a phase: usage first, so that the wall clock starts last.
     pub fn start() -> Moment {

@@ -2,8 +2,11 @@
 //! how often, nor who reads its numbers.
 
 mod churn;
+mod false_sharing;
 mod larson;
 mod same_thread;
+mod speed;
+mod zalloc;
 
 use crate::bench::Bench;
 
@@ -20,7 +23,15 @@ pub struct Kernel {
 }
 
 /// All kernels.
-pub const ALL: &[Kernel] = &[same_thread::KERNEL, larson::KERNEL, churn::KERNEL];
+pub const ALL: &[Kernel] = &[
+    same_thread::KERNEL,
+    larson::KERNEL,
+    zalloc::KERNEL,
+    churn::KERNEL,
+    false_sharing::THRASH,
+    false_sharing::SCRATCH,
+    speed::KERNEL,
+];
 
 /// The kernel of this name.
 pub fn find(name: &str) -> Option<&'static Kernel> {
