@@ -3,6 +3,7 @@
 use crate::api::Api;
 use crate::clock::{Moment, Span};
 use crate::fail;
+use crate::laps::{self, Lapse, Load};
 use crate::memory::{self, Table};
 use crate::purge::Purge;
 use crate::threads::{Body, Team, ThreadTime};
@@ -65,6 +66,18 @@ pub struct Work {
     pub posix_memalign: u64,
     /// Whatever the kernel sums up to show that it touched each item once, usually requested bytes.
     pub checksum: u64,
+}
+
+impl Work {
+    /// Sums up, worker by worker or round by round.
+    pub fn add(&mut self, more: &Work) {
+        self.malloc += more.malloc;
+        self.free += more.free;
+        self.calloc += more.calloc;
+        self.realloc += more.realloc;
+        self.posix_memalign += more.posix_memalign;
+        self.checksum += more.checksum;
+    }
 }
 
 /// One repetition of the workload in this process.
@@ -179,6 +192,14 @@ impl<'a> Bench<'a> {
         team.join(began, |index, time| self.thread_time(round, index, time));
     }
 
+    /// Runs one round of a load whose workers live through `laps` timed laps.
+    pub fn laps<L: Load>(&mut self, round: Round, laps: usize, load: &L, mut note: impl FnMut(usize, Lapse)) {
+        laps::run(self.threads, laps, load, |lap, lapse, times| {
+            times.iter().enumerate().for_each(|(index, time)| self.thread_time(round, index, *time));
+            note(lap, lapse);
+        });
+    }
+
     /// Adds to the times of one worker.
     pub fn thread_time(&mut self, round: Round, index: usize, time: ThreadTime) {
         if !round.cold {
@@ -220,8 +241,13 @@ impl<'a> Bench<'a> {
     }
 
     /// A further figure of this workload; the name carries the unit.
-    pub fn figure(&self, name: &str, value: f64) {
+    pub fn figure(&self, name: impl Display, value: f64) {
         self.say("figure", format_args!("{name} {value}"));
+    }
+
+    /// As [`Bench::figure`], a word: what was found on this machine, for instance.
+    pub fn note(&self, name: &str, word: &str) {
+        self.say("note", format_args!("{name} {word}"));
     }
 
     /// After the last round: memory, thread times.

@@ -10,15 +10,17 @@ pub mod api;
 pub mod bench;
 mod check;
 mod clock;
+mod cpus;
 mod exercise;
 mod fail;
 pub mod kernels;
+mod laps;
 mod memory;
 mod null;
 mod prove;
 mod purge;
 pub mod rng;
-mod sizes;
+pub mod sizes;
 mod threads;
 mod version;
 
@@ -52,7 +54,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     }
 
     page.enter(Phase::Setup);
-    let allocator = if job.is("allocator", "null") { null::API } else { Api::resolve() };
+    let allocator = if job.is("allocator", "null") { null::serve() } else { Api::resolve() };
     let api = if job.is("check", "1") { check::watch(allocator) } else { allocator };
     let Some(kernel) = kernels::find(job.word("kernel")) else {
         fail::give_up("error", format_args!("no kernel {}", job.word("kernel")));

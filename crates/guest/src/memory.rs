@@ -119,19 +119,24 @@ pub fn available_bytes() -> Option<u64> {
     proc_kib(c"/proc/meminfo", "MemAvailable:").map(|kib| kib << 10)
 }
 
-/// The number behind `key` in a file of the proc file system, read without the heap.
+/// The number behind `key` in a file of the proc file system.
 fn proc_kib(path: &CStr, key: &str) -> Option<u64> {
-    let mut text = [0u8; 4096];
-    // SAFETY: plain system calls into a buffer of the stack.
+    let mut room = [0u8; 4096];
+    let text = read_file(path, &mut room)?;
+    text.lines().find_map(|line| line.strip_prefix(key)?.split_whitespace().next()?.parse().ok())
+}
+
+/// A small file of the kernel's, read without the heap.
+pub fn read_file<'r>(path: &CStr, room: &'r mut [u8]) -> Option<&'r str> {
+    // SAFETY: plain system calls into a buffer of the caller.
     let len = unsafe {
         let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         if fd < 0 {
             return None;
         }
-        let len = libc::read(fd, text.as_mut_ptr().cast(), text.len());
+        let len = libc::read(fd, room.as_mut_ptr().cast(), room.len());
         libc::close(fd);
         len.max(0) as usize
     };
-    let text = core::str::from_utf8(&text[..len]).ok()?;
-    text.lines().find_map(|line| line.strip_prefix(key)?.split_whitespace().next()?.parse().ok())
+    core::str::from_utf8(&room[..len]).ok()
 }

@@ -3,6 +3,7 @@
 use crate::clock::{self, Moment};
 use crate::fail;
 use crate::memory::{Padded, Table};
+use crate::null;
 use core::ffi::c_void;
 use core::hint::spin_loop;
 use core::ptr;
@@ -115,6 +116,7 @@ extern "C" fn work<C: Sync>(seat: *mut c_void) -> *mut c_void {
     // SAFETY: the crew outlives its threads.
     let crew = unsafe { &*seat.crew };
     let (Some(context), Some(body)) = (crew.context, crew.body) else { return ptr::null_mut() };
+    null::prepare();
     crew.gate.wait();
     let cpu_ns = clock::thread_cpu_ns();
     seat.began_ns = clock::now_ns();

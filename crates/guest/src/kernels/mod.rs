@@ -3,9 +3,12 @@
 
 mod churn;
 mod cross_vector;
+mod false_sharing;
 mod larson;
 mod same_thread;
 mod scatter_loops;
+mod speed;
+mod zalloc;
 
 use crate::bench::Bench;
 
@@ -28,7 +31,11 @@ pub const ALL: &[Kernel] = &[
     larson::KERNEL,
     scatter_loops::CURRENT,
     scatter_loops::LEGACY,
+    zalloc::KERNEL,
     churn::KERNEL,
+    false_sharing::THRASH,
+    false_sharing::SCRATCH,
+    speed::KERNEL,
 ];
 
 /// The kernel of this name.

@@ -23,6 +23,9 @@ pub struct Measurement {
     pub purge: String,
     /// Further figures of the workload, by name with unit: `incarnations`, `swap_collisions`, …
     pub figures: BTreeMap<String, f64>,
+    /// What the workload found, in words: `write_back`, …
+    #[serde(default)]
+    pub notes: BTreeMap<String, String>,
 }
 
 /// One timed repetition.

@@ -89,6 +89,7 @@ impl<'a> Report<'a> {
             let (name, number) = value.split_once(' ')?;
             Some((name.to_string(), number.parse().ok()?))
         });
+        let notes = self.values("note").filter_map(|value| value.split_once(' '));
         Measurement {
             iterations: self.iterations(),
             threads: threads.collect(),
@@ -102,6 +103,7 @@ impl<'a> Report<'a> {
             requested_peak_bytes: self.number("requested_peak_bytes"),
             purge: self.values("purge").next().unwrap_or("none").to_string(),
             figures: figures.collect(),
+            notes: notes.map(|(name, word)| (name.to_string(), word.to_string())).collect(),
         }
     }
 }
@@ -138,7 +140,8 @@ mod tests {
 
     const GOOD: &str = "object=0 1 2 - /proc/self/exe\nobject=1 1 3 ab12 /lib/with space.so\nowner=malloc 1\n\
         purge=none\ncold=9 0 9 0 5 200\niteration=8 1 7 1 0 200\ndone=200 200 0 0 0 77\nexpected=200 200 0 0 0 77\n\
-        peak_rss_bytes=4096\nthread=8 7\nfigure=incarnations 3\n";
+        peak_rss_bytes=4096\nthread=8 7\nfigure=incarnations 3\n\
+        note=write_back clwb\n";
 
     #[test]
     fn a_good_report_is_read_whole() {
@@ -149,6 +152,7 @@ mod tests {
         assert_eq!(measurement.iterations[1].purge_ns, 1);
         assert_eq!(measurement.calls["malloc"], 200);
         assert_eq!(measurement.figures["incarnations"], 3.0);
+        assert_eq!(measurement.notes["write_back"], "clwb");
         assert_eq!(report.proof().objects[report.proof().owners["malloc"]].path, "/lib/with space.so");
     }
 

@@ -1,0 +1,110 @@
+//! The CPUs that this process may use, and threads that stay on one of them.
+
+use crate::memory::{self, Table};
+use core::fmt::{self, Write};
+
+/// Usable CPUs in the order in which workers get them: first one of each core, then its siblings.
+pub struct Cpus(Table<Cpu>);
+
+#[derive(Clone, Copy)]
+struct Cpu {
+    number: usize,
+    /// The first hardware thread of its core.
+    core: usize,
+    /// How many usable siblings of the same core come before it.
+    turn: usize,
+}
+
+impl Cpus {
+    /// The CPUs that the calling thread may run on; none where there are more than the kernel's call has room for.
+    pub fn usable() -> Cpus {
+        // SAFETY: fills a local; a set is valid when it is zero.
+        let (set, error) = unsafe {
+            let mut set: libc::cpu_set_t = core::mem::zeroed();
+            let error = libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set);
+            (set, error)
+        };
+        // SAFETY: the number is within the set.
+        let usable = |number: &usize| error == 0 && unsafe { libc::CPU_ISSET(*number, &set) };
+        let numbers = || (0..libc::CPU_SETSIZE as usize).filter(usable);
+        let mut cpus = Table::<Cpu>::zeroed(numbers().count());
+        for (index, number) in numbers().enumerate() {
+            let core = first_sibling(number).unwrap_or(number);
+            let turn = cpus[..index].iter().filter(|other| other.core == core).count();
+            cpus[index] = Cpu { number, core, turn };
+        }
+        cpus.sort_unstable_by_key(|cpu| (cpu.turn, cpu.number));
+        Cpus(cpus)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Different cores among the first `count` CPUs.
+    pub fn cores(&self, count: usize) -> usize {
+        self.0.iter().take(count).filter(|cpu| cpu.turn == 0).count()
+    }
+
+    /// Keeps the calling thread on the CPU of this worker.
+    pub fn pin(&self, worker: usize) {
+        let Some(cpu) = self.0.get(worker) else { return };
+        // SAFETY: a set of the stack; the number came from one of the same size.
+        unsafe {
+            let mut set: libc::cpu_set_t = core::mem::zeroed();
+            libc::CPU_SET(cpu.number, &mut set);
+            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+        }
+    }
+}
+
+/// The lowest hardware thread of a CPU's core: `0,48` and `0-1` both start with it.
+fn first_sibling(cpu: usize) -> Option<usize> {
+    let mut path = Path { text: [0; 96], len: 0 };
+    write!(path, "/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list\0").ok()?;
+    let path = core::ffi::CStr::from_bytes_until_nul(&path.text).ok()?;
+    let mut room = [0; 64];
+    let text = memory::read_file(path, &mut room)?;
+    text.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// A path written without the heap.
+struct Path {
+    text: [u8; 96],
+    len: usize,
+}
+
+impl Write for Path {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        let room = self.text.get_mut(self.len..self.len + part.len()).ok_or(fmt::Error)?;
+        room.copy_from_slice(part.as_bytes());
+        self.len += part.len();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_usable_cpu_is_there_once_and_cores_come_first() {
+        let cpus = Cpus::usable();
+        // SAFETY: a plain call.
+        let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) } as usize;
+        assert!((1..=online).contains(&cpus.count()));
+        assert!(cpus.0.is_sorted_by_key(|cpu| (cpu.turn, cpu.number)));
+        assert_eq!(cpus.cores(1), 1);
+        assert!(cpus.cores(cpus.count()) <= cpus.count());
+    }
+
+    #[test]
+    fn a_pinned_thread_has_one_usable_cpu() {
+        let cpus = Cpus::usable();
+        let last = cpus.count() - 1;
+        cpus.pin(last);
+        let left = Cpus::usable();
+        assert_eq!((left.count(), left.0[0].number), (1, cpus.0[last].number));
+    }
+}

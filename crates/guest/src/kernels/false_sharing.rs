@@ -1,0 +1,252 @@
+//! `cache-thrash` and `cache-scratch` (specification, sections 10.3 and 10.4): every worker allocates one tiny object after
+//! the other and writes and reads it many times. Where objects of different workers share a cache line, each write takes the
+//! line away from the others. `cache-scratch` first has each worker free an object that the main thread allocated beside
+//! those of the others: an allocator that lets it reuse that place keeps the sharing alive.
+
+use super::Kernel;
+use crate::api::Api;
+use crate::bench::{Bench, Work};
+use crate::cpus::Cpus;
+use crate::fail;
+use crate::laps::Load;
+use crate::memory::{Padded, Table};
+use crate::threads::Barrier;
+use core::cell::Cell;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+const PARAMETERS: &[&str] = &["iterations", "rw", "rw-mode", "size", "warm-up", "warm-up-live", "warm-up-size"];
+
+/// Does the allocator place objects of different threads in one line?
+pub const THRASH: Kernel =
+    Kernel { name: "cache-thrash", calls: &["malloc", "free"], parameters: PARAMETERS, run: |bench| run(bench, false) };
+
+/// Does it keep alive the sharing that a program began?
+pub const SCRATCH: Kernel =
+    Kernel { name: "cache-scratch", calls: &["malloc", "free"], parameters: PARAMETERS, run: |bench| run(bench, true) };
+
+struct Shared<'a> {
+    api: Api,
+    cpus: Option<&'a Cpus>,
+    threads: usize,
+    iterations: u64,
+    /// Passes over each object.
+    passes: u64,
+    size: usize,
+    warm_up: usize,
+    warm_up_size: usize,
+    /// Warm-up blocks that each worker holds at a time, and where it holds them.
+    warm_up_live: usize,
+    held: &'a [AtomicPtr<u8>],
+    /// The objects that the main thread hands out; empty for `cache-thrash`.
+    given: &'a [AtomicPtr<u8>],
+    all_freed: Barrier,
+    /// Address of each worker's live object, or 0.
+    published: &'a [Padded<AtomicUsize>],
+    tallies: &'a [Padded<Cell<Tally>>],
+}
+
+// SAFETY: each worker uses its own tally; the rest is atomic.
+unsafe impl Sync for Shared<'_> {}
+
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    work: Work,
+    neighbours: Neighbours,
+    /// Objects that shared their line with one of another worker at least.
+    shared_objects: u64,
+}
+
+/// Live objects of other workers, and how many of them begin in the same cache line as one's own.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+struct Neighbours {
+    all: u64,
+    in_line: u64,
+}
+
+fn run(bench: &mut Bench, scratch: bool) {
+    let threads = bench.threads;
+    let rw = bench.number("rw");
+    let passes = if bench.parameter("rw-mode") == "total" { (rw / threads as u64).max(1) } else { rw };
+    let (iterations, size) = (bench.number("iterations"), bench.count("size"));
+    let (warm_up, warm_up_live) = (bench.count("warm-up"), bench.count("warm-up-live"));
+    let warm_up_size = bench.count("warm-up-size");
+    let live = size + warm_up_live.min(warm_up) * (warm_up_size + 16);
+    bench.needs((threads * live) as u64);
+    let cpus = Cpus::usable();
+    let pinned = threads <= cpus.count();
+    let held = Table::<AtomicPtr<u8>>::zeroed(threads * warm_up_live);
+    let given = Table::<AtomicPtr<u8>>::zeroed(if scratch { threads } else { 0 });
+    let published = Table::<Padded<AtomicUsize>>::zeroed(threads);
+    let tallies = Table::<Padded<Cell<Tally>>>::zeroed(threads);
+
+    let (mut done, mut expected) = (Work::default(), Work::default());
+    let (mut neighbours, mut shared_objects, mut objects) = (Neighbours::default(), 0, 0);
+    bench.begin();
+    for round in bench.rounds() {
+        let shared = Shared {
+            api: bench.api,
+            cpus: pinned.then_some(&cpus),
+            threads,
+            iterations,
+            passes,
+            size,
+            warm_up,
+            warm_up_size,
+            warm_up_live,
+            held: &held,
+            given: &given,
+            all_freed: Barrier::default(),
+            published: &published,
+            tallies: &tallies,
+        };
+        let mut span = None;
+        bench.laps(round, 1, &shared, |_, lapse| span = Some(lapse.span));
+        let per_worker = iterations + u64::from(scratch);
+        bench.record(round, span.unwrap_or_default(), 0, threads as u64 * iterations * passes);
+        done.malloc += given.len() as u64;
+        for Padded(tally) in tallies.iter() {
+            let tally = tally.take();
+            done.add(&tally.work);
+            if !round.cold {
+                neighbours.all += tally.neighbours.all;
+                neighbours.in_line += tally.neighbours.in_line;
+                shared_objects += tally.shared_objects;
+                objects += iterations;
+            }
+        }
+        expected.malloc += threads as u64 * (per_worker + warm_up as u64);
+        expected.checksum += threads as u64 * iterations * passes;
+    }
+    expected.free = expected.malloc;
+    bench.account(&done, &expected);
+    bench.requested_peak((threads * size) as u64);
+    bench.figure("pinned_cores", if pinned { cpus.cores(threads) as f64 } else { 0.0 });
+    // With one worker, or workers that never held objects at the same time, there is nothing to divide by.
+    if neighbours.all > 0 {
+        bench.figure("line_overlap", neighbours.in_line as f64 / neighbours.all as f64);
+        bench.figure("line_overlap_pairs", neighbours.all as f64);
+        bench.figure("shared_objects", shared_objects as f64 / objects as f64);
+    }
+}
+
+impl Load for Shared<'_> {
+    fn before(&self, worker: usize, _lap: usize) {
+        if let Some(cpus) = self.cpus {
+            cpus.pin(worker);
+        }
+        let held = &self.held[worker * self.warm_up_live..(worker + 1) * self.warm_up_live];
+        let mut work = Work::default();
+        let mut release = |block: *mut u8| {
+            // SAFETY: a live block of this worker (or NULL for size 0), released once.
+            unsafe { (self.api.free)(block) };
+            work.free += 1;
+        };
+        for index in 0..self.warm_up {
+            let place = &held[index % held.len()];
+            if index >= held.len() {
+                release(place.load(Ordering::Relaxed));
+            }
+            let block = allocate(&self.api, self.warm_up_size);
+            if self.warm_up_size > 0 {
+                // SAFETY: the block has at least one byte.
+                unsafe { block.write_volatile(1) };
+            }
+            place.store(block, Ordering::Relaxed);
+        }
+        held.iter().take(self.warm_up).for_each(|place| release(place.load(Ordering::Relaxed)));
+        work.malloc = self.warm_up as u64;
+        self.tallies[worker].0.set(Tally { work, ..Tally::default() });
+    }
+
+    /// One object after the other, with nothing in between: neighbours, if the allocator will.
+    fn all_here(&self, _lap: usize) {
+        for place in self.given {
+            place.store(allocate(&self.api, self.size), Ordering::Relaxed);
+        }
+    }
+
+    fn timed(&self, worker: usize, _lap: usize) {
+        let Tally { mut work, mut neighbours, mut shared_objects } = self.tallies[worker].0.get();
+        if let Some(given) = self.given.get(worker) {
+            // SAFETY: this worker's own object, released once.
+            unsafe { (self.api.free)(given.load(Ordering::Relaxed)) };
+            work.free += 1;
+            // Whoever began its loop earlier would not see the other places freed.
+            self.all_freed.wait(self.threads);
+        }
+        let own = &self.published[worker].0;
+        for _ in 0..self.iterations {
+            let object = allocate(&self.api, self.size);
+            own.store(object as usize, Ordering::Relaxed);
+            // SAFETY: the object has that many bytes.
+            unsafe { write_and_read(object, self.size, self.passes) };
+            let found = Neighbours::of(worker, self.published);
+            neighbours.all += found.all;
+            neighbours.in_line += found.in_line;
+            shared_objects += u64::from(found.in_line > 0);
+            own.store(0, Ordering::Relaxed);
+            // SAFETY: live, released once.
+            unsafe { (self.api.free)(object) };
+            work.malloc += 1;
+            work.free += 1;
+            work.checksum += self.passes;
+        }
+        self.tallies[worker].0.set(Tally { work, neighbours, shared_objects });
+    }
+}
+
+/// The load itself: every byte written, then read. Volatile, so that each access happens.
+#[inline(always)]
+unsafe fn write_and_read(object: *mut u8, size: usize, passes: u64) {
+    for pass in 0..passes {
+        for at in 0..size {
+            // SAFETY: within the object, as the caller vouches.
+            unsafe {
+                object.add(at).write_volatile(pass as u8);
+                object.add(at).read_volatile();
+            }
+        }
+    }
+}
+
+impl Neighbours {
+    fn of(worker: usize, published: &[Padded<AtomicUsize>]) -> Neighbours {
+        let line = published[worker].0.load(Ordering::Relaxed) / 64;
+        let mut found = Neighbours::default();
+        for (other, Padded(address)) in published.iter().enumerate() {
+            let address = address.load(Ordering::Relaxed);
+            if other != worker && address != 0 {
+                found.all += 1;
+                found.in_line += u64::from(address / 64 == line);
+            }
+        }
+        found
+    }
+}
+
+fn allocate(api: &Api, size: usize) -> *mut u8 {
+    // SAFETY: an ordinary call.
+    let block = unsafe { (api.malloc)(size) };
+    if block.is_null() && size > 0 {
+        fail::null("malloc", size);
+    }
+    block
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn neighbours(worker: usize, addresses: [usize; 4]) -> Neighbours {
+        Neighbours::of(worker, &addresses.map(|address| Padded(AtomicUsize::new(address))))
+    }
+
+    #[test]
+    fn objects_in_one_line_are_found_and_absent_ones_are_not_counted() {
+        let addresses = [0x1000, 0x103f, 0x1040, 0];
+        assert_eq!(neighbours(0, addresses), Neighbours { all: 2, in_line: 1 });
+        assert_eq!(neighbours(1, addresses), Neighbours { all: 2, in_line: 1 });
+        assert_eq!(neighbours(2, addresses), Neighbours { all: 2, in_line: 0 });
+        assert_eq!(neighbours(0, [0x1000, 0, 0, 0]), Neighbours::default());
+    }
+}

@@ -1,0 +1,128 @@
+//! Cache lines written back to memory: the best instruction that this processor has.
+
+use core::arch::asm;
+
+/// How lines are written back. Each knows its architecture; the others do not exist there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteBack {
+    /// Not at all.
+    None,
+    /// Write back, may keep the line.
+    #[cfg(target_arch = "x86_64")]
+    Clwb,
+    /// Write back and drop the line.
+    #[cfg(target_arch = "x86_64")]
+    Clflushopt,
+    /// As `Clflushopt`, one line after the other.
+    #[cfg(target_arch = "x86_64")]
+    Clflush,
+    /// Clean to the point of coherency.
+    #[cfg(target_arch = "aarch64")]
+    DcCvac,
+}
+
+const LINE_BYTES: usize = 64;
+
+impl WriteBack {
+    /// The best one here, as the processor itself says.
+    #[cfg(target_arch = "x86_64")]
+    pub fn detect() -> WriteBack {
+        use core::arch::x86_64::{__cpuid, __cpuid_count};
+        // Leaf 7 exists where leaf 0 says that there are so many; every x86-64 processor has clflush.
+        let features = if __cpuid(0).eax >= 7 { __cpuid_count(7, 0).ebx } else { 0 };
+        match features {
+            _ if features & 1 << 24 != 0 => WriteBack::Clwb,
+            _ if features & 1 << 23 != 0 => WriteBack::Clflushopt,
+            _ => WriteBack::Clflush,
+        }
+    }
+
+    /// The best one here: Linux lets every program use it.
+    #[cfg(target_arch = "aarch64")]
+    pub fn detect() -> WriteBack {
+        WriteBack::DcCvac
+    }
+
+    /// None is known for this architecture.
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    pub fn detect() -> WriteBack {
+        crate::fail::give_up("unsupported", format_args!("no instruction is known here that writes cache lines back"))
+    }
+
+    /// The instruction's name.
+    pub fn word(self) -> &'static str {
+        match self {
+            WriteBack::None => "none",
+            #[cfg(target_arch = "x86_64")]
+            WriteBack::Clwb => "clwb",
+            #[cfg(target_arch = "x86_64")]
+            WriteBack::Clflushopt => "clflushopt",
+            #[cfg(target_arch = "x86_64")]
+            WriteBack::Clflush => "clflush",
+            #[cfg(target_arch = "aarch64")]
+            WriteBack::DcCvac => "dc-cvac",
+        }
+    }
+
+    /// Writes back every line that holds a byte of the block (one more than its size says where it does not begin on a
+    /// line), then waits for them with one fence.
+    ///
+    /// # Safety
+    /// The block must have that many bytes.
+    #[inline(always)]
+    pub unsafe fn lines(self, block: *const u8, size: usize) {
+        if self == WriteBack::None {
+            return;
+        }
+        let end = block as usize + size;
+        let mut line = block as usize & !(LINE_BYTES - 1);
+        while line < end {
+            // SAFETY: the line belongs to a mapped page, and none of these instructions changes what memory holds.
+            unsafe {
+                match self {
+                    WriteBack::None => {}
+                    #[cfg(target_arch = "x86_64")]
+                    WriteBack::Clwb => asm!("clwb [{}]", in(reg) line, options(nostack, preserves_flags)),
+                    #[cfg(target_arch = "x86_64")]
+                    WriteBack::Clflushopt => asm!("clflushopt [{}]", in(reg) line, options(nostack, preserves_flags)),
+                    #[cfg(target_arch = "x86_64")]
+                    WriteBack::Clflush => asm!("clflush [{}]", in(reg) line, options(nostack, preserves_flags)),
+                    #[cfg(target_arch = "aarch64")]
+                    WriteBack::DcCvac => asm!("dc cvac, {}", in(reg) line, options(nostack, preserves_flags)),
+                }
+            }
+            line += LINE_BYTES;
+        }
+        // SAFETY: barriers.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            asm!("sfence", options(nostack, preserves_flags));
+            #[cfg(target_arch = "aarch64")]
+            asm!("dsb sy", options(nostack, preserves_flags));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+
+    #[test]
+    fn the_instruction_is_the_best_that_the_kernel_lists_for_this_processor() {
+        let info = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+        let has = |flag: &str| info.split_whitespace().any(|word| word == flag);
+        let expected = ["clwb", "clflushopt", "clflush"].into_iter().find(|name| has(name)).unwrap_or("dc-cvac");
+        assert_eq!(WriteBack::detect().word(), expected);
+    }
+
+    #[test]
+    fn lines_of_any_block_are_written_back_and_keep_their_contents() {
+        let bytes: [u8; 255] = core::array::from_fn(|at| at as u8);
+        for (start, size) in [(0, 0), (0, 1), (3, 64), (7, 200)] {
+            // SAFETY: within the vector.
+            unsafe { WriteBack::detect().lines(bytes[start..].as_ptr(), size) };
+        }
+        assert!(bytes.iter().enumerate().all(|(at, &byte)| usize::from(byte) == at));
+    }
+}

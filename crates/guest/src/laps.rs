@@ -1,0 +1,123 @@
+//! Workers that live through several timed laps. What comes before the clock, on it and after it is done by the same thread,
+//! and a lap ends when its last worker says so, not when a thread has been torn down: some laps take microseconds.
+
+use crate::clock::{self, Span};
+use crate::fail;
+use crate::memory::{Padded, Table};
+use crate::threads::{Gate, Team, ThreadTime};
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// What each worker does in each lap.
+pub trait Load: Sync {
+    /// By every worker, before the clock.
+    fn before(&self, _worker: usize, _lap: usize) {}
+    /// By the main thread, once all workers wait for the clock.
+    fn all_here(&self, _lap: usize) {}
+    /// By every worker, on the clock.
+    fn timed(&self, worker: usize, lap: usize);
+    /// By every worker, after the clock.
+    fn after(&self, _worker: usize, _lap: usize) {}
+}
+
+/// What a lap took.
+pub struct Lapse {
+    /// From the release of the workers to the end of the last one.
+    pub span: Span,
+    /// From the release to a worker's own end, on average over the workers.
+    pub mean_ns: u64,
+}
+
+struct Course<'l, L> {
+    load: &'l L,
+    threads: usize,
+    gates: Table<Gate>,
+    ends: Table<Padded<Cell<End>>>,
+    /// Workers that have ended their laps, over all laps.
+    ended: AtomicU32,
+    last_ended: libc::sem_t,
+    go_on: libc::sem_t,
+}
+
+/// When a worker ended its lap, and the CPU time it used in it.
+#[derive(Clone, Copy)]
+struct End {
+    at_ns: u64,
+    cpu_ns: u64,
+}
+
+// SAFETY: each worker writes its own `end` before the main thread reads it; the semaphores order them. The rest is made to
+// be shared.
+unsafe impl<L: Sync> Sync for Course<'_, L> {}
+
+/// Runs `laps` laps; `note` gets each one's times, the workers' own ones in the order of the workers.
+pub fn run<L: Load>(threads: usize, laps: usize, load: &L, mut note: impl FnMut(usize, Lapse, &[ThreadTime])) {
+    let mut course = Course {
+        load,
+        threads,
+        gates: Table::zeroed(laps),
+        ends: Table::zeroed(threads),
+        ended: AtomicU32::new(0),
+        // SAFETY: initialised below before its use.
+        last_ended: unsafe { core::mem::zeroed() },
+        // SAFETY: likewise.
+        go_on: unsafe { core::mem::zeroed() },
+    };
+    // SAFETY: the course stays where it is until all workers are joined.
+    unsafe {
+        libc::sem_init(&mut course.last_ended, 0, 0);
+        libc::sem_init(&mut course.go_on, 0, 0);
+    }
+    let mut times = Table::<ThreadTime>::zeroed(threads);
+    let team = Team::gather(threads, &course, worker::<L>);
+    let began = team.release();
+    for lap in 0..laps {
+        course.gates[lap].all_here(threads);
+        load.all_here(lap);
+        let release = course.gates[lap].open();
+        wait(&course.last_ended);
+        let usage = release.elapsed();
+        for (time, Padded(end)) in times.iter_mut().zip(course.ends.iter()) {
+            let End { at_ns, cpu_ns } = end.get();
+            *time = ThreadTime { wall_ns: at_ns.saturating_sub(release.wall_ns()), cpu_ns };
+        }
+        let last_ns = times.iter().map(|time| time.wall_ns).max().unwrap_or(0);
+        let mean_ns = times.iter().map(|time| time.wall_ns).sum::<u64>() / threads as u64;
+        note(lap, Lapse { span: Span { wall_ns: last_ns, ..usage }, mean_ns }, &times);
+        (0..threads).for_each(|_| post(&course.go_on));
+    }
+    team.join(&began, |_, _| {});
+}
+
+fn worker<L: Load>(course: &Course<'_, L>, index: usize) {
+    for (lap, gate) in course.gates.iter().enumerate() {
+        course.load.before(index, lap);
+        gate.wait();
+        let cpu_ns = clock::thread_cpu_ns();
+        course.load.timed(index, lap);
+        let at_ns = clock::now_ns();
+        course.ends[index].0.set(End { at_ns, cpu_ns: clock::thread_cpu_ns() - cpu_ns });
+        // Whoever is done sleeps: there may be fewer CPUs than workers, and none to spin on.
+        if course.ended.fetch_add(1, Ordering::AcqRel) as usize + 1 == course.threads * (lap + 1) {
+            post(&course.last_ended);
+        }
+        wait(&course.go_on);
+        course.load.after(index, lap);
+    }
+}
+
+fn post(semaphore: &libc::sem_t) {
+    // SAFETY: initialised by `run`, which outlives the workers.
+    unsafe { libc::sem_post((&raw const *semaphore).cast_mut()) };
+}
+
+fn wait(semaphore: &libc::sem_t) {
+    // SAFETY: as in `post`.
+    while unsafe { libc::sem_wait((&raw const *semaphore).cast_mut()) } != 0 {
+        // A signal interrupted it; nothing else can go wrong with a semaphore that exists.
+        // SAFETY: reads this thread's errno.
+        if unsafe { *libc::__errno_location() } != libc::EINTR {
+            fail::give_up("error", format_args!("sem_wait failed"));
+        }
+    }
+}
