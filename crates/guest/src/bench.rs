@@ -6,9 +6,10 @@ use crate::fail;
 use crate::memory::{self, Table};
 use crate::purge::Purge;
 use crate::threads::{Body, Team, ThreadTime};
+use crate::watched;
 use core::ffi::CStr;
 use core::fmt::Display;
-use heapmark_wire::{Page, Phase, pairs};
+use heapmark_wire::{Ledger, Page, Phase, Watched, pairs};
 
 /// The job's text, looked up by key. Jobs are short and read once, so nothing is indexed.
 #[derive(Clone, Copy)]
@@ -147,6 +148,7 @@ impl<'a> Bench<'a> {
     /// Just before the first operation: what is resident now is not the workload's.
     pub fn begin(&mut self) {
         if self.baseline_bytes.is_none() {
+            watched::pause();
             self.baseline_bytes = Some(memory::resident_bytes());
         }
     }
@@ -178,6 +180,16 @@ impl<'a> Bench<'a> {
             self.times[index].wall_ns += time.wall_ns;
             self.times[index].cpu_ns += time.cpu_ns;
         }
+    }
+
+    /// Where the workers publish the requested bytes of their live blocks, one ledger each.
+    pub fn ledgers(&self) -> &'a [Ledger] {
+        watched::ledgers(self.page, self.threads)
+    }
+
+    /// What the host sees of this process while it runs.
+    pub fn watched(&self) -> &'a Watched {
+        self.page.watched()
     }
 
     /// Hands memory back where the workload counts that, and says how long it took.
@@ -219,6 +231,7 @@ impl<'a> Bench<'a> {
 
     /// After the last round: memory, thread times.
     pub(crate) fn finish(&self) {
+        watched::pause();
         self.say("peak_rss_bytes", memory::peak_resident_bytes());
         self.say("baseline_rss_bytes", self.baseline_bytes.unwrap_or(0));
         for time in self.times.iter() {

@@ -3,6 +3,7 @@
 
 mod churn;
 mod larson;
+mod memory;
 mod same_thread;
 
 use crate::bench::Bench;
@@ -20,7 +21,7 @@ pub struct Kernel {
 }
 
 /// All kernels.
-pub const ALL: &[Kernel] = &[same_thread::KERNEL, larson::KERNEL, churn::KERNEL];
+pub const ALL: &[Kernel] = &[same_thread::KERNEL, larson::KERNEL, churn::KERNEL, memory::KERNEL];
 
 /// The kernel of this name.
 pub fn find(name: &str) -> Option<&'static Kernel> {
