@@ -57,7 +57,10 @@ pub fn wanted() -> bool {
 /// A range that is not the allocator's. Costs nothing where nobody wants a series.
 pub fn know(start: usize, bytes: usize, kind: Kind) {
     if let Some(page) = page() {
-        page.watched().know(Known { start: start as u64, end: (start + bytes) as u64, kind });
+        // SAFETY: asks for a constant of the system.
+        let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let end = start + bytes.next_multiple_of(page_bytes.max(1));
+        page.watched().know(Known { start: start as u64, end: end as u64, kind });
     }
 }
 

@@ -106,8 +106,7 @@ impl Watched {
     /// Makes a range known. One that finds no room is left out, and counts as the allocator's.
     pub fn know(&self, range: Known) {
         let tagged = range.start & !0xfff | range.kind as u64;
-        let free =
-            |slot: &&Slot| slot.start.compare_exchange(0, tagged, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        let free = |slot: &&Slot| slot.start.compare_exchange(0, tagged, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if let Some(slot) = self.ranges.iter().find(free) {
             slot.end.store(range.end, Ordering::Release);
         }

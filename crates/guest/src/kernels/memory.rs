@@ -128,6 +128,12 @@ fn produce(shared: &Shared, producer: usize) {
         buffer.set(allocate(shared, size));
         bytes += u64::from(size);
         ledger.request(u64::from(size));
+        // Before the consumer hears of it, or its frees are part of this point.
+        until_point -= 1;
+        if until_point == 0 {
+            until_point = shared.every;
+            watched::record();
+        }
         if row + 1 == full_at {
             if index >= look_from {
                 look_from = index + PEAK_EVERY;
@@ -139,11 +145,6 @@ fn produce(shared: &Shared, producer: usize) {
         if consumer == shared.consumers {
             (row, consumer) = (row + 1, 0);
             full_at += if row == full_at { shared.round } else { 0 };
-        }
-        until_point -= 1;
-        if until_point == 0 {
-            until_point = shared.every;
-            watched::record();
         }
     }
     look();
@@ -237,6 +238,8 @@ impl Level {
     fn futex(&self, what: i32, value: u32) {
         let forever = core::ptr::null::<libc::timespec>();
         // SAFETY: the word outlives the call.
-        unsafe { libc::syscall(libc::SYS_futex, self.objects.as_ptr(), what | libc::FUTEX_PRIVATE_FLAG, value, forever) };
+        unsafe {
+            libc::syscall(libc::SYS_futex, self.objects.as_ptr(), what | libc::FUTEX_PRIVATE_FLAG, value, forever)
+        };
     }
 }

@@ -1,8 +1,8 @@
 //! One workload as data: the keys of `workloads/*/*.toml`. Defaults live in these files only; kernels have none.
 
 use super::did_you_mean;
-use super::formula;
 use super::faults::{self, Fault, nearest};
+use super::formula;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

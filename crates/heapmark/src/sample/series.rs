@@ -91,10 +91,17 @@ impl Recorder {
             *files = ProcFiles::open(pid).ok();
         }
         let Some(files) = files else { return };
-        let known: Vec<Known> = watched.known().collect();
+        let mut known: Vec<Known> = watched.known().collect();
         let (live_before, time_ns) = (watched.live_bytes(), now_ns());
         let read = files.read(text);
         let live_after = watched.live_bytes();
+        // A stack that came or went meanwhile may stand in the maps: what was known before or after counts.
+        let before = known.len();
+        for range in watched.known() {
+            if !known[..before].contains(&range) {
+                known.push(range);
+            }
+        }
         watched.looked();
         let Ok(rss_bytes) = read else { return };
         self.points.push(Point {
@@ -111,7 +118,9 @@ impl Recorder {
     pub fn csv(mut self) -> Result<Option<String>> {
         if let Way::Inside(file) = &mut self.way {
             let mut text = String::new();
-            file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_string(&mut text)).context("cannot read a series")?;
+            file.seek(SeekFrom::Start(0))
+                .and_then(|_| file.read_to_string(&mut text))
+                .context("cannot read a series")?;
             self.points = points(&text, &self.program, self.began_ns);
         }
         Ok((!self.points.is_empty()).then(|| csv(&self.points)))
