@@ -103,7 +103,7 @@ pub fn record() {
         point.line(format_args!("@known {start} {end} {}", kind.word()));
     }
     point.copy(c"/proc/self/maps");
-    point.line(format_args!("@end {}", live()));
+    point.line(format_args!("@end {} {}", live(), now_ns()));
     point.copy(c"/proc/self/statm");
     point.line(format_args!("@done"));
     point.flush();

@@ -40,6 +40,15 @@ fn memory_makes_the_calls_that_its_objects_imply() {
 }
 
 #[test]
+fn more_objects_than_there_is_memory_for_are_refused_before_they_are_allocated() {
+    for objects in ["objects=1000000000000", "objects=18446744073709551615"] {
+        let (counted, outcome, _) = Counter::new().run("memory-4x4", 1, &[objects], 0, 1);
+        assert!(matches!(&outcome, Outcome::Unsupported { why } if why.contains("needs about")), "{outcome:?}");
+        assert_eq!(counted, [0; 5]);
+    }
+}
+
+#[test]
 fn odd_sizes_and_many_threads_survive() {
     let counter = Counter::new();
     for (producers, consumers) in [("producers=1", "consumers=1"), ("producers=16", "consumers=31")] {

@@ -23,6 +23,9 @@ pub const KERNEL: Kernel = Kernel {
 /// A producer's operations between two looks at what is live, which cost a cache miss per thread.
 const PEAK_EVERY: usize = 1024;
 
+/// What a point may take, in the guest's file and while the host reads it.
+const POINT_BYTES: u64 = 16 << 10;
+
 struct Shared<'a> {
     api: Api,
     producers: usize,
@@ -61,11 +64,16 @@ fn run(bench: &mut Bench) {
         fail::give_up("error", format_args!("{} threads for {producers} x {consumers}", bench.threads));
     }
     let per_consumer = bench.parameter("n-per") == "consumer";
-    let objects = bench.count("objects") * if per_consumer { consumers } else { 1 };
+    let objects = bench.count("objects").saturating_mul(if per_consumer { consumers } else { 1 });
     let sizes = Sizes::parse(bench.parameter("classes"));
-    let all = producers * objects;
+    let all = producers.saturating_mul(objects);
+    let per_op = bench.parameter("sample") == "per-op";
+    let every = if per_op { bench.count("every").max(1) } else { usize::MAX };
     // Size and pointer of each object are the harness's; 32 bytes for what allocators add and round up to.
-    bench.needs(all as u64 * (u64::from(sizes.largest()) + 32 + 12));
+    let objects_bytes = (all as u64).saturating_mul(u64::from(sizes.largest()) + 32 + 12);
+    // Points are kept as text until the process has ended: some KiB each.
+    let points = if watched::wanted() { all.saturating_mul(2) / every } else { 0 };
+    bench.needs(objects_bytes.saturating_add((points as u64).saturating_mul(POINT_BYTES)));
     let mut drawn = Table::<u32>::zeroed(all);
     for (producer, own) in drawn.chunks_mut(objects.max(1)).enumerate() {
         let mut random = SplitMix::new(bench.seed, producer as u64);
@@ -81,7 +89,7 @@ fn run(bench: &mut Bench) {
         objects,
         round: bench.count("round").max(1),
         touch: bench.flag("touch"),
-        every: if bench.parameter("sample") == "per-op" { bench.count("every").max(1) } else { usize::MAX },
+        every,
         sizes: &drawn,
         buffers: &buffers,
         filled: &filled,

@@ -19,6 +19,8 @@ use std::time::Duration;
 struct Point {
     /// Since just before the process was started.
     time_ns: u64,
+    /// How long taking it took: what moved meanwhile makes the figures of a point disagree.
+    took_ns: u64,
     phase: String,
     /// Where the kernel publishes it.
     requested_live_bytes: Option<u64>,
@@ -94,7 +96,7 @@ impl Recorder {
         let mut known: Vec<Known> = watched.known().collect();
         let (live_before, time_ns) = (watched.live_bytes(), now_ns());
         let read = files.read(text);
-        let live_after = watched.live_bytes();
+        let (live_after, took_ns) = (watched.live_bytes(), now_ns() - time_ns);
         // A stack that came or went meanwhile may stand in the maps: what was known before or after counts.
         let before = known.len();
         for range in watched.known() {
@@ -106,6 +108,7 @@ impl Recorder {
         let Ok(rss_bytes) = read else { return };
         self.points.push(Point {
             time_ns: time_ns.saturating_sub(self.began_ns),
+            took_ns,
             phase: phase.word().into(),
             // What was live all the while the maps were read, as long as it only rose or only fell.
             requested_live_bytes: live_before.zip(live_after).map(|(before, after)| before.min(after)),
@@ -151,7 +154,7 @@ fn resident_bytes(statm: &str) -> Option<u64> {
     Some(statm.split_whitespace().nth(1)?.parse::<u64>().ok()? * rustix::param::page_size() as u64)
 }
 
-/// What a guest wrote: `@point TIME LIVE PHASE`, `@known START END KIND` lines, its maps, `@end LIVE`, its statm, `@done`.
+/// What a guest wrote: `@point TIME LIVE PHASE`, `@known START END KIND` lines, its maps, `@end LIVE TIME`, its statm, `@done`.
 /// A point without its end is left out.
 fn points(text: &str, program: &str, began_ns: u64) -> Vec<Point> {
     text.split("@point ").skip(1).filter_map(|block| point(block, program, began_ns)).collect()
@@ -163,10 +166,12 @@ fn point(block: &str, program: &str, began_ns: u64) -> Option<Point> {
     let mut words = head.split(' ');
     let time_ns: u64 = words.next()?.parse().ok()?;
     let live_before: u64 = words.next()?.parse().ok()?;
-    let (live_after, statm) = after.split_once('\n')?;
+    let (end, statm) = after.split_once('\n')?;
+    let (live_after, ended_ns) = end.split_once(' ')?;
     let known: Vec<Known> = maps.lines().filter_map(|line| known(line.strip_prefix("@known ")?)).collect();
     Some(Point {
         time_ns: time_ns.saturating_sub(began_ns),
+        took_ns: ended_ns.parse::<u64>().ok()?.saturating_sub(time_ns),
         phase: words.next()?.into(),
         requested_live_bytes: Some(live_before.min(live_after.parse().ok()?)),
         mapped: Mapped::read(maps, program, &known),
@@ -182,7 +187,7 @@ fn known(line: &str) -> Option<Known> {
 
 fn csv(points: &[Point]) -> String {
     let mut table = String::from(
-        "time_ns,phase,requested_live_bytes,heap_bytes,mmap_bytes,mmap_so_bytes,total_dynamic_bytes,stack_bytes,text_bytes,\
+        "time_ns,took_ns,phase,requested_live_bytes,heap_bytes,mmap_bytes,mmap_so_bytes,total_dynamic_bytes,stack_bytes,text_bytes,\
          other_bytes,harness_bytes,reserved_bytes,accessible_bytes,rss_bytes\n",
     );
     for point in points {
@@ -191,8 +196,8 @@ fn csv(points: &[Point]) -> String {
         let live = point.requested_live_bytes.map(|bytes| bytes.to_string()).unwrap_or_default();
         let _ = writeln!(
             table,
-            "{},{},{live},{heap},{mmap},{mmap_so},{total},{stack},{text},{other},{harness},{reserved},{accessible},{}",
-            point.time_ns, point.phase, point.rss_bytes
+            "{},{},{},{live},{heap},{mmap},{mmap_so},{total},{stack},{text},{other},{harness},{reserved},{accessible},{}",
+            point.time_ns, point.took_ns, point.phase, point.rss_bytes
         );
     }
     table
@@ -213,7 +218,7 @@ mod tests {
 @known 65536 131072 stack
 10000-20000 rw-p 00000000 00:00 0 
 20000-30000 rw-p 00000000 00:00 0                          [heap]
-@end 200
+@end 200 1560
 500 25 10 1 0 100 0
 @done
 @point 1600 400 run
@@ -225,7 +230,8 @@ mod tests {
         let points = points(INSIDE, "/guest", 1000);
         assert_eq!(points.len(), 1);
         let point = &points[0];
-        assert_eq!((point.time_ns, point.phase.as_str(), point.requested_live_bytes), (500, "run", Some(200)));
+        assert_eq!((point.time_ns, point.took_ns, point.phase.as_str()), (500, 60, "run"));
+        assert_eq!(point.requested_live_bytes, Some(200));
         assert_eq!((point.mapped.stack, point.mapped.mmap, point.mapped.heap), (0x10000, 0, 0x10000));
         assert_eq!(point.rss_bytes, 25 * rustix::param::page_size() as u64);
     }
