@@ -7,9 +7,10 @@ use crate::laps::{self, Lapse, Load};
 use crate::memory::{self, Table};
 use crate::purge::Purge;
 use crate::threads::{Body, Team, ThreadTime};
+use crate::watched;
 use core::ffi::CStr;
 use core::fmt::Display;
-use heapmark_wire::{Page, Phase, pairs};
+use heapmark_wire::{Ledger, Page, Phase, Watched, pairs};
 
 /// The job's text, looked up by key. Jobs are short and read once, so nothing is indexed.
 #[derive(Clone, Copy)]
@@ -162,6 +163,7 @@ impl<'a> Bench<'a> {
     /// Just before the first operation: what is resident now is not the workload's.
     pub fn begin(&mut self) {
         if self.baseline_bytes.is_none() {
+            watched::pause();
             self.baseline_bytes = Some(memory::resident_bytes());
         }
     }
@@ -208,6 +210,16 @@ impl<'a> Bench<'a> {
         }
     }
 
+    /// Where the workers publish the requested bytes of their live blocks, one ledger each.
+    pub fn ledgers(&self) -> &'a [Ledger] {
+        watched::ledgers(self.page, self.threads)
+    }
+
+    /// What the host sees of this process while it runs.
+    pub fn watched(&self) -> &'a Watched {
+        self.page.watched()
+    }
+
     /// Hands memory back where the workload counts that, and says how long it took.
     pub fn purge(&self, counted: bool) -> u64 {
         if !counted {
@@ -252,6 +264,7 @@ impl<'a> Bench<'a> {
 
     /// After the last round: memory, thread times.
     pub(crate) fn finish(&self) {
+        watched::pause();
         self.say("peak_rss_bytes", memory::peak_resident_bytes());
         self.say("baseline_rss_bytes", self.baseline_bytes());
         for time in self.times.iter() {

@@ -23,6 +23,7 @@ pub mod rng;
 pub mod sizes;
 mod threads;
 mod version;
+mod watched;
 
 use api::Api;
 use bench::{Bench, Job};
@@ -44,6 +45,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     };
     fail::report_to(page);
     let job = Job::new(page.job());
+    watched::start(page, &job);
 
     page.enter(Phase::Prove);
     prove::report(page);

@@ -3,9 +3,9 @@
 use core::ffi::CStr;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
-use heapmark_wire::Page;
+use heapmark_wire::{Kind, Page};
 
-use crate::fail;
+use crate::{fail, watched};
 
 /// Maps the shared page; `None` where the file is not one.
 pub fn map_page(path: &CStr) -> Option<&'static Page> {
@@ -64,7 +64,10 @@ impl<T> Table<T> {
             )
         };
         match NonNull::new(address.cast()) {
-            Some(start) if address != libc::MAP_FAILED => Table { start, len },
+            Some(start) if address != libc::MAP_FAILED => {
+                watched::know(address.addr(), bytes, Kind::Harness);
+                Table { start, len }
+            }
             _ => fail::give_up("oom", format_args!("no {bytes} bytes for a table of the harness")),
         }
     }
@@ -73,6 +76,7 @@ impl<T> Table<T> {
 impl<T> Drop for Table<T> {
     fn drop(&mut self) {
         let bytes = (self.len * size_of::<T>()).max(1);
+        watched::forget(self.start.as_ptr().addr());
         // SAFETY: the mapping made by `map`, nobody borrows it any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), bytes) };
     }

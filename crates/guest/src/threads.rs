@@ -4,6 +4,7 @@ use crate::clock::{self, Moment};
 use crate::fail;
 use crate::memory::{Padded, Table};
 use crate::null;
+use crate::watched::{self, Stack};
 use core::ffi::c_void;
 use core::hint::spin_loop;
 use core::ptr;
@@ -57,6 +58,8 @@ struct Seat<'c, C> {
     crew: *const Crew<'c, C>,
     index: usize,
     thread: libc::pthread_t,
+    /// Its stack, where memory over time is recorded; otherwise the C library takes care of it.
+    stack: Stack,
     began_ns: u64,
     ended_ns: u64,
     cpu_ns: u64,
@@ -82,8 +85,19 @@ impl<'c, C: Sync> Team<'c, C> {
             seat.crew = crew;
             seat.index = index;
             let argument = (&raw mut *seat).cast();
-            // SAFETY: the seat outlives the thread: `join` takes the team.
-            let error = unsafe { libc::pthread_create(&mut seat.thread, ptr::null(), work::<C>, argument) };
+            // SAFETY: attributes are initialised before their use. The seat outlives the thread, and so does the stack:
+            // `join` takes the team.
+            let error = unsafe {
+                let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
+                libc::pthread_attr_init(&mut attributes);
+                if watched::wanted() {
+                    seat.stack = Stack::map();
+                    seat.stack.give(&mut attributes);
+                }
+                let error = libc::pthread_create(&mut seat.thread, &attributes, work::<C>, argument);
+                libc::pthread_attr_destroy(&mut attributes);
+                error
+            };
             if error != 0 {
                 no_thread(index, error);
             }
@@ -98,10 +112,13 @@ impl<'c, C: Sync> Team<'c, C> {
     }
 
     /// Waits for the workers to end and hands each one's times to `note`.
-    pub fn join(self, began: &Moment, mut note: impl FnMut(usize, ThreadTime)) {
-        for Padded(seat) in self.seats.iter() {
-            // SAFETY: a joinable thread of ours, joined once.
-            unsafe { libc::pthread_join(seat.thread, ptr::null_mut()) };
+    pub fn join(mut self, began: &Moment, mut note: impl FnMut(usize, ThreadTime)) {
+        for Padded(seat) in self.seats.iter_mut() {
+            // SAFETY: a joinable thread of ours, joined once; then nobody runs on its stack.
+            unsafe {
+                libc::pthread_join(seat.thread, ptr::null_mut());
+                seat.stack.unmap();
+            }
         }
         for (index, Padded(seat)) in self.seats.iter().enumerate() {
             let wall_ns = seat.ended_ns.saturating_sub(seat.began_ns.max(began.wall_ns()));

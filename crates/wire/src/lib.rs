@@ -6,10 +6,12 @@
 mod page;
 mod pairs;
 mod phase;
+mod watched;
 
 pub use page::{JOB_BYTES, Page, REPORT_BYTES, TextFull};
 pub use pairs::pairs;
 pub use phase::Phase;
+pub use watched::{Kind, Known, Ledger, Watched};
 
 /// Exit code of a guest that wrote a `fail=` line into its report and gave up.
 pub const EXIT_FAILED: i32 = 86;

@@ -1,7 +1,7 @@
 //! The shared page: a memory file that host and guest both map. The host writes the job before the guest starts; the
 //! guest writes its phase and its report. What the guest wrote survives any death of it.
 
-use crate::Phase;
+use crate::{Phase, Watched};
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -19,6 +19,7 @@ pub struct Page {
     report_len: AtomicU32,
     job: UnsafeCell<[u8; JOB_BYTES]>,
     report: UnsafeCell<[u8; REPORT_BYTES]>,
+    watched: Watched,
 }
 
 // SAFETY: the job is written once before the guest exists and only read afterwards; the report is append-only by one
@@ -49,6 +50,11 @@ impl Page {
         unsafe { self.job.get().cast::<u8>().copy_from(text.as_ptr(), text.len()) };
         self.job_len.store(text.len() as u32, Ordering::Release);
         Ok(())
+    }
+
+    /// What a host may look at while the guest runs.
+    pub fn watched(&self) -> &Watched {
+        &self.watched
     }
 
     /// The job's text; empty where it is not valid UTF-8.

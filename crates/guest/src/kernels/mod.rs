@@ -5,6 +5,7 @@ mod churn;
 mod cross_vector;
 mod false_sharing;
 mod larson;
+mod memory;
 mod same_thread;
 mod scatter_loops;
 mod speed;
@@ -36,6 +37,7 @@ pub const ALL: &[Kernel] = &[
     false_sharing::THRASH,
     false_sharing::SCRATCH,
     speed::KERNEL,
+    memory::KERNEL,
 ];
 
 /// The kernel of this name.

@@ -105,6 +105,7 @@ fn case(name: &str) -> PlannedCase {
         cold: 1,
         iterations: Iterations::Fixed(1),
         counts_purge: false,
+        series_ns: None,
     }
 }
 

@@ -6,6 +6,7 @@ pub mod allocators;
 pub mod family;
 pub mod faults;
 pub mod folder;
+pub mod formula;
 pub mod suite;
 pub mod workload;
 

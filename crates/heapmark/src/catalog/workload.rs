@@ -2,6 +2,7 @@
 
 use super::did_you_mean;
 use super::faults::{self, Fault, nearest};
+use super::formula;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -17,6 +18,8 @@ struct File {
     shows: String,
     hides: String,
     operation: String,
+    threads: Option<String>,
+    series: Option<String>,
     parameters: BTreeMap<String, Parameter>,
     presets: BTreeMap<String, Preset>,
     #[serde(default)]
@@ -52,6 +55,10 @@ pub struct Workload {
     pub hides: String,
     /// What one operation is.
     pub operation: String,
+    /// Worker threads, where they follow from the parameters: a sum of products. `-t` says nothing to it then.
+    pub threads: Option<String>,
+    /// The interval of its memory over time, where that is always recorded.
+    pub series: Option<String>,
     /// Parameters by name.
     pub parameters: BTreeMap<String, Parameter>,
     /// Presets by name.
@@ -150,6 +157,8 @@ pub fn parse(file_name: &str, text: &str, faults: &mut Vec<Fault>) -> Vec<Worklo
         shows: file.shows,
         hides: file.hides,
         operation: file.operation,
+        threads: file.threads,
+        series: file.series,
         parameters: file.parameters,
         presets: file.presets,
     };
@@ -197,6 +206,9 @@ impl Workload {
                 }
             }
         }
+        if let Some(Err(why)) = self.series.as_deref().map(formula::interval) {
+            add("series".into(), &why, "mend the value".into());
+        }
         for preset in ["quick", "paper"].iter().filter(|preset| !self.presets.contains_key(**preset)) {
             add(format!("presets.{preset}"), "missing", "every workload has the presets `quick` and `paper`".into());
         }
@@ -209,6 +221,9 @@ impl Workload {
                 if let Err(why) = self.value(name, &plain(value)) {
                     add(key(name), &why, "mend the value".into());
                 }
+            }
+            if let Some(Err(why)) = self.values(preset).and_then(|values| self.threads(&values)) {
+                add("threads".into(), &why, "name parameters that are numbers".into());
             }
         }
     }
@@ -232,6 +247,16 @@ impl Workload {
             Kind::Choice => (parameter.choices.iter().any(|c| c == value), parameter.choices.join(" or ")),
         };
         if good { Ok(()) } else { Err(format!("`{name}` = `{value}`: expected {expected}")) }
+    }
+
+    /// The thread count that these parameters imply; `None` where it is free.
+    pub fn threads(&self, values: &BTreeMap<String, String>) -> Option<Result<u32, String>> {
+        let formula = self.threads.as_deref()?;
+        let threads = formula::evaluate(formula, |name| values.get(name)?.parse().ok());
+        Some(threads.and_then(|threads| match u32::try_from(threads) {
+            Ok(threads @ 1..=4096) => Ok(threads),
+            _ => Err(format!("{threads} threads: from 1 to 4096 are possible")),
+        }))
     }
 
     /// The parameters of a preset, written out.
@@ -284,5 +309,9 @@ mod tests {
             problems(&CHURN.replace("[presets.paper]", "[presets.papers]")).contains("presets `quick` and `paper`")
         );
         assert!(problems(&CHURN.replace("hides =", "hide =")).contains("hide: unknown"));
+        let with = |line: &str| problems(&CHURN.replace("hides =", &format!("{line}\nhides =")));
+        assert!(with("threads = \"spots * sharing\"").contains("`sharing` is no number"));
+        assert!(with("threads = \"objects\"").contains("from 1 to 4096"));
+        assert!(with("series = \"soon\"").contains("no interval"));
     }
 }

@@ -115,7 +115,8 @@ fn workloads(catalog: &Catalog) -> Vec<Value> {
             "name": workload.name, "kernel": workload.kernel, "document": workload.document,
             "section": workload.section, "presets": workload.presets.keys().collect::<Vec<_>>(),
             "about": workload.about, "shows": workload.shows, "does_not_show": workload.hides,
-            "operation": workload.operation, "parameters": parameters,
+            "operation": workload.operation, "threads": workload.threads, "series": workload.series,
+            "parameters": parameters,
         })
     };
     catalog.workloads.iter().map(describe).collect()

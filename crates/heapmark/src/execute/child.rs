@@ -1,7 +1,7 @@
 //! A measured process from its start to its end, and nothing left of it.
 
 use super::report::Report;
-use super::{Guest, Outcome, Usage};
+use super::{Guest, Outcome, Usage, Watch};
 use anyhow::{Context, Result, anyhow};
 use heapmark_wire::{EXIT_FAILED, Page, Phase};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -22,6 +22,9 @@ const STDERR_BYTES: u64 = 4096;
 
 /// The exit code of a process that the dynamic linker did not start.
 const LINKER_REFUSED: i32 = 127;
+
+/// How long a signal may go unseen.
+const SHORT_WAIT: Duration = Duration::from_millis(200);
 
 /// The memory file that host and guest share.
 pub(super) struct SharedPage {
@@ -76,7 +79,7 @@ pub(super) struct End {
     pub(super) stderr: String,
 }
 
-/// Starts the guest and waits for it. `None` where `stop` was set meanwhile.
+/// Starts the guest, waits for it, and lets `watch` look at it in between. `None` where `stop` was set meanwhile.
 pub(super) fn run(
     guest: &Guest,
     environment: &BTreeMap<String, String>,
@@ -84,6 +87,7 @@ pub(super) fn run(
     page: &SharedPage,
     timeout: Duration,
     stop: &AtomicBool,
+    mut watch: Option<Watch<'_>>,
 ) -> Result<Option<End>> {
     let stderr =
         File::from(memfd_create("heapmark-stderr", MemfdFlags::CLOEXEC).context("cannot create a memory file")?);
@@ -107,13 +111,22 @@ pub(super) fn run(
     let exited = pidfd_open(pid, PidfdFlags::empty()).context("cannot watch the guest")?;
     let mut interrupted = false;
     let mut hang = None;
+    let mut next_look = watch.as_ref().map(|_| began);
     loop {
         let left = timeout.saturating_sub(began.elapsed());
         // Short waits, so that a signal between the check and the poll is seen soon.
-        let wait = left.min(Duration::from_millis(200)).try_into().context("a timeout out of range")?;
+        let until_look = next_look.map_or(SHORT_WAIT, |next| next.saturating_duration_since(Instant::now()));
+        let wait = left.min(SHORT_WAIT).min(until_look).try_into().context("a timeout out of range")?;
         let mut ready = [PollFd::new(&exited, PollFlags::IN)];
         if matches!(poll(&mut ready, Some(&wait)), Ok(1..)) {
             break;
+        }
+        if let Some(watch) = &mut watch
+            && next_look.is_some_and(|next| next <= Instant::now())
+        {
+            (watch.look)(pid.as_raw_nonzero().get(), page.page());
+            // From the end of one look to the next: a slow look must not leave the guest nothing but looks.
+            next_look = Some(Instant::now() + watch.every);
         }
         if stop.load(Ordering::Relaxed) {
             interrupted = true;

@@ -27,6 +27,8 @@ pub struct Job {
     pub exercise: bool,
     /// Bytes of padding in the environment.
     pub padding: u32,
+    /// How the guest has its memory over time recorded: `polled`, or the file for points that it takes itself.
+    pub series: Option<String>,
     /// Parameters of the kernel.
     pub parameters: BTreeMap<String, String>,
 }
@@ -43,6 +45,7 @@ impl Job {
             check,
             exercise: true,
             padding: cell.padding,
+            series: None,
             parameters: case.job_parameters()?,
         })
     }
@@ -60,6 +63,7 @@ impl Job {
             check: false,
             exercise: true,
             padding: 0,
+            series: None,
             parameters: parameters.map(|(key, value)| (key.to_string(), value.to_string())).into(),
         }
     }
@@ -88,6 +92,9 @@ impl Job {
             u8::from(self.exercise && !null),
             if null { "null" } else { "library" },
         );
+        if let Some(series) = &self.series {
+            let _ = writeln!(text, "series={series}");
+        }
         for (name, value) in &self.parameters {
             let _ = writeln!(text, "param.{name}={value}");
         }

@@ -16,6 +16,7 @@ pub use outcome::Outcome;
 use crate::build::Library;
 use crate::catalog::Allocator;
 use anyhow::Result;
+use heapmark_wire::Page;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,6 +67,14 @@ impl Attempt {
     }
 }
 
+/// Somebody who looks at a process while it runs, on the thread that waits for it.
+pub struct Watch<'a> {
+    /// From the end of one look to the next.
+    pub every: Duration,
+    /// Gets the process and what the guest shows of itself.
+    pub look: &'a mut dyn FnMut(i32, &Page),
+}
+
 /// Runs one job under one allocator. `None` where `stop` was set meanwhile: the process is gone and nothing was learned.
 pub fn run(
     guest: &Guest,
@@ -73,6 +82,18 @@ pub fn run(
     job: &Job,
     timeout: Duration,
     stop: &AtomicBool,
+) -> Result<Option<Attempt>> {
+    run_watched(guest, subject, job, timeout, stop, None)
+}
+
+/// As [`run`], with somebody who looks at the process meanwhile.
+pub fn run_watched(
+    guest: &Guest,
+    subject: &Subject,
+    job: &Job,
+    timeout: Duration,
+    stop: &AtomicBool,
+    watch: Option<Watch<'_>>,
 ) -> Result<Option<Attempt>> {
     // Not only while a process is waited for: a signal that came between two short ones counts, too.
     if stop.load(Ordering::Relaxed) {
@@ -86,7 +107,7 @@ pub fn run(
     }
     let environment = subject.environment();
     let page = child::SharedPage::new(&job.text(subject))?;
-    let Some(end) = child::run(guest, &environment, job.padding, &page, timeout, stop)? else { return Ok(None) };
+    let Some(end) = child::run(guest, &environment, job.padding, &page, timeout, stop, watch)? else { return Ok(None) };
     let report = report::Report::parse(page.report());
     let proof = report.proof_is_complete().then(|| report.proof());
     let outcome = match proof.map(|proof| prove::verify(subject, proof)) {

@@ -1,7 +1,7 @@
 //! A workload at a thread count, with every parameter written out.
 
 use super::distribution;
-use crate::catalog::{Iterations, Workload, did_you_mean};
+use crate::catalog::{Iterations, Workload, did_you_mean, formula};
 use anyhow::{Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -27,6 +27,9 @@ pub struct Case {
     pub iterations: Iterations,
     /// Whether the workload's clock includes the purge (specification, section 7).
     pub counts_purge: bool,
+    /// Nanoseconds between two points of the memory over time; `None` where that is not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series_ns: Option<u64>,
 }
 
 impl Case {
@@ -38,6 +41,11 @@ impl Case {
     /// How long one iteration lasts, where the workload is defined by time.
     pub fn seconds(&self) -> Option<f64> {
         self.parameters.get("seconds")?.parse().ok().filter(|seconds| *seconds > 0.0)
+    }
+
+    /// Whether the workers themselves take the points of the memory over time, at operations, instead of a clock.
+    pub fn samples_itself(&self) -> bool {
+        self.parameters.get("sample").is_some_and(|sample| sample == "per-op")
     }
 
     /// What the kernel gets: the parameters, and what follows from them.
@@ -99,7 +107,9 @@ pub fn cases(
             workload.value(&change.parameter, &change.value).map_err(|why| anyhow!("--set: {why}"))?;
             parameters.insert(change.parameter.clone(), change.value.clone());
         }
-        for &threads in threads {
+        let implied = workload.threads(&parameters).transpose().map_err(|why| anyhow!("{}: {why}", workload.name))?;
+        let interval = workload.series.as_deref().map(formula::interval).transpose().map_err(|why| anyhow!(why))?;
+        for &threads in implied.as_ref().map_or(threads, std::slice::from_ref) {
             let case = Case {
                 workload: workload.name.clone(),
                 kernel: workload.kernel.clone(),
@@ -110,6 +120,7 @@ pub fn cases(
                 parameters: parameters.clone(),
                 cold: settings.cold,
                 iterations: settings.iterations,
+                series_ns: interval.map(|interval| interval.as_nanos() as u64),
             };
             case.check()?;
             all.push(case);
@@ -158,6 +169,18 @@ mod tests {
         assert_eq!(cases[0].parameters["rounds"], "10");
         assert_eq!(cases.iter().map(|case| case.oversubscribed).collect::<Vec<_>>(), [false, true]);
         assert_eq!(cases[1].label(), "larson@4");
+    }
+
+    #[test]
+    fn threads_that_follow_from_parameters_make_one_case_whatever_was_asked_for() {
+        let catalog = Catalog::load().unwrap();
+        let counts = |set: &[&str]| -> Vec<String> {
+            let overrides: Vec<Override> = set.iter().map(|text| text.parse().unwrap()).collect();
+            let workloads = catalog.workloads("memory*").unwrap();
+            cases(&workloads, "quick", &[1, 2, 64], 2, &overrides).unwrap().iter().map(Case::label).collect()
+        };
+        assert_eq!(counts(&[]), ["memory@2", "memory-4x4@20"]);
+        assert_eq!(counts(&["memory.consumers=5"]), ["memory@6", "memory-4x4@20"]);
     }
 
     #[test]

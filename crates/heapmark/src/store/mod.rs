@@ -1,4 +1,4 @@
-//! The append-only run directory: `run.json` and `samples.jsonl`. Raw samples only; whatever can be derived is derived.
+//! The append-only run directory: `run.json`, `samples.jsonl` and `series/`. Raw samples only; whatever can be derived is derived.
 //! A process that was killed at any moment leaves a directory that every reader accepts.
 
 pub mod record;
@@ -91,6 +91,18 @@ impl Store {
         write(&mut self.samples).with_context(|| format!("cannot write to {}", self.dir.display()))
     }
 
+    /// Stores the memory over time of one process, in place of what an earlier attempt has left.
+    pub fn keep_series(&self, cell: &str, table: &str) -> Result<()> {
+        let path = series_file(&self.dir, cell);
+        let write = || -> std::io::Result<()> {
+            fs::create_dir_all(self.dir.join(SERIES))?;
+            let mut file = File::create(&path)?;
+            file.write_all(table.as_bytes())?;
+            file.sync_data()
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))
+    }
+
     /// The directory.
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -141,6 +153,14 @@ fn records(text: &str) -> (Vec<Record>, usize) {
         }
     }
     (all, unreadable)
+}
+
+/// The folder of the memory over time in a run directory.
+const SERIES: &str = "series";
+
+/// The file with the memory over time of a cell: `memory@2/b03/jemalloc` is `series/memory@2_b03_jemalloc.csv`.
+pub fn series_file(dir: &Path, cell: &str) -> PathBuf {
+    dir.join(SERIES).join(format!("{}.csv", cell.replace('/', "_")))
 }
 
 /// Where runs go when nobody says otherwise.

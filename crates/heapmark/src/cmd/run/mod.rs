@@ -6,6 +6,7 @@ mod session;
 
 use super::{Exit, print, say, usage, wants_colour, width};
 use crate::analyse::analyse;
+use crate::catalog::formula;
 use crate::execute::Guest;
 use crate::plan::{Cell, Override, Plan};
 use crate::report::{self, Format, Screen};
@@ -47,6 +48,9 @@ pub struct Args {
     /// Milliseconds that one process should measure on the baseline, where the preset is calibrated
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
     target_ms: Option<u32>,
+    /// Record memory over time in this interval, for every workload (some always do): 1ms, 500us, ...
+    #[arg(long, value_name = "TIME", value_parser = formula::interval)]
+    series: Option<std::time::Duration>,
     /// Starts every random choice; the same seed gives the same plan
     #[arg(long, value_name = "N")]
     seed: Option<u64>,

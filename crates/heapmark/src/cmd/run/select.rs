@@ -40,7 +40,10 @@ impl Selection {
         let words = if args.threads.is_empty() { &suite.threads } else { &args.threads };
         let threads = thread_counts(words, cpus).map_err(|why| usage(anyhow!("-t: {why}")))?;
         let preset = args.preset.as_ref().unwrap_or(&suite.preset);
-        let cases = cases(&workloads, preset, &threads, cpus, &args.set).map_err(usage)?;
+        let mut cases = cases(&workloads, preset, &threads, cpus, &args.set).map_err(usage)?;
+        if let Some(interval) = args.series {
+            cases.iter_mut().for_each(|case| case.series_ns = Some(interval.as_nanos() as u64));
+        }
 
         let baseline = args.baseline.as_ref().unwrap_or(&suite.baseline);
         let (baseline, chosen) = choose(args, suite, baseline, &catalog)?;

@@ -5,8 +5,9 @@ use super::progress::Progress;
 use super::select::Selection;
 use crate::analyse::analyse;
 use crate::cmd::{Exit, print, usage};
-use crate::execute::{self, Attempt, Guest, Job, Measurement, Subject};
+use crate::execute::{self, Attempt, Guest, Job, Measurement, Subject, Watch};
 use crate::plan::Cell;
+use crate::sample::series::Recorder;
 use crate::store::{Purpose, Record, RunFile, Store};
 use crate::{catalog::Iterations, plan::Case};
 use anyhow::{Result, anyhow, bail};
@@ -210,9 +211,23 @@ impl Session {
             return Ok(Ok(()));
         }
         let (subject, started) = (self.subject(&cell.allocator)?, now());
-        let Some(attempt) = execute::run(&self.guest, subject, job, timeout, &self.stop)? else {
+        let mut recorder = match purpose {
+            Purpose::Sample => Recorder::of(self.case(cell), self.guest.path())?,
+            _ => None,
+        };
+        let job = Job { series: recorder.as_ref().map(Recorder::word), ..job.clone() };
+        let every = recorder.as_ref().and_then(Recorder::every);
+        let mut look = |pid, page: &_| recorder.iter_mut().for_each(|recorder| recorder.look(pid, page));
+        let watch = every.map(|every| Watch { every, look: &mut look });
+        let Some(attempt) = execute::run_watched(&self.guest, subject, &job, timeout, &self.stop, watch)? else {
             return Ok(Err(Interrupted));
         };
+        // Before the record: whoever finds the record finds the series whole.
+        if let (Some(store), Some(recorder)) = (&self.store, recorder)
+            && let Some(table) = recorder.csv()?
+        {
+            store.keep_series(&cell.id, &table)?;
+        }
         if !attempt.outcome.is_ok() {
             progress.say(&format!("{}: {}", cell.id, attempt.outcome));
         }

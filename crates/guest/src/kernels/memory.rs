@@ -1,0 +1,253 @@
+//! `memory` (specification, section 10.6): each producer allocates objects for its consumers in turn, a consumer waits for
+//! a round of them and frees it. What the process holds over time is the result.
+
+use super::Kernel;
+use crate::api::Api;
+use crate::bench::{Bench, Work};
+use crate::fail;
+use crate::memory::{Padded, Table};
+use crate::rng::SplitMix;
+use crate::sizes::Sizes;
+use crate::watched;
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU32, Ordering};
+use heapmark_wire::{Ledger, Watched};
+
+pub const KERNEL: Kernel = Kernel {
+    name: "memory",
+    calls: &["malloc", "free"],
+    parameters: &["producers", "consumers", "objects", "n-per", "round", "touch", "sample", "every", "classes"],
+    run,
+};
+
+/// A producer's operations between two looks at what is live, which cost a cache miss per thread.
+const PEAK_EVERY: usize = 1024;
+
+/// What a point may take, in the guest's file and while the host reads it.
+const POINT_BYTES: u64 = 16 << 10;
+
+struct Shared<'a> {
+    api: Api,
+    producers: usize,
+    /// Consumers of each producer.
+    consumers: usize,
+    /// Objects that each producer allocates.
+    objects: usize,
+    round: usize,
+    touch: bool,
+    /// Operations from one point of the series to the next.
+    every: usize,
+    /// Producer after producer, in the order of their allocation.
+    sizes: &'a [u32],
+    /// As `sizes`. Consumer c of a producer owns c, c + consumers, c + 2 consumers, ...: its buffer.
+    buffers: &'a [Cell<*mut u8>],
+    filled: &'a [Padded<Level>],
+    ledgers: &'a [Ledger],
+    tallies: &'a [Padded<Tally>],
+    watched: &'a Watched,
+}
+
+// SAFETY: a buffer's entry belongs to the producer until `filled` publishes it and to the consumer from then on; each worker
+// uses its own tally and ledger.
+unsafe impl Sync for Shared<'_> {}
+
+#[derive(Default)]
+struct Tally {
+    calls: Cell<u64>,
+    bytes: Cell<u64>,
+    peak_bytes: Cell<u64>,
+}
+
+fn run(bench: &mut Bench) {
+    let (producers, consumers) = (bench.count("producers"), bench.count("consumers"));
+    if bench.threads != producers + producers * consumers {
+        fail::give_up("error", format_args!("{} threads for {producers} x {consumers}", bench.threads));
+    }
+    let per_consumer = bench.parameter("n-per") == "consumer";
+    let objects = bench.count("objects").saturating_mul(if per_consumer { consumers } else { 1 });
+    let sizes = Sizes::parse(bench.parameter("classes"));
+    let all = producers.saturating_mul(objects);
+    let per_op = bench.parameter("sample") == "per-op";
+    let every = if per_op { bench.count("every").max(1) } else { usize::MAX };
+    // Size and pointer of each object are the harness's; 32 bytes for what allocators add and round up to.
+    let objects_bytes = (all as u64).saturating_mul(u64::from(sizes.largest()) + 32 + 12);
+    // Points are kept as text until the process has ended: some KiB each.
+    let points = if watched::wanted() { all.saturating_mul(2) / every } else { 0 };
+    bench.needs(objects_bytes.saturating_add((points as u64).saturating_mul(POINT_BYTES)));
+    let mut drawn = Table::<u32>::zeroed(all);
+    for (producer, own) in drawn.chunks_mut(objects.max(1)).enumerate() {
+        let mut random = SplitMix::new(bench.seed, producer as u64);
+        own.iter_mut().for_each(|size| *size = sizes.draw(&mut random));
+    }
+    let bytes_per_round: u64 = drawn.iter().map(|&size| u64::from(size)).sum();
+    let (buffers, filled) = (Table::zeroed(all), Table::<Padded<Level>>::zeroed(producers * consumers));
+    let tallies = Table::<Padded<Tally>>::zeroed(bench.threads);
+    let shared = Shared {
+        api: bench.api,
+        producers,
+        consumers,
+        objects,
+        round: bench.count("round").max(1),
+        touch: bench.flag("touch"),
+        every,
+        sizes: &drawn,
+        buffers: &buffers,
+        filled: &filled,
+        ledgers: bench.ledgers(),
+        tallies: &tallies,
+        watched: bench.watched(),
+    };
+
+    let (mut done, mut expected) = (Work::default(), Work::default());
+    bench.begin();
+    for round in bench.rounds() {
+        filled.iter().for_each(|Padded(level)| level.empty());
+        let team = bench.gather(&shared, |shared, index| match index.checked_sub(shared.producers) {
+            None => produce(shared, index),
+            Some(consumer) => consume(shared, consumer),
+        });
+        let began = team.release();
+        bench.join(round, team, &began);
+        bench.record(round, began.elapsed(), 0, 2 * all as u64);
+        let calls = |workers: &[Padded<Tally>]| workers.iter().map(|Padded(tally)| tally.calls.replace(0)).sum::<u64>();
+        done.malloc += calls(&tallies[..producers]);
+        done.free += calls(&tallies[producers..]);
+        done.checksum += tallies.iter().map(|Padded(tally)| tally.bytes.replace(0)).sum::<u64>();
+        expected.malloc += all as u64;
+        expected.free += all as u64;
+        // Once when it is allocated, once when it is freed.
+        expected.checksum += 2 * bytes_per_round;
+    }
+    bench.account(&done, &expected);
+    bench.requested_peak(tallies.iter().map(|Padded(tally)| tally.peak_bytes.get()).max().unwrap_or(0));
+    bench.figure("requested_sum_bytes", bytes_per_round as f64);
+}
+
+fn produce(shared: &Shared, producer: usize) {
+    let own = producer * shared.objects..(producer + 1) * shared.objects;
+    let (sizes, buffers) = (&shared.sizes[own.clone()], &shared.buffers[own]);
+    let filled = &shared.filled[producer * shared.consumers..][..shared.consumers];
+    let (ledger, tally) = (&shared.ledgers[producer], &shared.tallies[producer].0);
+    let look = || tally.peak_bytes.set(tally.peak_bytes.get().max(shared.watched.live_bytes().unwrap_or(0)));
+    // `row`: objects that the current consumer has got before this one.
+    let (mut row, mut consumer, mut full_at) = (0, 0, shared.round);
+    let (mut until_point, mut look_from, mut bytes) = (shared.every, 0, 0);
+    for (index, (&size, buffer)) in sizes.iter().zip(buffers).enumerate() {
+        buffer.set(allocate(shared, size));
+        bytes += u64::from(size);
+        ledger.request(u64::from(size));
+        // Before the consumer hears of it, or its frees are part of this point.
+        until_point -= 1;
+        if until_point == 0 {
+            until_point = shared.every;
+            watched::record();
+        }
+        if row + 1 == full_at {
+            if index >= look_from {
+                look_from = index + PEAK_EVERY;
+                look();
+            }
+            filled[consumer].0.raise(full_at as u32);
+        }
+        consumer += 1;
+        if consumer == shared.consumers {
+            (row, consumer) = (row + 1, 0);
+            full_at += if row == full_at { shared.round } else { 0 };
+        }
+    }
+    look();
+    for (consumer, Padded(level)) in filled.iter().enumerate() {
+        level.raise(quota(shared, consumer) as u32);
+    }
+    tally.calls.set(sizes.len() as u64);
+    tally.bytes.set(bytes);
+}
+
+/// `index` counts the consumers of all producers.
+fn consume(shared: &Shared, index: usize) {
+    let (producer, consumer) = (index / shared.consumers, index % shared.consumers);
+    let own = producer * shared.objects..(producer + 1) * shared.objects;
+    let (sizes, buffers) = (&shared.sizes[own.clone()], &shared.buffers[own]);
+    let free = shared.api.free;
+    let (ledger, tally) = (&shared.ledgers[shared.producers + index], &shared.tallies[shared.producers + index].0);
+    let (mut freed, mut until_point, mut bytes) = (0, shared.every, 0);
+    let quota = quota(shared, consumer);
+    while freed < quota {
+        let end = (freed + shared.round).min(quota);
+        shared.filled[index].0.wait_for(end as u32);
+        for turn in freed..end {
+            let place = turn * shared.consumers + consumer;
+            let size = u64::from(sizes[place]);
+            ledger.release(size);
+            // SAFETY: the producer published it, and nobody else frees it.
+            unsafe { free(buffers[place].get()) };
+            bytes += size;
+            until_point -= 1;
+            if until_point == 0 {
+                until_point = shared.every;
+                watched::record();
+            }
+        }
+        freed = end;
+    }
+    tally.calls.set(quota as u64);
+    tally.bytes.set(bytes);
+}
+
+/// Objects that this consumer of a producer gets.
+fn quota(shared: &Shared, consumer: usize) -> usize {
+    (shared.objects + shared.consumers - 1 - consumer) / shared.consumers
+}
+
+#[inline(always)]
+fn allocate(shared: &Shared, size: u32) -> *mut u8 {
+    // SAFETY: an ordinary call.
+    let block = unsafe { (shared.api.malloc)(size as usize) };
+    if block.is_null() && size > 0 {
+        fail::null("malloc", size as usize);
+    }
+    if shared.touch {
+        for offset in (0..size as usize).step_by(4096) {
+            // SAFETY: within the block.
+            unsafe { block.add(offset).write_volatile(0) };
+        }
+    }
+    block
+}
+
+/// How far a buffer is filled. A consumer sleeps in the kernel meanwhile: one that spins would take the CPU that the
+/// producers need where threads outnumber CPUs.
+#[derive(Default)]
+struct Level {
+    objects: AtomicU32,
+}
+
+impl Level {
+    fn empty(&self) {
+        self.objects.store(0, Ordering::Relaxed);
+    }
+
+    fn raise(&self, objects: u32) {
+        self.objects.store(objects, Ordering::Release);
+        self.futex(libc::FUTEX_WAKE, 1);
+    }
+
+    fn wait_for(&self, objects: u32) {
+        loop {
+            let filled = self.objects.load(Ordering::Acquire);
+            if filled >= objects {
+                return;
+            }
+            // Returns at once where the level has risen since.
+            self.futex(libc::FUTEX_WAIT, filled);
+        }
+    }
+
+    fn futex(&self, what: i32, value: u32) {
+        let forever = core::ptr::null::<libc::timespec>();
+        // SAFETY: the word outlives the call.
+        unsafe {
+            libc::syscall(libc::SYS_futex, self.objects.as_ptr(), what | libc::FUTEX_PRIVATE_FLAG, value, forever)
+        };
+    }
+}

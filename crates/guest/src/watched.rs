@@ -1,0 +1,234 @@
+//! Memory over time: what this process tells a host that looks at it, and the points that it takes itself.
+//!
+//! Two ways, said by the job's key `series`. `polled`: the host reads this process's maps from outside, and all that is
+//! done here is to say which ranges are the harness's. A path: the points are taken in here, at operations that the kernel
+//! names, and written into that file as the kernel's own text; the host makes numbers of them afterwards.
+
+use crate::bench::Job;
+use crate::clock::now_ns;
+use crate::fail;
+use crate::memory::Table;
+use core::ffi::{CStr, c_void};
+use core::fmt::{self, Write};
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+use heapmark_wire::{Kind, Known, Page};
+
+/// The shared page, where somebody wants a series.
+static PAGE: AtomicPtr<Page> = AtomicPtr::new(ptr::null_mut());
+/// The file for points that are taken in here.
+static POINTS: AtomicI32 = AtomicI32::new(-1);
+/// The text of one point passes through here: a static buffer, so that taking a point moves nothing that it looks at.
+static ROOM: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
+static ROOM_TAKEN: AtomicBool = AtomicBool::new(false);
+const ROOM_BYTES: usize = 64 << 10;
+
+/// How long the process waits for a host that should look and does not.
+const PATIENCE_NS: u64 = 1_000_000_000;
+
+/// Before anything else is mapped.
+pub fn start(page: &'static Page, job: &Job<'_>) {
+    let Some(series) = job.get("series") else { return };
+    PAGE.store(ptr::from_ref(page).cast_mut(), Ordering::Release);
+    know(ptr::from_ref(page).addr(), size_of::<Page>(), Kind::Harness);
+    if series == "polled" {
+        return;
+    }
+    let mut path = [0u8; 256];
+    let file = job.c_str("series", &mut path).map_or(-1, |path| open(path, libc::O_WRONLY | libc::O_APPEND));
+    if file < 0 {
+        fail::give_up("error", format_args!("cannot open `{series}` for the series"));
+    }
+    let mut room = core::mem::ManuallyDrop::new(Table::<u8>::zeroed(ROOM_BYTES));
+    ROOM.store(room.as_mut_ptr(), Ordering::Release);
+    POINTS.store(file, Ordering::Release);
+}
+
+fn page() -> Option<&'static Page> {
+    // SAFETY: null, or the page of this process, which is never unmapped.
+    unsafe { PAGE.load(Ordering::Acquire).as_ref() }
+}
+
+/// Whether memory over time is recorded in this process.
+pub fn wanted() -> bool {
+    page().is_some()
+}
+
+/// A range that is not the allocator's. Costs nothing where nobody wants a series.
+pub fn know(start: usize, bytes: usize, kind: Kind) {
+    if let Some(page) = page() {
+        // SAFETY: asks for a constant of the system.
+        let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let end = start + bytes.next_multiple_of(page_bytes.max(1));
+        page.watched().know(Known { start: start as u64, end: end as u64, kind });
+    }
+}
+
+/// Before such a range is unmapped.
+pub fn forget(start: usize) {
+    if let Some(page) = page() {
+        page.watched().forget(start as u64);
+    }
+}
+
+/// Outside of measured phases: the series gets a point of this moment, in which nothing moves.
+pub fn pause() {
+    let Some(page) = page() else { return };
+    if POINTS.load(Ordering::Acquire) >= 0 {
+        return record();
+    }
+    // The first look may be under way already; the second one is all of this moment.
+    let (looks, began) = (page.watched().looks(), now_ns());
+    while page.watched().looks().wrapping_sub(looks) < 2 && now_ns() - began < PATIENCE_NS {
+        // SAFETY: no arguments, no effects but on scheduling.
+        unsafe { libc::sched_yield() };
+    }
+}
+
+/// Takes a point here and now, where the job wants points taken in here. Other threads that want one wait.
+#[cold]
+pub fn record() {
+    let file = POINTS.load(Ordering::Acquire);
+    let Some(page) = page().filter(|_| file >= 0) else { return };
+    while ROOM_TAKEN.swap(true, Ordering::Acquire) {
+        // SAFETY: no arguments, no effects but on scheduling.
+        unsafe { libc::sched_yield() };
+    }
+    let live = || page.watched().live_bytes().unwrap_or(0);
+    // SAFETY: made by `start` before the file was opened; the lock makes it this thread's.
+    let room = unsafe { core::slice::from_raw_parts_mut(ROOM.load(Ordering::Acquire), ROOM_BYTES) };
+    let mut point = Point { file, room, len: 0 };
+    point.line(format_args!("@point {} {} {}", now_ns(), live(), page.phase().word()));
+    for Known { start, end, kind } in page.watched().known() {
+        point.line(format_args!("@known {start} {end} {}", kind.word()));
+    }
+    point.copy(c"/proc/self/maps");
+    point.line(format_args!("@end {} {}", live(), now_ns()));
+    point.copy(c"/proc/self/statm");
+    point.line(format_args!("@done"));
+    point.flush();
+    ROOM_TAKEN.store(false, Ordering::Release);
+}
+
+/// Text on its way into the file: the file is written to and not mapped, so that it is no memory of this process.
+struct Point<'a> {
+    file: i32,
+    room: &'a mut [u8],
+    len: usize,
+}
+
+impl Point<'_> {
+    fn line(&mut self, text: fmt::Arguments<'_>) {
+        // Writing never fails: `write_str` flushes what does not fit, and gives up where that fails.
+        let _ = writeln!(self, "{text}");
+    }
+
+    fn copy(&mut self, path: &CStr) {
+        let from = open(path, libc::O_RDONLY);
+        loop {
+            // Room for what one call may return, or the kernel splits a line's region over two locks.
+            if self.room.len() - self.len < 8 << 10 {
+                self.flush();
+            }
+            let rest = &mut self.room[self.len..];
+            // SAFETY: reads into a buffer of that length.
+            let read = unsafe { libc::read(from, rest.as_mut_ptr().cast(), rest.len()) };
+            if read <= 0 {
+                break;
+            }
+            self.len += read as usize;
+        }
+        // SAFETY: opened above.
+        unsafe { libc::close(from) };
+    }
+
+    fn flush(&mut self) {
+        let mut done = 0;
+        while done < self.len {
+            let rest = &self.room[done..self.len];
+            // SAFETY: writes an initialised buffer.
+            let wrote = unsafe { libc::write(self.file, rest.as_ptr().cast(), rest.len()) };
+            if wrote <= 0 {
+                fail::give_up("error", format_args!("no room for another point of the series"));
+            }
+            done += wrote as usize;
+        }
+        self.len = 0;
+    }
+}
+
+impl Write for Point<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if text.len() > self.room.len() - self.len {
+            self.flush();
+        }
+        self.room[self.len..self.len + text.len()].copy_from_slice(text.as_bytes());
+        self.len += text.len();
+        Ok(())
+    }
+}
+
+fn open(path: &CStr, flags: i32) -> i32 {
+    // SAFETY: a plain system call.
+    unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) }
+}
+
+/// A stack that is known, for a worker of a process whose memory is recorded: the C library would map it unseen, and its
+/// 8 MiB would pass for the allocator's. All zero is no stack.
+pub struct Stack {
+    start: *mut c_void,
+    bytes: usize,
+}
+
+impl Stack {
+    /// As large as the C library would make it, above a guard that cannot be accessed.
+    pub fn map() -> Stack {
+        // SAFETY: attributes are initialised before their use; a fresh private mapping, whose first part nobody uses.
+        unsafe {
+            let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
+            let mut bytes = 0;
+            libc::pthread_attr_init(&mut attributes);
+            libc::pthread_attr_getstacksize(&attributes, &mut bytes);
+            libc::pthread_attr_destroy(&mut attributes);
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
+            let start = libc::mmap(ptr::null_mut(), bytes + GUARD, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+            if start == libc::MAP_FAILED || libc::mprotect(start, GUARD, libc::PROT_NONE) != 0 {
+                fail::give_up("oom", format_args!("no {bytes} bytes for a stack"));
+            }
+            know(start.addr() + GUARD, bytes, Kind::Stack);
+            Stack { start, bytes }
+        }
+    }
+
+    /// Makes the attributes say this stack.
+    ///
+    /// # Safety
+    /// The attributes are initialised, and the stack stays mapped until the thread has ended.
+    pub unsafe fn give(&self, attributes: &mut libc::pthread_attr_t) {
+        // SAFETY: the part above the guard is ours.
+        unsafe { libc::pthread_attr_setstack(attributes, self.start.byte_add(GUARD), self.bytes) };
+    }
+
+    /// Gives it back; nothing to do where there is none.
+    ///
+    /// # Safety
+    /// Nobody runs on it any more.
+    pub unsafe fn unmap(&mut self) {
+        if !self.start.is_null() {
+            forget(self.start.addr() + GUARD);
+            // SAFETY: mapped by `map`, and the caller vouches for the rest.
+            unsafe { libc::munmap(self.start, self.bytes + GUARD) };
+            self.start = ptr::null_mut();
+        }
+    }
+}
+
+/// Below a stack: a page at least, on every machine.
+const GUARD: usize = 64 << 10;
+
+/// Where each worker publishes its requested bytes.
+pub fn ledgers(page: &Page, threads: usize) -> &[heapmark_wire::Ledger] {
+    page.watched().open_ledgers(threads).unwrap_or_else(|| {
+        fail::give_up("unsupported", format_args!("{threads} threads: memory over time is known of 1024 at most"))
+    })
+}
