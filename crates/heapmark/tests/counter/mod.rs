@@ -61,7 +61,11 @@ impl Counter {
         let (counted, attempt) = self.attempt(workload, threads, set, cold, iterations, exercise);
         let measurement = attempt.measurement.unwrap_or_default();
         let said = |name: &str| measurement.calls.get(name).copied().unwrap_or(0);
-        (counted, attempt.outcome, [said("malloc"), said("free"), said("calloc"), said("realloc"), 0])
+        (
+            counted,
+            attempt.outcome,
+            [said("malloc"), said("free"), said("calloc"), said("realloc"), said("posix_memalign")],
+        )
     }
 
     /// As [`Counter::run`], with all that the process had to say.

@@ -47,7 +47,7 @@ impl Mailbox {
     }
 }
 
-/// What other threads write to of one thread.
+/// What other threads see of one thread.
 #[derive(Default)]
 pub struct Desk {
     /// Batches for this thread.
@@ -56,6 +56,8 @@ pub struct Desk {
     pub spent: Mailbox,
     /// Bytes of this thread that others have freed.
     pub freed_bytes: AtomicU64,
+    /// Bytes that this thread has allocated and not freed itself; its own word on it.
+    pub kept_bytes: AtomicU64,
 }
 
 #[cfg(test)]

@@ -44,6 +44,16 @@ pub struct Shared<'a> {
 // SAFETY: each worker uses its own room and tally, the main thread looks at them while the workers wait; desks are atomic.
 unsafe impl Sync for Shared<'_> {}
 
+impl Shared<'_> {
+    /// Requested bytes of all live blocks, as far as the threads have told.
+    pub fn live_bytes(&self) -> u64 {
+        let told = |Padded(desk): &Padded<Desk>| {
+            desk.kept_bytes.load(Ordering::Relaxed).wrapping_sub(desk.freed_bytes.load(Ordering::Relaxed)) as i64
+        };
+        self.desks.iter().map(told).sum::<i64>().max(0) as u64
+    }
+}
+
 /// Memory of the harness for one thread.
 #[derive(Clone, Copy)]
 pub struct Room {
@@ -57,9 +67,8 @@ pub struct Room {
 /// What one thread has done in a generation.
 #[derive(Clone, Copy, Default)]
 pub struct Tally {
-    /// Calls between the clocks.
-    pub ops: u64,
-    pub mallocs: u64,
+    /// Calls of all functions that allocate; `aligned` of them are posix_memalign.
+    pub allocations: u64,
     pub aligned: u64,
     pub frees: u64,
     /// Slots passed in steps 4 and 6.
@@ -75,15 +84,24 @@ pub struct Tally {
     pub clock_ns: u64,
     /// CPU time of the same stretches.
     pub cpu_ns: u64,
-    /// Allocated so far and not freed by this thread; what others have freed stands on its desk.
-    pub kept_bytes: u64,
+    /// Highest sum of the live bytes of all threads that this one has seen.
     pub peak_bytes: u64,
+}
+
+/// What a walk over slots has freed.
+#[derive(Clone, Copy, Default)]
+struct Freed {
+    blocks: u64,
+    bytes: u64,
 }
 
 struct Worker<'a> {
     shared: &'a Shared<'a>,
     index: usize,
     tally: Tally,
+    /// Allocated so far and not freed by this thread; what others have freed stands on its desk.
+    kept_bytes: u64,
+    until_look: usize,
     slots: *mut *mut u8,
     held: &'a mut [u32],
     batches: *mut Batch,
@@ -107,6 +125,8 @@ pub fn run(shared: &Shared, index: usize) {
         shared,
         index,
         tally: Tally::default(),
+        kept_bytes: 0,
+        until_look: 1,
         slots: ptr::null_mut(),
         // SAFETY: `blocks` entries that are this worker's alone.
         held: unsafe { core::slice::from_raw_parts_mut(room.get().held, shared.blocks) },
@@ -121,7 +141,8 @@ pub fn run(shared: &Shared, index: usize) {
         size_at: 0,
         alignment_turn: 0,
     };
-    worker.slots = worker.malloc(shared.blocks * size_of::<*mut u8>()).cast();
+    worker.slots = malloc(&shared.api, shared.blocks * size_of::<*mut u8>()).cast();
+    worker.tally.allocations += 1;
     // SAFETY: freshly allocated for that many pointers.
     unsafe { worker.slots.write_bytes(0, shared.blocks) };
     shared.meeting.wait();
@@ -130,7 +151,9 @@ pub fn run(shared: &Shared, index: usize) {
         worker.sequence(sequence);
     }
     worker.drain();
-    worker.free(worker.slots.cast());
+    // SAFETY: the slot array is live, and nothing is left in it.
+    unsafe { (shared.api.free)(worker.slots.cast()) };
+    worker.tally.frees += 1;
     shared.tallies[index].0.set(worker.tally);
 }
 
@@ -146,12 +169,12 @@ impl Worker<'_> {
         if shared.legacy {
             self.timed(|worker| worker.fill());
         }
+        self.publish();
         // Only now may the others stop handing blocks over; what is under way is freed once all have ended.
         shared.ended.fetch_add(1, Ordering::AcqRel);
         self.drain();
         shared.meeting.wait();
         self.drain();
-        shared.tallies[self.index].0.set(self.tally);
         shared.meeting.wait();
         shared.meeting.wait();
         self.timed(|worker| worker.release());
@@ -174,7 +197,7 @@ impl Worker<'_> {
                 && shared.ended.load(Ordering::Relaxed) == ended_before;
             let batch = if hands_over { self.pack(shared.allocations[allocations]) } else { ptr::null_mut() };
             spent_ns += now_ns() - start;
-            self.note_peak();
+            self.publish();
             if !batch.is_null() {
                 self.send(batch);
             }
@@ -190,25 +213,32 @@ impl Worker<'_> {
 
     /// Step 4: walks over slots and empties those that are occupied.
     fn free_some(&mut self, steps: u64) {
-        self.tally.free_steps += steps;
+        let (mut at, mut freed) = (self.free_at, Freed::default());
         for _ in 0..steps {
-            self.empty(self.free_at);
-            self.free_at = advance(self.free_at, self.free_stride, self.shared.blocks);
+            self.empty(at, &mut freed);
+            at = advance(at, self.free_stride, self.shared.blocks);
         }
+        self.free_at = at;
+        self.tally.free_steps += steps;
+        self.note(freed);
     }
 
     /// Step 5: frees what others have sent, block by block, then array and header.
     fn free_batches(&mut self, mut batch: *mut Batch) {
+        let free = self.shared.api.free;
         while !batch.is_null() {
             // SAFETY: a record that was pushed for this thread and taken once.
             let Batch { next, header, pointers, count, bytes, producer } = unsafe { *batch };
             for entry in 0..count as usize {
                 // SAFETY: within the array, which holds live blocks.
-                self.free(unsafe { *pointers.add(entry) });
+                unsafe { free(*pointers.add(entry)) };
             }
-            self.free(pointers.cast());
-            self.free(header);
-            self.tally.ops += count + 2;
+            // SAFETY: live blocks.
+            unsafe {
+                free(pointers.cast());
+                free(header);
+            }
+            self.tally.frees += count + 2;
             let desk = &self.shared.desks[producer].0;
             desk.freed_bytes.fetch_add(bytes, Ordering::Relaxed);
             // SAFETY: this thread is done with the record.
@@ -219,13 +249,20 @@ impl Worker<'_> {
 
     /// Step 6: walks over slots and puts a new block into each.
     fn replace_some(&mut self, steps: u64) {
-        self.tally.allocation_steps += steps;
+        let (mut at, mut size_at, mut bytes, mut freed) = (self.allocate_at, self.size_at, 0, Freed::default());
         for _ in 0..steps {
-            self.empty(self.allocate_at);
-            let size = self.next_size();
-            self.put(self.allocate_at, size);
-            self.allocate_at = advance(self.allocate_at, self.allocate_stride, self.shared.blocks);
+            self.empty(at, &mut freed);
+            let size = self.shared.sizes[size_at];
+            self.put(at, size);
+            bytes += u64::from(size);
+            size_at = advance(size_at, 1, tables::SIZES);
+            at = advance(at, self.allocate_stride, self.shared.blocks);
         }
+        (self.allocate_at, self.size_at) = (at, size_at);
+        self.kept_bytes += bytes;
+        self.tally.allocations += steps;
+        self.tally.allocation_steps += steps;
+        self.note(freed);
     }
 
     /// Step 7: a batch of new blocks for another thread.
@@ -233,11 +270,12 @@ impl Worker<'_> {
         let count = if self.shared.legacy { allocations } else { allocations / 4 };
         let batch = self.record();
         let array_bytes = count as usize * size_of::<*mut u8>();
-        let header = self.malloc(size_of::<Batch>());
-        let pointers: *mut *mut u8 = self.malloc(array_bytes).cast();
+        let header = malloc(&self.shared.api, size_of::<Batch>());
+        let pointers: *mut *mut u8 = malloc(&self.shared.api, array_bytes).cast();
         let mut bytes = (size_of::<Batch>() + array_bytes) as u64;
         for entry in 0..count as usize {
-            let size = self.next_size();
+            let size = self.shared.sizes[self.size_at];
+            self.size_at = advance(self.size_at, 1, tables::SIZES);
             let block = self.block(size);
             bytes += u64::from(size);
             // SAFETY: within the array.
@@ -249,8 +287,8 @@ impl Worker<'_> {
             header.cast::<Batch>().write_volatile(filled);
             *batch = filled;
         }
-        self.tally.kept_bytes += bytes;
-        self.tally.ops += count + 2;
+        self.kept_bytes += bytes;
+        self.tally.allocations += count + 2;
         self.tally.beyond_steps += count + 2;
         self.tally.batches += 1;
         batch
@@ -289,16 +327,19 @@ impl Worker<'_> {
                 let size = self.shared.fill_sizes[self.size_at];
                 self.size_at = advance(self.size_at, 1, tables::SIZES);
                 self.put(slot, size);
+                self.kept_bytes += u64::from(size);
+                self.tally.allocations += 1;
                 self.tally.beyond_steps += 1;
             }
         }
-        self.note_peak();
     }
 
+    /// Every occupied slot is freed.
     fn release(&mut self) {
-        let ops = self.tally.ops;
-        (0..self.shared.blocks).for_each(|slot| self.empty(slot));
-        self.tally.released += self.tally.ops - ops;
+        let mut freed = Freed::default();
+        (0..self.shared.blocks).for_each(|slot| self.empty(slot, &mut freed));
+        self.tally.released += freed.blocks;
+        self.note(freed);
     }
 
     fn drain(&mut self) {
@@ -315,27 +356,32 @@ impl Worker<'_> {
         self.tally.cpu_ns += thread_cpu_ns() - cpu_ns;
     }
 
-    fn note_peak(&mut self) {
-        let freed = self.shared.desks[self.index].0.freed_bytes.load(Ordering::Relaxed);
-        self.tally.peak_bytes = self.tally.peak_bytes.max(self.tally.kept_bytes - freed);
+    fn note(&mut self, freed: Freed) {
+        self.kept_bytes -= freed.bytes;
+        self.tally.frees += freed.blocks;
+    }
+
+    /// Step 8: lets the others see this thread's live bytes. Each thread sums up all of them in every loop that is due among
+    /// `threads`, so that the effort does not grow with their number.
+    fn publish(&mut self) {
+        self.shared.desks[self.index].0.kept_bytes.store(self.kept_bytes, Ordering::Relaxed);
+        self.until_look -= 1;
+        if self.until_look == 0 {
+            self.until_look = self.shared.threads;
+            self.tally.peak_bytes = self.tally.peak_bytes.max(self.shared.live_bytes());
+        }
     }
 
     #[inline(always)]
-    fn next_size(&mut self) -> u32 {
-        let size = self.shared.sizes[self.size_at];
-        self.size_at = advance(self.size_at, 1, tables::SIZES);
-        size
-    }
-
-    #[inline(always)]
-    fn empty(&mut self, slot: usize) {
+    fn empty(&mut self, slot: usize, freed: &mut Freed) {
         let held = core::mem::take(&mut self.held[slot]);
         if held != 0 {
             // SAFETY: the slot's own entry.
             let block = unsafe { self.slots.add(slot).replace(ptr::null_mut()) };
-            self.free(block);
-            self.tally.kept_bytes -= u64::from(held - 1);
-            self.tally.ops += 1;
+            // SAFETY: the block that was put there.
+            unsafe { (self.shared.api.free)(block) };
+            freed.blocks += 1;
+            freed.bytes += u64::from(held - 1);
         }
     }
 
@@ -345,8 +391,6 @@ impl Worker<'_> {
         // SAFETY: the slot's own entry.
         unsafe { *self.slots.add(slot) = block };
         self.held[slot] = size + 1;
-        self.tally.kept_bytes += u64::from(size);
-        self.tally.ops += 1;
     }
 
     /// A new block, touched: its size in front, a byte on every further page, and the last byte.
@@ -355,7 +399,7 @@ impl Worker<'_> {
         let block = if self.shared.legacy && size < ALIGNED_BELOW {
             self.aligned(size as usize)
         } else {
-            self.malloc(size as usize)
+            malloc(&self.shared.api, size as usize)
         };
         // SAFETY: all within the block.
         unsafe {
@@ -377,7 +421,7 @@ impl Worker<'_> {
         let turn = self.alignment_turn;
         self.alignment_turn = if turn == 2 { 0 } else { turn + 1 };
         if turn == 0 {
-            return self.malloc(size);
+            return malloc(&self.shared.api, size);
         }
         self.tally.aligned += 1;
         let mut block = ptr::null_mut();
@@ -388,24 +432,16 @@ impl Worker<'_> {
         }
         block
     }
+}
 
-    #[inline(always)]
-    fn malloc(&mut self, size: usize) -> *mut u8 {
-        self.tally.mallocs += 1;
-        // SAFETY: an ordinary call.
-        let block = unsafe { (self.shared.api.malloc)(size) };
-        if block.is_null() && size > 0 {
-            fail::null("malloc", size);
-        }
-        block
+#[inline(always)]
+fn malloc(api: &Api, size: usize) -> *mut u8 {
+    // SAFETY: an ordinary call.
+    let block = unsafe { (api.malloc)(size) };
+    if block.is_null() && size > 0 {
+        fail::null("malloc", size);
     }
-
-    #[inline(always)]
-    fn free(&mut self, block: *mut u8) {
-        self.tally.frees += 1;
-        // SAFETY: callers pass live blocks, once.
-        unsafe { (self.shared.api.free)(block) };
-    }
+    block
 }
 
 /// The next position of a walk that starts again at the end; `stride` must be below `end`, or `end` be 1.
