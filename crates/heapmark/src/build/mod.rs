@@ -1,4 +1,4 @@
-//! Sources -> shared libraries, cached by recipe hash; and the inspection of libraries that others made. Decides nothing
+//! Sources -> shared libraries and programs, cached by recipe hash; and the inspection of libraries that others made. Decides nothing
 //! about what is measured.
 
 mod cache;
@@ -10,12 +10,14 @@ mod files;
 pub mod inspect;
 mod library;
 mod link;
+pub mod program;
 mod state;
 mod step;
 mod system;
 mod toolchain;
 mod user;
 
+pub use program::Executable;
 pub use inspect::{Inspection, Refusal, inspect};
 pub use state::{State, original, state};
 pub use user::user;

@@ -5,6 +5,7 @@ mod guest;
 mod job;
 pub mod measurement;
 pub mod outcome;
+pub mod program;
 mod prove;
 mod report;
 
@@ -12,6 +13,7 @@ pub use guest::Guest;
 pub use job::Job;
 pub use measurement::{Iteration, LoadedObject, Measurement, Proof, ThreadTime, Usage};
 pub use outcome::Outcome;
+pub use program::Program;
 
 use crate::build::Library;
 use crate::catalog::Allocator;
@@ -47,7 +49,7 @@ pub struct Attempt {
     pub environment: BTreeMap<String, String>,
     /// The end of what it wrote to stderr, unless it ended `ok`.
     pub stderr: String,
-    /// What the guest said, word for word.
+    /// What the process said, word for word.
     pub report: String,
 }
 
@@ -82,7 +84,7 @@ pub fn run(
     }
     let environment = subject.environment();
     let page = child::SharedPage::new(&job.text(subject))?;
-    let Some(end) = child::run(guest, &environment, job.padding, &page, timeout, stop)? else { return Ok(None) };
+    let Some(end) = child::run(page.command(guest), &environment, job.padding, timeout, stop)? else { return Ok(None) };
     let report = report::Report::parse(page.report());
     let proof = report.proof_is_complete().then(|| report.proof());
     let outcome = match proof.map(|proof| prove::verify(subject, proof)) {
@@ -98,10 +100,10 @@ pub fn run(
     Ok(Some(Attempt {
         outcome,
         measurement: ok.then(|| report.measurement()),
+        stderr: if ok { String::new() } else { end.last_words() },
         usage: Some(end.usage),
         proof: proof.map(|proof| prove::relevant(subject, proof)),
         environment: Subject::record_environment(environment, job.padding),
-        stderr: if ok { String::new() } else { end.stderr },
         report: page.report().to_string(),
     }))
 }

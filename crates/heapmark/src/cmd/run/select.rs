@@ -4,9 +4,9 @@ use super::Args;
 use crate::build::{self, State};
 use crate::catalog::suite::thread_counts;
 use crate::catalog::{Allocator, Catalog, Suite};
-use crate::cmd::{build::build_all, build::jobs, tier, usage, version};
-use crate::execute::{Guest, Subject};
-use crate::plan::{Plan, blocks_needed, cases};
+use crate::cmd::{build::build_all, build::build_program, build::jobs, tier, usage, version};
+use crate::execute::{Guest, Program, Subject};
+use crate::plan::{Case, Plan, blocks_needed, cases};
 use crate::sample::machine;
 use crate::store::{AllocatorInfo, RunFile, SCHEMA};
 use anyhow::{Context, Result, anyhow, bail};
@@ -18,6 +18,8 @@ pub(super) struct Selection {
     pub plan: Plan,
     /// In the order of `plan.allocators`.
     pub subjects: Vec<Subject>,
+    /// Those that the plan's cases name.
+    pub programs: Vec<Program>,
     pub timeout_s: Option<f64>,
     suite: String,
     preset: String,
@@ -48,6 +50,7 @@ impl Selection {
         if !subjects.iter().any(|subject| subject.allocator.name == baseline) {
             bail!("the baseline {baseline} is not ready, so nothing can be compared: choose another with --baseline");
         }
+        let programs = programs(&cases, &catalog, args.dry_run)?;
         let plan = Plan {
             seed: args.seed.unwrap_or_else(|| jiff::Timestamp::now().as_nanosecond() as u64 & 0xffff_ffff),
             blocks: args.blocks.or(suite.blocks).unwrap_or_else(|| blocks_needed(cases.len() * subjects.len())),
@@ -56,13 +59,13 @@ impl Selection {
             cases,
             allocators: subjects.iter().map(|subject| subject.allocator.name.clone()).collect(),
         };
-        Ok(Selection { plan, subjects, timeout_s: args.timeout, suite: suite.name.clone(), preset: preset.clone() })
+        Ok(Selection { plan, subjects, programs, timeout_s: args.timeout, suite: suite.name.clone(), preset: preset.clone() })
     }
 
     /// What an earlier run consists of. Its libraries must still be what they were: half a run on one library and half on
     /// another would be no run at all.
     pub(super) fn of_run(head: &RunFile) -> Result<Selection> {
-        for info in &head.allocators {
+        for info in head.allocators.iter().chain(&head.rows) {
             for (file, sha256) in info.files.iter().zip(&info.sha256) {
                 if hash(Path::new(file))? != *sha256 {
                     bail!("{file} is not the file that this run began with: start a new run");
@@ -72,6 +75,7 @@ impl Selection {
         Ok(Selection {
             plan: head.plan.clone(),
             subjects: head.subjects.clone(),
+            programs: head.programs.clone(),
             timeout_s: head.timeout_s,
             suite: head.suite.clone(),
             preset: head.preset.clone(),
@@ -89,10 +93,69 @@ impl Selection {
             plan: self.plan.clone(),
             allocators: self.subjects.iter().map(|subject| info(guest, subject)).collect::<Result<_>>()?,
             subjects: self.subjects.clone(),
+            rows: self.rows()?,
+            programs: self.programs.clone(),
             timeout_s: self.timeout_s,
             machine: machine::describe(),
         })
     }
+}
+
+impl Selection {
+    /// What people are told of the rows of programs, each name once.
+    fn rows(&self) -> Result<Vec<AllocatorInfo>> {
+        let mut all: Vec<AllocatorInfo> = Vec::new();
+        for row in self.plan.cases.iter().flat_map(|case| &case.rows) {
+            if all.iter().any(|info| info.name == row.name) {
+                continue;
+            }
+            let program = self.programs.iter().find(|program| program.name == row.program);
+            let program = program.with_context(|| format!("row {}: no program {}", row.name, row.program))?;
+            let started = program.executable.command.first();
+            let words: Vec<String> =
+                program.executable.versions.iter().map(|(what, version)| format!("{what}: {version}")).collect();
+            all.push(AllocatorInfo {
+                name: row.name.clone(),
+                family: program.name.clone(),
+                tier: "program".into(),
+                origin: format!("program {}", program.name),
+                version: if words.is_empty() { "-".into() } else { words.join("; ") },
+                files: started.into_iter().cloned().collect(),
+                sha256: started.into_iter().map(|file| hash(Path::new(file))).collect::<Result<_>>()?,
+                leaves: Vec::new(),
+                purge: "none".into(),
+            });
+        }
+        Ok(all)
+    }
+}
+
+/// The programs of these cases. What is not built yet is built; what cannot be stays, and its rows say why.
+fn programs(cases: &[Case], catalog: &Catalog, dry_run: bool) -> Result<Vec<Program>> {
+    let mut all: Vec<Program> = Vec::new();
+    let named = cases.iter().flat_map(|case| case.program.iter().chain(case.rows.iter().map(|row| &row.program)));
+    for name in named {
+        if all.iter().any(|known| known.name == *name) {
+            continue;
+        }
+        let entry = catalog.program(name)?;
+        let mut state = build::program::state(entry);
+        if matches!(state, State::NotBuilt { .. }) && !dry_run && build_program(entry) {
+            state = build::program::state(entry);
+        }
+        let (executable, refused) = match state {
+            State::Ready(executable) => (executable, None),
+            State::NotBuilt { line } => (Default::default(), Some(format!("could not be built; {line}"))),
+            State::Absent { why, line } => (Default::default(), Some(format!("absent, {why}; {line}"))),
+            State::Refused { why } => (Default::default(), Some(why)),
+        };
+        if let Some(why) = &refused {
+            eprintln!("program {name}: {why}");
+        }
+        let (allocator, environment) = (entry.allocator, entry.environment.clone());
+        all.push(Program { name: name.clone(), allocator, environment, executable, refused });
+    }
+    Ok(all)
 }
 
 /// An allocator of the selection, and whether it was asked for by name.

@@ -177,8 +177,8 @@ impl Session {
         if !self.known.has(&cell.id) {
             let job = Job::new(self.case(&cell), &cell, cold, iterations, false)?;
             let limit = self.selection.timeout_s.map_or(FIRST_TIMEOUT, Duration::from_secs_f64);
-            let (subject, started) = (self.subject(&cell.allocator)?, now());
-            let Some(attempt) = execute::run(&self.guest, subject, &job, limit, &self.stop)? else { return Ok(None) };
+            let started = now();
+            let Some(attempt) = self.start(&cell, &job, limit)? else { return Ok(None) };
             let case = self.case(&cell);
             let record = record(Purpose::Calibration, &cell, &case.workload, case.threads, started, attempt);
             self.keep(record)?;
@@ -208,10 +208,8 @@ impl Session {
         if self.known.has(&cell.id) {
             return Ok(Ok(()));
         }
-        let (subject, started) = (self.subject(&cell.allocator)?, now());
-        let Some(attempt) = execute::run(&self.guest, subject, job, timeout, &self.stop)? else {
-            return Ok(Err(Interrupted));
-        };
+        let started = now();
+        let Some(attempt) = self.start(cell, job, timeout)? else { return Ok(Err(Interrupted)) };
         if !attempt.outcome.is_ok() {
             progress.say(&format!("{}: {}", cell.id, attempt.outcome));
         }
@@ -231,6 +229,22 @@ impl Session {
             self.known.records.iter().filter(same).filter(|record| !record.outcome.is_ok()).collect();
         !failed.iter().any(|record| record.purpose == Purpose::Check)
             && failed.iter().filter(|record| record.purpose == Purpose::Sample).count() < MOST_FAILURES
+    }
+
+    /// The guest under an allocator, a program under one, or a program by itself.
+    fn start(&self, cell: &Cell, job: &Job, timeout: Duration) -> Result<Option<Attempt>> {
+        let case = self.case(cell);
+        let row = case.row(&cell.allocator);
+        let libc = Subject::libc();
+        let subject = if row.is_some() { &libc } else { self.subject(&cell.allocator)? };
+        match row.map(|row| &row.program).or(case.program.as_ref()) {
+            None => execute::run(&self.guest, subject, job, timeout, &self.stop),
+            Some(name) => {
+                let program = self.selection.programs.iter().find(|program| program.name == *name);
+                let program = program.ok_or_else(|| anyhow!("the plan names `{name}`, which this run does not have"))?;
+                program.run(row, subject, job, timeout, &self.stop)
+            }
+        }
     }
 
     fn subject(&self, name: &str) -> Result<&Subject> {
@@ -266,10 +280,7 @@ pub(super) fn run_alone(
     let case = session.case(cell);
     let (cold, iterations) = if check { (0, 1) } else { (case.cold, pace.iterations) };
     let job = Job::new(case, cell, cold, iterations, check)?;
-    let subject = session.subject(&cell.allocator)?;
-    let Some(attempt) = execute::run(&session.guest, subject, &job, pace.timeout, &session.stop)? else {
-        return Ok(Exit::Interrupted);
-    };
+    let Some(attempt) = session.start(cell, &job, pace.timeout)? else { return Ok(Exit::Interrupted) };
     print!("{}", attempt.report);
     if !attempt.stderr.is_empty() {
         println!("stderr: {}", attempt.stderr);
