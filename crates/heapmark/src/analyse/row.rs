@@ -200,7 +200,9 @@ impl Numbers {
             cpu_ratio: ratio(|process| process.cpu_ns_per_op),
             memory: Memory::new(group),
             // A program is not the guest: the guest's cost is no part of its time.
-            floor_share: floor_ns.filter(|_| matches!(role, Role::Baseline | Role::Candidate)).map(|floor_ns| floor_ns / ns_per_op.median),
+            floor_share: floor_ns
+                .filter(|_| matches!(role, Role::Baseline | Role::Candidate))
+                .map(|floor_ns| floor_ns / ns_per_op.median),
             figures: figures(group),
         })
     }

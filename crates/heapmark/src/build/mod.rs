@@ -17,8 +17,8 @@ mod system;
 mod toolchain;
 mod user;
 
-pub use program::Executable;
 pub use inspect::{Inspection, Refusal, inspect};
+pub use program::Executable;
 pub use state::{State, original, state};
 pub use user::user;
 

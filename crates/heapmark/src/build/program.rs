@@ -9,6 +9,7 @@ use crate::catalog::Program;
 use crate::catalog::program::Need;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -122,9 +123,12 @@ impl<'a> Work<'a> {
             step::run(&words.join(" "), &mut command, &Slots::new(1), &log)?;
         }
         if let Some(file) = self.program.run.first().and_then(|first| first.strip_prefix("./"))
-            && !workshop.join(file).is_file()
+            && !workshop
+                .join(file)
+                .metadata()
+                .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
         {
-            bail!("`run` starts ./{file}, which is neither one of its files nor made by its build");
+            bail!("`run` starts ./{file}, which its build does not make (a script is started with its interpreter)");
         }
         self.place.keep_folder(workshop)
     }

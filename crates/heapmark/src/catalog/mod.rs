@@ -54,7 +54,11 @@ impl Catalog {
             .filter_map(|(file, text)| suite::parse(file, text, &mut faults))
             .collect();
         workloads.iter().for_each(|workload| workload.check_programs(&programs, &mut faults));
-        if faults.is_empty() { Ok(Catalog { allocators, programs, workloads, suites }) } else { Err(Faults(faults).into()) }
+        if faults.is_empty() {
+            Ok(Catalog { allocators, programs, workloads, suites })
+        } else {
+            Err(Faults(faults).into())
+        }
     }
 
     /// The allocator of this name.

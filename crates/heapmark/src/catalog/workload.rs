@@ -276,7 +276,8 @@ impl Workload {
             match programs.iter().find(|program| program.name == *name) {
                 None => {
                     let near = nearest(name, programs.iter().map(|program| program.name.as_str()));
-                    let mend = near.map_or("see `heapmark list programs`".into(), |near| format!("did you mean `{near}`?"));
+                    let mend =
+                        near.map_or("see `heapmark list programs`".into(), |near| format!("did you mean `{near}`?"));
                     add(format!("there is no program `{name}`"), mend);
                 }
                 Some(program) if key == "program" && program.allocator == Serves::None => add(
@@ -349,6 +350,26 @@ mod tests {
         assert_eq!((private.name.as_str(), private.kernel.as_deref()), ("churn-private", Some("churn")));
         let values = private.values("quick").unwrap();
         assert_eq!((values["sharing"].as_str(), values["objects"].as_str()), ("private", "100000"));
+    }
+
+    #[test]
+    fn rows_of_programs_may_stand_alone_and_a_variant_may_have_others_or_none() {
+        let rows = "[[rows]]\nname = \"PMDK:zalloc\"\nprogram = \"zalloc-pmdk\"\n";
+        let alone = CHURN
+            .replace("kernel = \"churn\"\n", "")
+            .replace("[parameters.spots]", &format!("{rows}[parameters.spots]"));
+        let mut faults = Vec::new();
+        let all = parse("x.toml", &alone, &mut faults);
+        assert_eq!(faults, []);
+        assert_eq!((all[0].kernel.as_ref(), all[0].rows.len(), all[1].rows.len()), (None, 1, 1));
+        let none = alone.replace("name = \"churn-private\"", "name = \"churn-private\"\nrows = []");
+        assert!(problems(&none).contains("churn-private: kernel: nothing runs it"));
+        assert!(problems(&alone.replace("PMDK:zalloc", "pmdk")).contains("could be an allocator's name"));
+        assert!(problems(&alone.replace("PMDK:zalloc", "PMDK/zalloc")).contains("cannot name a row"));
+        assert!(
+            problems(&alone.replace("about = \"all", "kernel = \"churn\"\nprogram = \"x\"\nabout = \"all"))
+                .contains("keep one")
+        );
     }
 
     #[test]

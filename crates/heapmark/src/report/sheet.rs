@@ -83,12 +83,7 @@ fn numberless(row: &Row, planned_blocks: u32) -> Option<Numberless> {
     Some(Numberless { allocator: row.allocator.clone(), reason, failed })
 }
 
-fn columns(
-    rows: &[(&Row, &Numbers)],
-    time: units::Unit,
-    case: &Case,
-    planned_blocks: u32,
-) -> Vec<Column> {
+fn columns(rows: &[(&Row, &Numbers)], time: units::Unit, case: &Case, planned_blocks: u32) -> Vec<Column> {
     let column = |title: &str, number: bool, spare: bool, cell: &dyn Fn(&Row, &Numbers) -> String| Column {
         title: title.to_owned(),
         cells: rows.iter().map(|(row, numbers)| cell(row, numbers)).collect(),
@@ -103,8 +98,9 @@ fn columns(
         column(rate.name, true, true, &|_, n| units::digits(n.mops_per_s.median / rate.size)),
     ];
     if rows.iter().any(|(_, n)| n.ratio.is_some()) {
-        columns
-            .push(column(&format!("time / {} [95 %]", case.baseline), false, false, &|row, n| ratio(row, n.ratio.as_ref())));
+        columns.push(column(&format!("time / {} [95 %]", case.baseline), false, false, &|row, n| {
+            ratio(row, n.ratio.as_ref())
+        }));
         columns.push(column("CPU", true, false, &|row, n| cpu_ratio(row, n.cpu_ratio.as_ref())));
     }
     columns.push(column(memory_title(rows), true, false, &|_, n| memory(n)));

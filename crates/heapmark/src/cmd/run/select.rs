@@ -59,7 +59,14 @@ impl Selection {
             cases,
             allocators: subjects.iter().map(|subject| subject.allocator.name.clone()).collect(),
         };
-        Ok(Selection { plan, subjects, programs, timeout_s: args.timeout, suite: suite.name.clone(), preset: preset.clone() })
+        Ok(Selection {
+            plan,
+            subjects,
+            programs,
+            timeout_s: args.timeout,
+            suite: suite.name.clone(),
+            preset: preset.clone(),
+        })
     }
 
     /// What an earlier run consists of. Its libraries must still be what they were: half a run on one library and half on

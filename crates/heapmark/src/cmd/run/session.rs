@@ -241,7 +241,8 @@ impl Session {
             None => execute::run(&self.guest, subject, job, timeout, &self.stop),
             Some(name) => {
                 let program = self.selection.programs.iter().find(|program| program.name == *name);
-                let program = program.ok_or_else(|| anyhow!("the plan names `{name}`, which this run does not have"))?;
+                let program =
+                    program.ok_or_else(|| anyhow!("the plan names `{name}`, which this run does not have"))?;
                 program.run(row, subject, job, timeout, &self.stop)
             }
         }
