@@ -1,12 +1,13 @@
 //! From flags to what is run: subjects, plan, and what is missing.
 
 use super::Args;
+use super::programs;
 use crate::build::{self, State};
 use crate::catalog::suite::thread_counts;
 use crate::catalog::{Allocator, Catalog, Suite};
-use crate::cmd::{build::build_all, build::build_program, build::jobs, tier, usage, version};
+use crate::cmd::{build::build_all, build::jobs, tier, usage, version};
 use crate::execute::{Guest, Program, Subject};
-use crate::plan::{Case, Plan, blocks_needed, cases};
+use crate::plan::{Plan, blocks_needed, cases};
 use crate::sample::machine;
 use crate::store::{AllocatorInfo, RunFile, SCHEMA};
 use anyhow::{Context, Result, anyhow, bail};
@@ -50,7 +51,7 @@ impl Selection {
         if !subjects.iter().any(|subject| subject.allocator.name == baseline) {
             bail!("the baseline {baseline} is not ready, so nothing can be compared: choose another with --baseline");
         }
-        let programs = programs(&cases, &catalog, args.dry_run)?;
+        let programs = programs::resolve(&cases, &catalog, args.dry_run)?;
         let plan = Plan {
             seed: args.seed.unwrap_or_else(|| jiff::Timestamp::now().as_nanosecond() as u64 & 0xffff_ffff),
             blocks: args.blocks.or(suite.blocks).unwrap_or_else(|| blocks_needed(cases.len() * subjects.len())),
@@ -100,69 +101,12 @@ impl Selection {
             plan: self.plan.clone(),
             allocators: self.subjects.iter().map(|subject| info(guest, subject)).collect::<Result<_>>()?,
             subjects: self.subjects.clone(),
-            rows: self.rows()?,
+            rows: programs::rows(&self.plan.cases, &self.programs)?,
             programs: self.programs.clone(),
             timeout_s: self.timeout_s,
             machine: machine::describe(),
         })
     }
-}
-
-impl Selection {
-    /// What people are told of the rows of programs, each name once.
-    fn rows(&self) -> Result<Vec<AllocatorInfo>> {
-        let mut all: Vec<AllocatorInfo> = Vec::new();
-        for row in self.plan.cases.iter().flat_map(|case| &case.rows) {
-            if all.iter().any(|info| info.name == row.name) {
-                continue;
-            }
-            let program = self.programs.iter().find(|program| program.name == row.program);
-            let program = program.with_context(|| format!("row {}: no program {}", row.name, row.program))?;
-            let started = program.executable.command.first();
-            let words: Vec<String> =
-                program.executable.versions.iter().map(|(what, version)| format!("{what}: {version}")).collect();
-            all.push(AllocatorInfo {
-                name: row.name.clone(),
-                family: program.name.clone(),
-                tier: "program".into(),
-                origin: format!("program {}", program.name),
-                version: if words.is_empty() { "-".into() } else { words.join("; ") },
-                files: started.into_iter().cloned().collect(),
-                sha256: started.into_iter().map(|file| hash(Path::new(file))).collect::<Result<_>>()?,
-                leaves: Vec::new(),
-                purge: "none".into(),
-            });
-        }
-        Ok(all)
-    }
-}
-
-/// The programs of these cases. What is not built yet is built; what cannot be stays, and its rows say why.
-fn programs(cases: &[Case], catalog: &Catalog, dry_run: bool) -> Result<Vec<Program>> {
-    let mut all: Vec<Program> = Vec::new();
-    let named = cases.iter().flat_map(|case| case.program.iter().chain(case.rows.iter().map(|row| &row.program)));
-    for name in named {
-        if all.iter().any(|known| known.name == *name) {
-            continue;
-        }
-        let entry = catalog.program(name)?;
-        let mut state = build::program::state(entry);
-        if matches!(state, State::NotBuilt { .. }) && !dry_run && build_program(entry) {
-            state = build::program::state(entry);
-        }
-        let (executable, refused) = match state {
-            State::Ready(executable) => (executable, None),
-            State::NotBuilt { line } => (Default::default(), Some(format!("could not be built; {line}"))),
-            State::Absent { why, line } => (Default::default(), Some(format!("absent, {why}; {line}"))),
-            State::Refused { why } => (Default::default(), Some(why)),
-        };
-        if let Some(why) = &refused {
-            eprintln!("program {name}: {why}");
-        }
-        let (allocator, environment) = (entry.allocator, entry.environment.clone());
-        all.push(Program { name: name.clone(), allocator, environment, executable, refused });
-    }
-    Ok(all)
 }
 
 /// An allocator of the selection, and whether it was asked for by name.
@@ -268,7 +212,7 @@ fn info(guest: &Guest, subject: &Subject) -> Result<AllocatorInfo> {
     })
 }
 
-fn hash(file: &Path) -> Result<String> {
+pub(super) fn hash(file: &Path) -> Result<String> {
     let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     Ok(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
 }
