@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs what heapmark can use from the system: a compiler to build allocators, and the allocators that only come as
-# packages. As root it installs; otherwise it prints the one line to run. Only a missing compiler stops it: an allocator
-# that is not there is listed as absent.
+# Installs what heapmark can use from the system: a compiler to build allocators, the allocators that only come as
+# packages, and what measured programs need. As root it installs; otherwise it prints the one line to run. Only a missing compiler stops it: an allocator
+# or a program that is not there is listed as absent.
 set -eu
 
 wanted=""
@@ -15,6 +15,7 @@ has_library() { echo "ldconfig -p | grep -q -F '$1'"; }
 PATH="$PATH:/sbin:/usr/sbin"
 export PATH
 want "command -v cc && command -v c++ && command -v make" build-essential
+want "printf '#include <libpmemobj.h>' | cc -fsyntax-only -x c -" libpmemobj-dev
 want "$(has_library libtcmalloc_minimal.so.4)" libtcmalloc-minimal4 libtcmalloc-minimal4t64
 want "$(has_library libtbbmalloc_proxy.so.2)" libtbbmalloc2
 want "$(has_library libjemalloc.so.2)" libjemalloc2

@@ -2,7 +2,7 @@
 //! knew. Builds nothing.
 
 fn main() {
-    for folder in ["allocators", "workloads", "suites", "claims"] {
+    for folder in ["allocators", "programs", "workloads", "suites", "claims"] {
         let path = format!("../../{folder}");
         // Cargo takes a path that does not exist for one that always changes.
         if std::path::Path::new(&path).exists() {

@@ -29,6 +29,11 @@ impl Phase {
         *Phase::ALL.get(number as usize).unwrap_or(&Phase::Load)
     }
 
+    /// The phase that records call this.
+    pub fn from_word(word: &str) -> Option<Phase> {
+        Phase::ALL.into_iter().find(|phase| phase.word() == word)
+    }
+
     /// Its name in records.
     pub fn word(self) -> &'static str {
         match self {

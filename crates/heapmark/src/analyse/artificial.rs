@@ -33,6 +33,8 @@ impl Lab {
                 allocators: allocators.iter().map(|name| name.to_string()).collect(),
             },
             subjects: Vec::new(),
+            rows: Vec::new(),
+            programs: Vec::new(),
             timeout_s: None,
             allocators: allocators.iter().map(|name| allocator(name)).collect(),
             machine: BTreeMap::from([("cpu".into(), "Abacus 2".into())]),
@@ -97,7 +99,9 @@ pub(crate) fn noise(words: &str, block: u32) -> f64 {
 fn case(name: &str) -> PlannedCase {
     PlannedCase {
         workload: name.into(),
-        kernel: name.into(),
+        kernel: Some(name.into()),
+        program: None,
+        rows: Vec::new(),
         threads: 2,
         oversubscribed: false,
         operation: "call".into(),

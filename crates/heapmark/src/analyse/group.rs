@@ -26,8 +26,9 @@ pub fn latest(records: &[Record]) -> Vec<&Record> {
 /// How many checks and samples belong to no row of the plan.
 pub(super) fn strays(run: &RunFile, records: &[&Record]) -> usize {
     let planned = |record: &Record| {
-        run.plan.cases.iter().any(|case| (&case.workload, case.threads) == (&record.workload, record.threads))
-            && run.allocators.iter().any(|allocator| allocator.name == record.allocator)
+        let mut cases = run.plan.cases.iter();
+        let case = cases.find(|case| (&case.workload, case.threads) == (&record.workload, record.threads));
+        case.is_some_and(|case| run.entrants(case).any(|entrant| entrant.name == record.allocator))
     };
     records.iter().filter(|record| makes_a_row(record) && !planned(record)).count()
 }

@@ -57,13 +57,15 @@ pub struct Analysis {
 pub struct Case {
     /// Workload name.
     pub workload: String,
+    /// The row that the others are compared with.
+    pub baseline: String,
     /// Worker threads.
     pub threads: u32,
     /// More threads than usable CPUs.
     pub oversubscribed: bool,
     /// Whether the times include the purge.
     pub counts_purge: bool,
-    /// One per allocator of the run, in plan order.
+    /// One per allocator of the run, in plan order, and one per program.
     pub rows: Vec<Row>,
 }
 
@@ -74,7 +76,7 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
         .plan
         .cases
         .iter()
-        .map(|case| run.allocators.iter().map(|allocator| Group::new(case, allocator, &records)).collect())
+        .map(|case| run.entrants(case).map(|entrant| Group::new(case, entrant, &records)).collect())
         .collect();
     let cases: Vec<Case> = run.plan.cases.iter().zip(&grid).map(|(case, groups)| table(run, case, groups)).collect();
     let (verdict, left_out) = verdict::judge(run, &cases, &grid);
@@ -90,7 +92,8 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
 }
 
 fn table(run: &RunFile, case: &PlannedCase, groups: &[Group]) -> Case {
-    let baseline = groups.iter().find(|group| group.allocator.name == run.plan.baseline);
+    let name = case.baseline(&run.plan.baseline);
+    let baseline = groups.iter().find(|group| group.allocator.name == name);
     let floor_ns = groups
         .iter()
         .filter(|group| row::is_floor(group.allocator))
@@ -98,6 +101,7 @@ fn table(run: &RunFile, case: &PlannedCase, groups: &[Group]) -> Case {
         .min_by(f64::total_cmp);
     Case {
         workload: case.workload.clone(),
+        baseline: name.to_string(),
         threads: case.threads,
         oversubscribed: case.oversubscribed,
         counts_purge: case.counts_purge,

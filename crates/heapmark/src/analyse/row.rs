@@ -37,6 +37,8 @@ pub enum Role {
     Candidate,
     /// The harness's own cost: never ranks.
     Floor,
+    /// A program with memory of its own: compared with the baseline, never ranks.
+    Program,
 }
 
 /// How an allocator is made to give memory back. In order of what it promises.
@@ -102,7 +104,7 @@ pub struct Numbers {
     pub cpu_ratio: Option<Ratio>,
     /// Memory at its peak; `None` where no process reported a resident set.
     pub memory: Option<Memory>,
-    /// The floor's `ns_per_op` over this row's: how much of it is the harness; `None` without a floor, and for the floor.
+    /// The floor's `ns_per_op` over this row's: how much of it is the harness; `None` without a floor, and for all but allocators.
     pub floor_share: Option<f64>,
     /// The workload's further figures.
     pub figures: BTreeMap<String, f64>,
@@ -140,6 +142,7 @@ impl Row {
         let role = match baseline {
             _ if is_floor(group.allocator) => Role::Floor,
             Some(baseline) if baseline.allocator.name == group.allocator.name => Role::Baseline,
+            _ if group.allocator.tier == "program" => Role::Program,
             _ => Role::Candidate,
         };
         let state = match (&group.failed, Numbers::new(group, role, baseline, floor_ns)) {
@@ -182,7 +185,7 @@ impl Numbers {
             Role::Baseline => {
                 Some(group.values(|_, process| value(process)).len()).filter(|n| *n > 0).map(Ratio::baseline)
             }
-            Role::Candidate => Ratio::of(group, baseline?, value),
+            Role::Candidate | Role::Program => Ratio::of(group, baseline?, value),
         };
         Some(Numbers {
             samples,
@@ -196,7 +199,10 @@ impl Numbers {
             ratio: ratio(|process| Some(process.ns_per_op)),
             cpu_ratio: ratio(|process| process.cpu_ns_per_op),
             memory: Memory::new(group),
-            floor_share: floor_ns.filter(|_| role != Role::Floor).map(|floor_ns| floor_ns / ns_per_op.median),
+            // A program is not the guest: the guest's cost is no part of its time.
+            floor_share: floor_ns
+                .filter(|_| matches!(role, Role::Baseline | Role::Candidate))
+                .map(|floor_ns| floor_ns / ns_per_op.median),
             figures: figures(group),
         })
     }

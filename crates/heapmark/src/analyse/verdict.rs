@@ -72,24 +72,28 @@ impl Standing {
 
 /// Judges a run: `grid` holds the rows of each case, in the same order as `cases` and their rows.
 pub(super) fn judge(run: &RunFile, cases: &[Case], grid: &[Vec<Group>]) -> (Verdict, Vec<LeftOut>) {
+    // What only programs run says nothing about allocators.
+    let of_allocators = run.plan.cases.iter().map(|case| case.is_for_allocators());
+    let judged: Vec<(&Case, &Vec<Group>)> =
+        cases.iter().zip(grid).zip(of_allocators).filter(|(_, judged)| *judged).map(|(pair, _)| pair).collect();
     let mut entrants = Vec::new();
     let mut left_out = Vec::new();
     for (place, allocator) in run.allocators.iter().enumerate() {
         if is_floor(allocator) {
             continue;
         }
-        let groups: Vec<&Group> = grid.iter().map(|groups| &groups[place]).collect();
+        let groups: Vec<&Group> = judged.iter().map(|(_, groups)| &groups[place]).collect();
         let failed = groups.iter().filter(|group| group.failed.is_some()).count();
         let missing = groups.iter().filter(|group| group.processes.is_empty()).count() - failed;
         if failed + missing > 0 {
             left_out.push(LeftOut { allocator: allocator.name.clone(), failed, missing });
         } else {
-            let numbers = cases.iter().map(|case| case.rows[place].numbers());
+            let numbers = judged.iter().map(|(case, _)| case.rows[place].numbers());
             let memory = numbers.map(|numbers| numbers.and_then(|numbers| numbers.memory)).collect();
             entrants.push(Entrant::new(&allocator.name, &groups, memory));
         }
     }
-    if run.plan.cases.is_empty() || entrants.is_empty() {
+    if judged.is_empty() || entrants.is_empty() {
         return (Verdict::NothingOk, left_out);
     }
     let ranked = rank(&run.plan.baseline, entrants, &mut left_out);

@@ -1,5 +1,5 @@
-//! Where built libraries lie, and under which name: a folder's name holds a hash of everything that went into it, so a
-//! library that is there is the right one. Knows nothing of compilers.
+//! Where built libraries and programs lie, and under which name: a folder's name holds a hash of everything that went into it, so what
+//! is there is the right one. Knows nothing of compilers.
 
 use super::inspect;
 use anyhow::{Context, Result, bail};
@@ -34,22 +34,28 @@ pub fn short_hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     hash.finalize()[..6].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The place of one library.
+/// The place of one library or program.
 #[derive(Clone, Debug)]
 pub struct Place {
     name: String,
     key: String,
-    libraries: PathBuf,
+    shelf: PathBuf,
 }
 
 impl Place {
     /// The place of the library `name` whose ingredients hash to `key`.
     pub fn new(name: &str, key: &str) -> Result<Place> {
-        Ok(Place { name: name.into(), key: key.into(), libraries: root()?.join("libraries") })
+        Ok(Place { name: name.into(), key: key.into(), shelf: root()?.join("libraries") })
     }
 
-    fn folder(&self) -> PathBuf {
-        self.libraries.join(format!("{}-{}", self.name, self.key))
+    /// As [`Place::new`], of a program.
+    pub fn of_program(name: &str, key: &str) -> Result<Place> {
+        Ok(Place { name: name.into(), key: key.into(), shelf: root()?.join("programs") })
+    }
+
+    /// The folder that holds what was built, there or not.
+    pub fn folder(&self) -> PathBuf {
+        self.shelf.join(format!("{}-{}", self.name, self.key))
     }
 
     /// The library's file, there or not.
@@ -59,14 +65,14 @@ impl Place {
 
     /// Where the log of a failed build stays.
     pub fn log(&self) -> PathBuf {
-        self.libraries.join(format!("{}-{}.log", self.name, self.key))
+        self.shelf.join(format!("{}-{}.log", self.name, self.key))
     }
 
-    /// Waits until no other process builds this library; the lock ends with the value.
+    /// Waits until no other process builds this; the lock ends with the value.
     pub fn lock(&self, waiting: impl FnOnce()) -> Result<File> {
-        let path = self.libraries.join(format!(".{}.lock", self.name));
+        let path = self.shelf.join(format!(".{}.lock", self.name));
         let context = || format!("locking {}: choose another place with HEAPMARK_CACHE", path.display());
-        std::fs::create_dir_all(&self.libraries).with_context(context)?;
+        std::fs::create_dir_all(&self.shelf).with_context(context)?;
         let file = File::options().create(true).truncate(false).write(true).open(&path).with_context(context)?;
         match file.try_lock() {
             Ok(()) => return Ok(file),
@@ -80,7 +86,7 @@ impl Place {
     /// An empty folder to build in, beside the final one so that [`Place::keep`] is a rename. Removes what an
     /// interrupted build left; call it under [`Place::lock`].
     pub fn workshop(&self) -> Result<PathBuf> {
-        let folder = self.libraries.join(format!(".{}.building", self.name));
+        let folder = self.shelf.join(format!(".{}.building", self.name));
         if folder.exists() {
             std::fs::remove_dir_all(&folder).with_context(|| format!("clearing {}", folder.display()))?;
         }
@@ -90,22 +96,31 @@ impl Place {
 
     /// Moves a finished library into place and clears the workshop.
     pub fn keep(&self, built: &Path, workshop: &Path) -> Result<PathBuf> {
-        let half = self.libraries.join(format!(".{}.done", self.name));
-        let move_in = || -> std::io::Result<()> {
+        let half = self.shelf.join(format!(".{}.done", self.name));
+        let set_apart = || -> std::io::Result<()> {
             if half.exists() {
                 std::fs::remove_dir_all(&half)?;
             }
             std::fs::create_dir(&half)?;
-            std::fs::rename(built, half.join(format!("lib{}.so", self.name)))?;
+            std::fs::rename(built, half.join(format!("lib{}.so", self.name)))
+        };
+        set_apart().with_context(|| format!("moving the library to {}", half.display()))?;
+        self.keep_folder(&half)?;
+        std::fs::remove_dir_all(workshop).with_context(|| format!("clearing {}", workshop.display()))?;
+        Ok(self.library())
+    }
+
+    /// Moves a whole folder into place.
+    pub fn keep_folder(&self, finished: &Path) -> Result<()> {
+        let move_in = || -> std::io::Result<()> {
             if self.folder().exists() {
                 std::fs::remove_dir_all(self.folder())?;
             }
-            std::fs::rename(&half, self.folder())?;
-            std::fs::remove_dir_all(workshop)
+            std::fs::rename(finished, self.folder())
         };
-        move_in().with_context(|| format!("moving the library to {}", self.folder().display()))?;
+        move_in().with_context(|| format!("moving what was built to {}", self.folder().display()))?;
         let _ = std::fs::remove_file(self.log());
-        Ok(self.library())
+        Ok(())
     }
 }
 
@@ -122,7 +137,7 @@ mod tests {
 
     fn place(folder: &Path) -> Place {
         let (name, key) = ("mine".to_string(), "0123".to_string());
-        Place { name, key, libraries: folder.join("libraries") }
+        Place { name, key, shelf: folder.join("libraries") }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Sources -> shared libraries, cached by recipe hash; and the inspection of libraries that others made. Decides nothing
+//! Sources -> shared libraries and programs, cached by recipe hash; and the inspection of libraries that others made. Decides nothing
 //! about what is measured.
 
 mod cache;
@@ -10,6 +10,7 @@ mod files;
 pub mod inspect;
 mod library;
 mod link;
+pub mod program;
 mod state;
 mod step;
 mod system;
@@ -17,6 +18,7 @@ mod toolchain;
 mod user;
 
 pub use inspect::{Inspection, Refusal, inspect};
+pub use program::Executable;
 pub use state::{State, original, state};
 pub use user::user;
 

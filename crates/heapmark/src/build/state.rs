@@ -9,12 +9,12 @@ use anyhow::{Result, bail};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// Whether an allocator can be measured now.
+/// Whether an allocator (or a program) can be measured now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum State<T = Library> {
     /// It can.
-    Ready(Library),
-    /// Its library is not built yet.
+    Ready(T),
+    /// It is not built yet.
     NotBuilt {
         /// The command that builds it.
         line: String,

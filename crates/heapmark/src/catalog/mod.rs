@@ -1,5 +1,5 @@
-//! What can be measured, as data: reads and validates `allocators/`, `workloads/` and `suites/`, embedded in the
-//! binary with the user's folders on top. Starts no process and measures nothing.
+//! What can be measured, as data: reads and validates `allocators/`, `programs/`, `workloads/` and `suites/`, embedded
+//! in the binary with the user's folders on top. Starts no process and measures nothing.
 
 pub mod allocator;
 pub mod allocators;
@@ -7,11 +7,13 @@ pub mod family;
 pub mod faults;
 pub mod folder;
 pub mod formula;
+pub mod program;
 pub mod suite;
 pub mod workload;
 
 pub use allocator::{Allocator, Source, Tier};
 pub use faults::did_you_mean;
+pub use program::Program;
 pub use suite::Suite;
 pub use workload::{Iterations, Workload};
 
@@ -27,6 +29,8 @@ static SUITES: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../suites");
 pub struct Catalog {
     /// Allocators, sorted by tier and name.
     pub allocators: Vec<Allocator>,
+    /// Programs that run workloads in processes of their own, sorted by name.
+    pub programs: Vec<Program>,
     /// Workloads and their variants, in the order of their files.
     pub workloads: Vec<Workload>,
     /// Suites, sorted by name.
@@ -41,6 +45,7 @@ impl Catalog {
             faults.extend(found);
             Vec::new()
         });
+        let programs = program::load(&mut faults);
         let workloads: Vec<Workload> = folder::texts(&WORKLOADS, "workloads", &mut faults)
             .iter()
             .flat_map(|(file, text)| workload::parse(file, text, &mut faults))
@@ -49,7 +54,12 @@ impl Catalog {
             .iter()
             .filter_map(|(file, text)| suite::parse(file, text, &mut faults))
             .collect();
-        if faults.is_empty() { Ok(Catalog { allocators, workloads, suites }) } else { Err(Faults(faults).into()) }
+        workloads.iter().for_each(|workload| workload.check_programs(&programs, &mut faults));
+        if faults.is_empty() {
+            Ok(Catalog { allocators, programs, workloads, suites })
+        } else {
+            Err(Faults(faults).into())
+        }
     }
 
     /// The allocator of this name.
@@ -59,6 +69,14 @@ impl Catalog {
             anyhow!(
                 "no allocator `{name}`{hint}: see `heapmark list allocators`; a library is given as ./lib.so or NAME=/path/lib.so"
             )
+        })
+    }
+
+    /// The program of this name.
+    pub fn program(&self, name: &str) -> Result<&Program> {
+        self.programs.iter().find(|program| program.name == name).ok_or_else(|| {
+            let hint = did_you_mean(name, self.programs.iter().map(|program| program.name.as_str()));
+            anyhow!("no program `{name}`{hint}: see `heapmark list programs`")
         })
     }
 

@@ -1,17 +1,23 @@
-//! One workload as data: the keys of `workloads/*/*.toml`. Defaults live in these files only; kernels have none.
+//! One workload as data: the keys of `workloads/*/*.toml`. Defaults live in these files only; kernels and programs have
+//! none.
 
+use super::allocators::is_name;
 use super::did_you_mean;
 use super::faults::{self, Fault, nearest};
 use super::formula;
+use super::program::{Program, Serves};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A workload file: one kernel, its parameters, its presets, and variants under other values.
+/// A workload file: what runs it, its parameters, its presets, and variants under other values.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
     name: String,
-    kernel: String,
+    kernel: Option<String>,
+    program: Option<String>,
+    #[serde(default)]
+    rows: Vec<Row>,
     document: String,
     section: String,
     about: String,
@@ -33,6 +39,8 @@ struct Variant {
     name: String,
     about: String,
     operation: Option<String>,
+    rows: Option<Vec<Row>>,
+    #[serde(default)]
     presets: BTreeMap<String, BTreeMap<String, toml::Value>>,
 }
 
@@ -41,8 +49,12 @@ struct Variant {
 pub struct Workload {
     /// Name on the command line and in every table.
     pub name: String,
-    /// The kernel that runs it.
-    pub kernel: String,
+    /// The kernel that every allocator runs.
+    pub kernel: Option<String>,
+    /// Or the program that every allocator runs.
+    pub program: Option<String>,
+    /// Further rows of its tables, which no preloaded allocator changes.
+    pub rows: Vec<Row>,
     /// Reference document: BT, MM, RP, ZA or LL.
     pub document: String,
     /// Section of the specification.
@@ -96,6 +108,8 @@ pub enum Kind {
     Flag,
     /// One of some words.
     Choice,
+    /// An absolute path; empty for none.
+    Path,
 }
 
 impl Kind {
@@ -104,9 +118,25 @@ impl Kind {
         match self {
             Kind::Bytes => "bytes",
             Kind::Seconds => "s",
-            Kind::Count | Kind::Number | Kind::Fraction | Kind::Flag | Kind::Choice => "",
+            Kind::Count | Kind::Number | Kind::Fraction | Kind::Flag | Kind::Choice | Kind::Path => "",
         }
     }
+}
+
+/// A row of a table that is no allocator: a program with memory of its own, run once per block.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Row {
+    /// Its name in tables and cells: `PMDK:zalloc`.
+    pub name: String,
+    /// The program that runs it.
+    pub program: String,
+    /// Parameters of the program besides those of the workload.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, String>,
+    /// Set in the measured process, besides the program's own.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
 }
 
 /// Values for all parameters, and how a process repeats the workload.
@@ -151,6 +181,8 @@ pub fn parse(file_name: &str, text: &str, faults: &mut Vec<Fault>) -> Vec<Worklo
     let main = Workload {
         name: file.name,
         kernel: file.kernel,
+        program: file.program,
+        rows: file.rows,
         document: file.document,
         section: file.section,
         about: file.about,
@@ -166,6 +198,7 @@ pub fn parse(file_name: &str, text: &str, faults: &mut Vec<Fault>) -> Vec<Worklo
     for variant in file.variants {
         let mut workload = Workload { name: variant.name, about: variant.about, ..main.clone() };
         workload.operation = variant.operation.unwrap_or(workload.operation);
+        workload.rows = variant.rows.unwrap_or(workload.rows);
         for (preset, values) in variant.presets {
             match workload.presets.get_mut(&preset) {
                 Some(preset) => preset.parameters.extend(values),
@@ -190,14 +223,33 @@ impl Workload {
         let mut add = |key: String, what: &str, mend: String| {
             faults.push(Fault { file: file.into(), key: format!("{}: {key}", self.name), what: what.into(), mend });
         };
-        match heapmark_guest::kernels::find(&self.kernel) {
-            None => {
-                let known = || heapmark_guest::kernels::ALL.iter().map(|kernel| kernel.name);
-                let mend = nearest(&self.kernel, known()).map(|near| format!("did you mean `{near}`?"));
-                let mend = mend.unwrap_or_else(|| format!("use one of {}", known().collect::<Vec<_>>().join(", ")));
-                add("kernel".into(), &format!("there is no kernel `{}`", self.kernel), mend);
+        match (&self.kernel, &self.program) {
+            (None, None) if self.rows.is_empty() => {
+                add("kernel".into(), "nothing runs it", "add `kernel`, `program` or `[[rows]]`".into());
             }
-            Some(kernel) => {
+            (Some(_), Some(_)) => add("program".into(), "has a kernel, too", "keep one of the two".into()),
+            _ => {}
+        }
+        for row in &self.rows {
+            let twice = self.rows.iter().filter(|other| other.name == row.name).count() > 1;
+            let known = |c: char| c.is_ascii_alphanumeric() || "-_.+:".contains(c);
+            if twice || row.name.is_empty() || !row.name.chars().all(known) {
+                let mend = "use letters, digits and `-_.+:`, each name once".into();
+                add("rows.name".into(), &format!("`{}` cannot name a row", row.name), mend);
+            } else if is_name(&row.name) {
+                let mend = "give it a capital letter or a colon".into();
+                add("rows.name".into(), &format!("`{}` could be an allocator's name", row.name), mend);
+            }
+        }
+        match self.kernel.as_deref().map(|name| (name, heapmark_guest::kernels::find(name))) {
+            None => {}
+            Some((kernel, None)) => {
+                let known = || heapmark_guest::kernels::ALL.iter().map(|kernel| kernel.name);
+                let mend = nearest(kernel, known()).map(|near| format!("did you mean `{near}`?"));
+                let mend = mend.unwrap_or_else(|| format!("use one of {}", known().collect::<Vec<_>>().join(", ")));
+                add("kernel".into(), &format!("there is no kernel `{kernel}`"), mend);
+            }
+            Some((_, Some(kernel))) => {
                 let derived = self.parameters.contains_key("distribution");
                 let missing = |name: &&&str| !(self.parameters.contains_key(**name) || derived && **name == "classes");
                 for name in kernel.parameters.iter().filter(missing) {
@@ -228,6 +280,30 @@ impl Workload {
         }
     }
 
+    /// Whether the programs it names are there, and of the right kind.
+    pub(super) fn check_programs(&self, programs: &[Program], faults: &mut Vec<Fault>) {
+        let main = self.program.iter().map(|name| ("program", name));
+        for (key, name) in main.chain(self.rows.iter().map(|row| ("rows.program", &row.program))) {
+            let mut add = |what: String, mend: String| {
+                let (file, key) = (format!("workload {}", self.name), key.to_string());
+                faults.push(Fault { file, key, what, mend });
+            };
+            match programs.iter().find(|program| program.name == *name) {
+                None => {
+                    let near = nearest(name, programs.iter().map(|program| program.name.as_str()));
+                    let mend =
+                        near.map_or("see `heapmark list programs`".into(), |near| format!("did you mean `{near}`?"));
+                    add(format!("there is no program `{name}`"), mend);
+                }
+                Some(program) if key == "program" && program.allocator == Serves::None => add(
+                    format!("`{name}` has memory of its own: no allocator changes it"),
+                    "make it a row: `[[rows]]` with `name` and `program`".into(),
+                ),
+                Some(_) => {}
+            }
+        }
+    }
+
     /// Whether `value` may stand in the parameter `name`.
     pub fn value(&self, name: &str, value: &str) -> Result<(), String> {
         let Some(parameter) = self.parameters.get(name) else {
@@ -244,6 +320,10 @@ impl Workload {
                 (value.parse::<f64>().is_ok_and(|f| f > 0.0 && f <= 1.0), "a number above 0, at most 1".into())
             }
             Kind::Flag => (value.parse::<bool>().is_ok(), "true or false".into()),
+            Kind::Path => {
+                let good = value.is_empty() || value.starts_with('/') && !value.contains('\n');
+                (good, "an absolute path, or nothing".into())
+            }
             Kind::Choice => (parameter.choices.iter().any(|c| c == value), parameter.choices.join(" or ")),
         };
         if good { Ok(()) } else { Err(format!("`{name}` = `{value}`: expected {expected}")) }
@@ -292,9 +372,29 @@ mod tests {
         let all = parse("x.toml", CHURN, &mut faults);
         assert_eq!(faults, []);
         let private = &all[1];
-        assert_eq!((private.name.as_str(), private.kernel.as_str()), ("churn-private", "churn"));
+        assert_eq!((private.name.as_str(), private.kernel.as_deref()), ("churn-private", Some("churn")));
         let values = private.values("quick").unwrap();
         assert_eq!((values["sharing"].as_str(), values["objects"].as_str()), ("private", "100000"));
+    }
+
+    #[test]
+    fn rows_of_programs_may_stand_alone_and_a_variant_may_have_others_or_none() {
+        let rows = "[[rows]]\nname = \"PMDK:zalloc\"\nprogram = \"zalloc-pmdk\"\n";
+        let alone = CHURN
+            .replace("kernel = \"churn\"\n", "")
+            .replace("[parameters.spots]", &format!("{rows}[parameters.spots]"));
+        let mut faults = Vec::new();
+        let all = parse("x.toml", &alone, &mut faults);
+        assert_eq!(faults, []);
+        assert_eq!((all[0].kernel.as_ref(), all[0].rows.len(), all[1].rows.len()), (None, 1, 1));
+        let none = alone.replace("name = \"churn-private\"", "name = \"churn-private\"\nrows = []");
+        assert!(problems(&none).contains("churn-private: kernel: nothing runs it"));
+        assert!(problems(&alone.replace("PMDK:zalloc", "pmdk")).contains("could be an allocator's name"));
+        assert!(problems(&alone.replace("PMDK:zalloc", "PMDK/zalloc")).contains("cannot name a row"));
+        assert!(
+            problems(&alone.replace("about = \"all", "kernel = \"churn\"\nprogram = \"x\"\nabout = \"all"))
+                .contains("keep one")
+        );
     }
 
     #[test]

@@ -1,16 +1,17 @@
-//! `heapmark build`: libraries from pinned sources.
+//! `heapmark build`: libraries from pinned sources, and measured programs.
 
 use super::{Exit, usage};
 use crate::build::{self, Built, State};
-use crate::catalog::{Allocator, Catalog, Source, Tier};
+use crate::catalog::{Allocator, Catalog, Program, Source, Tier};
 use anyhow::Result;
 use indicatif::MultiProgress;
 
-/// Build allocators from the sources that heapmark pins; what is built already is left alone
+/// Build allocators from the sources that heapmark pins, and programs; what is built already is left alone
 #[derive(clap::Args)]
 pub struct Args {
-    /// Names of allocators; without any, all that are built from sources, except experimental ones
-    #[arg(value_name = "ALLOCATOR")]
+    /// Names of allocators and programs; without any, all allocators that are built from sources, except experimental
+    /// ones, and all programs that can be built here
+    #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Commands that run at a time
     #[arg(short, long, value_name = "N", default_value_t = jobs(), value_parser = positive)]
@@ -29,18 +30,40 @@ pub(super) fn jobs() -> usize {
 /// Runs the command.
 pub fn run(args: Args) -> Result<Exit> {
     let catalog = Catalog::load()?;
-    let selected: Vec<&Allocator> = if args.names.is_empty() {
+    let (mut selected, mut programs): (Vec<&Allocator>, Vec<&Program>) = (Vec::new(), Vec::new());
+    if args.names.is_empty() {
         let ours = |allocator: &&Allocator| matches!(allocator.source, Source::Crate { .. });
-        catalog.allocators.iter().filter(ours).filter(|allocator| allocator.tier != Tier::Experimental).collect()
-    } else {
-        args.names.iter().map(|name| catalog.allocator(name).map_err(usage)).collect::<Result<_>>()?
-    };
+        selected = catalog.allocators.iter().filter(ours).filter(|one| one.tier != Tier::Experimental).collect();
+        let can_be_built = |program: &&Program| !matches!(build::program::state(program), State::Absent { .. });
+        programs = catalog.programs.iter().filter(can_be_built).collect();
+    }
+    for name in &args.names {
+        match catalog.programs.iter().find(|program| program.name == *name) {
+            Some(program) => programs.push(program),
+            None => selected.push(catalog.allocator(name).map_err(usage)?),
+        }
+    }
     let built = build_all(&selected, &catalog, args.jobs);
-    let failed = built.iter().filter(|built| built.result.is_err()).count();
+    let failed = built.iter().filter(|built| built.result.is_err()).count()
+        + programs.iter().filter(|program| !build_program(program)).count();
     if failed > 0 {
-        eprintln!("{failed} of {} could not be built; the others are ready", built.len());
+        eprintln!("{failed} of {} could not be built; the others are ready", selected.len() + programs.len());
     }
     Ok(if failed == 0 { Exit::Done } else { Exit::Failed })
+}
+
+/// Builds a program and says what came of it; whether it is ready.
+pub(super) fn build_program(program: &Program) -> bool {
+    let began = std::time::Instant::now();
+    match build::program::build(program) {
+        Ok((executable, true)) => eprintln!("{:24} ready     {}", program.name, executable.folder.display()),
+        Ok((_, false)) => eprintln!("{:24} built in {:.0} s", program.name, began.elapsed().as_secs_f64()),
+        Err(ref error) => {
+            eprintln!("{:24} failed: {error:#}", program.name);
+            return false;
+        }
+    }
+    true
 }
 
 /// Builds with a progress bar and says what came of each.

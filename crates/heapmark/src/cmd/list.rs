@@ -26,6 +26,8 @@ enum What {
     Allocators,
     /// Workloads and their parameters
     Workloads,
+    /// Programs that run workloads in processes of their own: state, and the line that brings what is absent
+    Programs,
     /// Named selections
     Suites,
 }
@@ -36,6 +38,7 @@ pub fn run(args: Args) -> Result<Exit> {
     let (columns, entries) = match args.what {
         What::Allocators => (&["name", "tier", "version", "origin", "state"][..], allocators(&catalog)?),
         What::Workloads => (&["name", "document", "presets", "about"][..], workloads(&catalog)),
+        What::Programs => (&["name", "allocator", "state", "about"][..], programs(&catalog)),
         What::Suites => (&["name", "preset", "workloads", "threads", "about"][..], suites(&catalog)),
     };
     if args.json {
@@ -97,6 +100,26 @@ fn told(guest: &Guest, subject: &Subject) -> Result<String> {
     Ok(guest.version(subject)?.or(package).filter(|version| !version.is_empty()).unwrap_or_else(|| "-".into()))
 }
 
+fn programs(catalog: &Catalog) -> Vec<Value> {
+    let describe = |program: &crate::catalog::Program| {
+        let mut versions = Default::default();
+        let state = match build::program::state(program) {
+            State::Ready(executable) => {
+                versions = executable.versions;
+                "ready".to_string()
+            }
+            State::NotBuilt { line } => format!("not built: {line}"),
+            State::Absent { why, line } => format!("absent, {why}: {line}"),
+            State::Refused { why } => format!("refused: {why}"),
+        };
+        json!({
+            "name": program.name, "allocator": program.allocator, "state": state, "about": program.about,
+            "home": program.home, "licence": program.licence, "environment": program.environment, "versions": versions,
+        })
+    };
+    catalog.programs.iter().map(describe).collect()
+}
+
 fn workloads(catalog: &Catalog) -> Vec<Value> {
     let describe = |workload: &crate::catalog::Workload| {
         let parameters: serde_json::Map<String, Value> = workload
@@ -112,7 +135,8 @@ fn workloads(catalog: &Catalog) -> Vec<Value> {
             })
             .collect();
         json!({
-            "name": workload.name, "kernel": workload.kernel, "document": workload.document,
+            "name": workload.name, "kernel": workload.kernel, "program": workload.program,
+            "rows": workload.rows, "document": workload.document,
             "section": workload.section, "presets": workload.presets.keys().collect::<Vec<_>>(),
             "about": workload.about, "shows": workload.shows, "does_not_show": workload.hides,
             "operation": workload.operation, "threads": workload.threads, "series": workload.series,

@@ -1,7 +1,7 @@
 //! A measured process from its start to its end, and nothing left of it.
 
 use super::report::Report;
-use super::{Guest, Outcome, Usage, Watch};
+use super::{Guest, Outcome, Usage};
 use anyhow::{Context, Result, anyhow};
 use heapmark_wire::{EXIT_FAILED, Page, Phase};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 /// How much of a failed process's stderr is kept.
 const STDERR_BYTES: u64 = 4096;
+/// How much of a memory file is ever read.
+const MOST_TEXT_BYTES: u64 = 16 << 20;
 
 /// The exit code of a process that the dynamic linker did not start.
 const LINKER_REFUSED: i32 = 127;
@@ -49,7 +51,14 @@ impl SharedPage {
         Ok(page)
     }
 
-    fn page(&self) -> &Page {
+    /// A command that starts the guest with this page.
+    pub(super) fn command(&self, guest: &Guest) -> Command {
+        let mut command = Command::new(guest.path());
+        command.arg(format!("/proc/self/fd/{}", self.file.as_raw_fd())).stdin(Stdio::null()).stdout(Stdio::null());
+        command
+    }
+
+    pub(super) fn page(&self) -> &Page {
         // SAFETY: mapped by `new` until drop; what the guest writes there is read with care for torn text.
         unsafe { &*self.address }
     }
@@ -76,39 +85,39 @@ pub(super) struct End {
     /// Set where it was killed for its time: the limit, and what its threads were doing.
     hang: Option<(Duration, Vec<String>)>,
     pub(super) usage: Usage,
-    pub(super) stderr: String,
+    stderr: File,
 }
 
-/// Starts the guest, waits for it, and lets `watch` look at it in between. `None` where `stop` was set meanwhile.
+/// Somebody who looks at a process from time to time while it runs.
+pub(super) struct Look<'a> {
+    pub(super) every: Duration,
+    pub(super) at: &'a mut dyn FnMut(i32),
+}
+
+/// Starts a command, its stdin and stdout set, waits for it, and lets `watch` look at it in between. `None` where `stop` was set meanwhile.
 pub(super) fn run(
-    guest: &Guest,
+    mut command: Command,
     environment: &BTreeMap<String, String>,
     padding: u32,
-    page: &SharedPage,
     timeout: Duration,
     stop: &AtomicBool,
-    mut watch: Option<Watch<'_>>,
+    mut watch: Option<Look<'_>>,
 ) -> Result<Option<End>> {
-    let stderr =
-        File::from(memfd_create("heapmark-stderr", MemfdFlags::CLOEXEC).context("cannot create a memory file")?);
-    let mut command = Command::new(guest.path());
+    let stderr = memory_file("heapmark-stderr")?;
     command
-        .arg(format!("/proc/self/fd/{}", page.file.as_raw_fd()))
         .env_clear()
         .envs(environment)
         .env("HEAPMARK_PADDING", "x".repeat(padding as usize))
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(stderr.try_clone().context("cannot hand a memory file to the guest")?)
+        .stderr(stderr.try_clone().context("cannot hand on a memory file")?)
         .process_group(0);
     let host = std::process::id() as i32;
     // SAFETY: only async-signal-safe system calls between fork and exec.
     unsafe { command.pre_exec(move || before_exec(host)) };
 
     let began = Instant::now();
-    let child = command.spawn().with_context(|| format!("cannot start {}", guest.path().display()))?;
+    let child = command.spawn().with_context(|| format!("cannot start {}", command.get_program().display()))?;
     let pid = rustix::process::Pid::from_child(&child);
-    let exited = pidfd_open(pid, PidfdFlags::empty()).context("cannot watch the guest")?;
+    let exited = pidfd_open(pid, PidfdFlags::empty()).context("cannot watch a measured process")?;
     let mut interrupted = false;
     let mut hang = None;
     let mut next_look = watch.as_ref().map(|_| began);
@@ -124,7 +133,7 @@ pub(super) fn run(
         if let Some(watch) = &mut watch
             && next_look.is_some_and(|next| next <= Instant::now())
         {
-            (watch.look)(pid.as_raw_nonzero().get(), page.page());
+            (watch.at)(pid.as_raw_nonzero().get());
             // From the end of one look to the next: a slow look must not leave the guest nothing but looks.
             next_look = Some(Instant::now() + watch.every);
         }
@@ -141,7 +150,7 @@ pub(super) fn run(
     let _ = kill_process_group(pid, Signal::KILL);
     let (status, mut usage) = reap(pid.as_raw_nonzero().get())?;
     usage.wall_ns = began.elapsed().as_nanos() as u64;
-    Ok((!interrupted).then(|| End { status, hang, usage, stderr: tail(stderr) }))
+    Ok((!interrupted).then(|| End { status, hang, usage, stderr }))
 }
 
 fn before_exec(host: i32) -> std::io::Result<()> {
@@ -199,16 +208,31 @@ fn threads(pid: i32) -> Vec<String> {
     tasks.flatten().take(16).map(describe).collect()
 }
 
-/// The last part of what the process wrote.
-fn tail(mut stderr: File) -> String {
+/// An unnamed file that goes away with its last user.
+pub(super) fn memory_file(name: &str) -> Result<File> {
+    Ok(File::from(memfd_create(name, MemfdFlags::CLOEXEC).context("cannot create a memory file")?))
+}
+
+/// What a memory file holds from `start` on, cut where a process wrote without end.
+pub(super) fn text(mut file: &File, start: u64) -> String {
     let mut text = Vec::new();
-    let length = stderr.metadata().map_or(0, |metadata| metadata.len());
-    let _ = stderr.seek(SeekFrom::Start(length.saturating_sub(STDERR_BYTES)));
-    let _ = stderr.take(STDERR_BYTES).read_to_end(&mut text);
-    String::from_utf8_lossy(&text).trim_end().to_string()
+    let _ = file.seek(SeekFrom::Start(start));
+    let _ = file.take(MOST_TEXT_BYTES).read_to_end(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 impl End {
+    /// All that the process wrote to stderr.
+    pub(super) fn stderr(&self) -> String {
+        text(&self.stderr, 0)
+    }
+
+    /// The last part of it.
+    pub(super) fn last_words(&self) -> String {
+        let length = self.stderr.metadata().map_or(0, |metadata| metadata.len());
+        text(&self.stderr, length.saturating_sub(STDERR_BYTES)).trim_end().to_string()
+    }
+
     /// The outcome, where the way it ended decides it; `None` where the guest came to its end and its report decides.
     pub(super) fn outcome(&self, phase: Phase, report: &Report<'_>) -> Option<Outcome> {
         let phase_word = || phase.word().to_string();
@@ -239,7 +263,7 @@ impl End {
                 })
             }
             (LINKER_REFUSED, Phase::Load, _) => Some(match self.linker_words() {
-                Some(why) => Outcome::NotLoaded { why: why.to_string() },
+                Some(why) => Outcome::NotLoaded { why },
                 None => Outcome::Exit { code, phase: phase_word() },
             }),
             _ => Some(Outcome::Exit { code, phase: phase_word() }),
@@ -247,10 +271,10 @@ impl End {
     }
 
     /// What the dynamic linker said before it gave up: what the preloaded library needs is missing.
-    fn linker_words(&self) -> Option<&str> {
+    fn linker_words(&self) -> Option<String> {
         const SAYS: [&str; 2] = ["error while loading shared libraries: ", "symbol lookup error: "];
         let words = |line: &'_ str| SAYS.iter().find_map(|says| Some(line.find(says)? + says.len()));
-        self.stderr.lines().find_map(|line| Some(&line[words(line)?..]))
+        self.last_words().lines().find_map(|line| Some(line[words(line)?..].to_string()))
     }
 }
 

@@ -49,7 +49,7 @@ impl Guest {
     pub fn version(&self, subject: &Subject) -> Result<Option<String>> {
         let Some(probe) = &subject.allocator.version else { return Ok(None) };
         let page = child::SharedPage::new(&Job::version_text(probe))?;
-        let end = child::run(self, &subject.environment(), 0, &page, SHORT, &AtomicBool::new(false), None)?;
+        let end = child::run(page.command(self), &subject.environment(), 0, SHORT, &AtomicBool::new(false), None)?;
         Ok(end.and_then(|_| Report::parse(page.report()).version().map(String::from)))
     }
 }

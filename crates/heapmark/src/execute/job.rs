@@ -4,14 +4,14 @@ use super::Subject;
 use crate::catalog::Source;
 use crate::catalog::allocator::{Argument, Purge, VersionKind, VersionProbe};
 use crate::plan::{Case, Cell};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// One process's work.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// The kernel that runs.
+    /// The kernel or program that runs.
     pub kernel: String,
     /// Worker threads.
     pub threads: u32,
@@ -36,8 +36,12 @@ pub struct Job {
 impl Job {
     /// The job of a cell.
     pub fn new(case: &Case, cell: &Cell, cold: u32, iterations: u32, check: bool) -> Result<Job> {
+        let row = case.row(&cell.allocator);
+        let runs = row.map(|row| &row.program).or(case.program.as_ref()).or(case.kernel.as_ref());
+        let mut parameters = case.job_parameters()?;
+        parameters.extend(row.into_iter().flat_map(|row| row.parameters.clone()));
         Ok(Job {
-            kernel: case.kernel.clone(),
+            kernel: runs.with_context(|| format!("nothing runs {}", cell.id))?.clone(),
             threads: case.threads,
             seed: cell.seed,
             cold,
@@ -46,7 +50,7 @@ impl Job {
             exercise: true,
             padding: cell.padding,
             series: None,
-            parameters: case.job_parameters()?,
+            parameters,
         })
     }
 

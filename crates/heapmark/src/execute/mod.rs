@@ -5,6 +5,7 @@ mod guest;
 mod job;
 pub mod measurement;
 pub mod outcome;
+pub mod program;
 mod prove;
 mod report;
 
@@ -12,6 +13,7 @@ pub use guest::Guest;
 pub use job::Job;
 pub use measurement::{Iteration, LoadedObject, Measurement, Proof, ThreadTime, Usage};
 pub use outcome::Outcome;
+pub use program::Program;
 
 use crate::build::Library;
 use crate::catalog::Allocator;
@@ -48,7 +50,7 @@ pub struct Attempt {
     pub environment: BTreeMap<String, String>,
     /// The end of what it wrote to stderr, unless it ended `ok`.
     pub stderr: String,
-    /// What the guest said, word for word.
+    /// What the process said, word for word.
     pub report: String,
 }
 
@@ -93,7 +95,7 @@ pub fn run_watched(
     job: &Job,
     timeout: Duration,
     stop: &AtomicBool,
-    watch: Option<Watch<'_>>,
+    mut watch: Option<Watch<'_>>,
 ) -> Result<Option<Attempt>> {
     // Not only while a process is waited for: a signal that came between two short ones counts, too.
     if stop.load(Ordering::Relaxed) {
@@ -107,7 +109,11 @@ pub fn run_watched(
     }
     let environment = subject.environment();
     let page = child::SharedPage::new(&job.text(subject))?;
-    let Some(end) = child::run(guest, &environment, job.padding, &page, timeout, stop, watch)? else { return Ok(None) };
+    let every = watch.as_ref().map(|watch| watch.every);
+    let mut look = |pid| watch.iter_mut().for_each(|watch| (watch.look)(pid, page.page()));
+    let watch = every.map(|every| child::Look { every, at: &mut look });
+    let command = page.command(guest);
+    let Some(end) = child::run(command, &environment, job.padding, timeout, stop, watch)? else { return Ok(None) };
     let report = report::Report::parse(page.report());
     let proof = report.proof_is_complete().then(|| report.proof());
     let outcome = match proof.map(|proof| prove::verify(subject, proof)) {
@@ -123,10 +129,10 @@ pub fn run_watched(
     Ok(Some(Attempt {
         outcome,
         measurement: ok.then(|| report.measurement()),
+        stderr: if ok { String::new() } else { end.last_words() },
         usage: Some(end.usage),
         proof: proof.map(|proof| prove::relevant(subject, proof)),
         environment: Subject::record_environment(environment, job.padding),
-        stderr: if ok { String::new() } else { end.stderr },
         report: page.report().to_string(),
     }))
 }

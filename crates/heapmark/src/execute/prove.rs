@@ -21,7 +21,7 @@ pub(super) fn verify(subject: &Subject, proof: &Proof) -> Result<(), String> {
         if !wanted.is_empty() && !ours && subject.library.exports.contains(function) {
             return Err(format!("{function} is served by {}", owner.path));
         }
-        if wanted.is_empty() && !is_libc(owner) && is_c(function) {
+        if wanted.is_empty() && !is_libc(Path::new(&owner.path)) && is_c(function) {
             return Err(format!("{function} is served by {}, not by the C library", owner.path));
         }
     }
@@ -47,6 +47,14 @@ pub(super) fn relevant(subject: &Subject, proof: &Proof) -> Proof {
     }
 }
 
+/// Whether a file is one that shall serve the family: a preloaded one or, without any, the C library.
+pub(super) fn is_wanted(subject: &Subject, path: &Path) -> bool {
+    match subject.library.files.as_slice() {
+        [] => is_libc(path),
+        files => files.iter().any(|file| identity(file).is_some_and(|own| identity(path) == Some(own))),
+    }
+}
+
 fn identity(file: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(file).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
@@ -55,8 +63,8 @@ fn is(object: &LoadedObject, identity: &(u64, u64)) -> bool {
     (object.device, object.inode) == *identity
 }
 
-fn is_libc(object: &LoadedObject) -> bool {
-    let name = Path::new(&object.path).file_name().unwrap_or_default().to_string_lossy();
+fn is_libc(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with("libc.so") || name.starts_with("libc-") || name.starts_with("ld-musl")
 }
 

@@ -1,10 +1,11 @@
-//! Reads what a guest wrote into the shared page. The page was writable by a possibly broken allocator, so nothing here
+//! Reads what a guest wrote into the shared page, or a program to its stdout. The page was writable by a possibly broken allocator, so nothing here
 //! trusts a line.
 
 use super::{Iteration, LoadedObject, Measurement, Outcome, Proof, ThreadTime};
+use heapmark_wire::Phase;
 use std::collections::BTreeMap;
 
-/// A guest's report.
+/// What a measured process says of itself.
 pub(super) struct Report<'a> {
     lines: Vec<(&'a str, &'a str)>,
     proof: Proof,
@@ -47,10 +48,33 @@ impl<'a> Report<'a> {
         ["malloc", "free"].iter().all(|name| self.proof.owners.contains_key(*name))
     }
 
+    /// Where a program stands, as it says itself: in its last `phase=` line.
+    pub(super) fn phase(&self) -> Phase {
+        self.values("phase").filter_map(Phase::from_word).last().unwrap_or(Phase::Load)
+    }
+
+    /// Whether it says what was done: nobody who stopped early does.
+    pub(super) fn is_complete(&self) -> bool {
+        self.values("done").next().is_some()
+    }
+
+    /// As [`Report::verify_work`], of a program: it must also have done as many iterations as it was told.
+    pub(super) fn verify_program(&self, cold: u32, iterations: u32) -> Outcome {
+        let outcome = self.verify_work();
+        let told = self.iterations();
+        let told = (told.iter().filter(|one| one.cold).count(), told.iter().filter(|one| !one.cold).count());
+        match outcome {
+            Outcome::Ok if told != (cold as usize, iterations as usize) => Outcome::WrongResult {
+                what: format!("{} cold and {} measured iterations, expected {cold} and {iterations}", told.0, told.1),
+            },
+            outcome => outcome,
+        }
+    }
+
     /// Whether the work that was done is the work that the parameters imply.
     pub(super) fn verify_work(&self) -> Outcome {
         let (Some(done), Some(expected)) = (self.values("done").next(), self.values("expected").next()) else {
-            return Outcome::Error { what: "the guest did not account for its work".into() };
+            return Outcome::Error { what: "it did not account for its work".into() };
         };
         let differing: Vec<String> = CALLS
             .iter()
@@ -60,6 +84,9 @@ impl<'a> Report<'a> {
             .collect();
         if !differing.is_empty() {
             return Outcome::WrongResult { what: differing.join("; ") };
+        }
+        if done != expected {
+            return Outcome::WrongResult { what: format!("`{done}`, expected `{expected}`") };
         }
         if self.iterations().iter().all(|iteration| iteration.cold || iteration.ops == 0) {
             return Outcome::WrongResult { what: "no operation was measured".into() };

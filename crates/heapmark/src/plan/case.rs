@@ -1,6 +1,7 @@
 //! A workload at a thread count, with every parameter written out.
 
 use super::distribution;
+use crate::catalog::workload::Row;
 use crate::catalog::{Iterations, Workload, did_you_mean, formula};
 use anyhow::{Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
@@ -11,8 +12,15 @@ use std::collections::BTreeMap;
 pub struct Case {
     /// Workload name.
     pub workload: String,
-    /// The kernel that runs it.
-    pub kernel: String,
+    /// The kernel that every allocator runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// Or the program that every allocator runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// Further rows: programs with memory of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<Row>,
     /// What one operation is.
     pub operation: String,
     /// Worker threads.
@@ -36,6 +44,27 @@ impl Case {
     /// `larson@2`.
     pub fn label(&self) -> String {
         format!("{}@{}", self.workload, self.threads)
+    }
+
+    /// Whether allocators run it; otherwise it has no rows but those of programs.
+    pub fn is_for_allocators(&self) -> bool {
+        self.kernel.is_some() || self.program.is_some()
+    }
+
+    /// The program's row of this name.
+    pub fn row(&self, name: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.name == name)
+    }
+
+    /// The names of its rows, given those of the run's allocators.
+    pub fn entrants<'a>(&'a self, allocators: &'a [String]) -> impl Iterator<Item = &'a String> {
+        let allocators = if self.is_for_allocators() { allocators } else { &[] };
+        allocators.iter().chain(self.rows.iter().map(|row| &row.name))
+    }
+
+    /// The row that the others are compared with: the run's baseline, or the first program where no allocator runs it.
+    pub fn baseline<'a>(&'a self, of_the_run: &'a str) -> &'a str {
+        if self.is_for_allocators() { of_the_run } else { self.rows.first().map_or(of_the_run, |row| &row.name) }
     }
 
     /// How long one iteration lasts, where the workload is defined by time.
@@ -113,6 +142,8 @@ pub fn cases(
             let case = Case {
                 workload: workload.name.clone(),
                 kernel: workload.kernel.clone(),
+                program: workload.program.clone(),
+                rows: workload.rows.clone(),
                 operation: workload.operation.clone(),
                 threads,
                 oversubscribed: threads > cpus,

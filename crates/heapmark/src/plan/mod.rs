@@ -37,7 +37,7 @@ pub struct Cell {
     pub id: String,
     /// Index of its case.
     pub case: usize,
-    /// Name of its allocator.
+    /// Name of its allocator, or of its program's row.
     pub allocator: String,
     /// Block, from 0: pairs the processes that are compared.
     pub block: u32,
@@ -74,7 +74,7 @@ impl Plan {
             cases.shuffle(&mut random);
             for case in cases {
                 let seed = random.random();
-                let mut allocators = self.allocators.clone();
+                let mut allocators: Vec<String> = self.cases[case].entrants(&self.allocators).cloned().collect();
                 allocators.shuffle(&mut random);
                 for (position, allocator) in allocators.into_iter().enumerate() {
                     cells.push(Cell {
@@ -94,13 +94,14 @@ impl Plan {
 
     /// One checked process for every case and allocator: blocks held against each other, nothing timed.
     pub fn checks(&self) -> Vec<Cell> {
-        let pairs = (0..self.cases.len()).flat_map(|case| self.allocators.iter().map(move |name| (case, name)));
+        let pairs = self.cases.iter().enumerate();
+        let pairs = pairs.flat_map(|(place, case)| case.entrants(&self.allocators).map(move |name| (place, name)));
         pairs.map(|(case, name)| self.unmeasured(case, name, &format!("check/{name}"))).collect()
     }
 
     /// The process on the baseline that finds out how long this case takes.
     pub fn calibration(&self, case: usize) -> Cell {
-        self.unmeasured(case, &self.baseline, "calibration")
+        self.unmeasured(case, self.cases[case].baseline(&self.baseline), "calibration")
     }
 
     fn unmeasured(&self, case: usize, allocator: &str, kind: &str) -> Cell {
@@ -134,7 +135,8 @@ impl Plan {
             Iterations::Calibrated(_) => f64::from(self.target_ms) / 1e3 * 1.3 + START_S,
             Iterations::Fixed(count) => case.seconds().unwrap_or(1.0) * f64::from(count) + START_S,
         };
-        let per_block: f64 = self.cases.iter().map(process).sum::<f64>() * self.allocators.len() as f64;
+        let rows = |case: &Case| case.entrants(&self.allocators).count() as f64;
+        let per_block: f64 = self.cases.iter().map(|case| process(case) * rows(case)).sum();
         per_block * f64::from(self.blocks + 1)
     }
 }

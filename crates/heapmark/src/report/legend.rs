@@ -16,10 +16,12 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
     }
     lines.push("ns/op: wall time x threads / operations; ops/s: of all threads. Medians over processes.".to_owned());
     if numbers().any(|n| n.ratio.is_some()) {
+        // Where allocators do not run a case, a program is its baseline.
+        let baselines: BTreeSet<&str> = analysis.cases.iter().map(|case| case.baseline.as_str()).collect();
         lines.push(format!(
             "time / {0}: ns/op over {0}'s in the same block, below 1 is faster; Hodges-Lehmann estimate and 95 % interval \
              ([n = 5]: too few pairs for one). CPU: the same of CPU time.",
-            analysis.baseline
+            text::list(&baselines.into_iter().map(String::from).collect::<Vec<_>>())
         ));
     }
     if numbers().any(|n| n.memory.is_some()) {

@@ -11,7 +11,7 @@ use crate::store::RunFile;
 pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
     let mut out = format!("**{}**\n\n{}\n", escape(&sentence::verdict(analysis)), escape(&head(run)));
     for case in &analysis.cases {
-        let sheet = Sheet::new(case, &analysis.baseline, analysis.planned_blocks);
+        let sheet = Sheet::new(case, analysis.planned_blocks);
         out.push_str(&format!("\n## {}\n\n", escape(&sheet.heading)));
         out.push_str(&sheet_text(&sheet));
     }

@@ -41,7 +41,7 @@ pub(super) struct Numberless {
 }
 
 impl Sheet {
-    pub fn new(case: &Case, baseline: &str, planned_blocks: u32) -> Sheet {
+    pub fn new(case: &Case, planned_blocks: u32) -> Sheet {
         let mut rows: Vec<(&Row, &Numbers)> = case.rows.iter().filter_map(|row| Some((row, row.numbers()?))).collect();
         rows.sort_by(|(_, a), (_, b)| a.ns_per_op.median.total_cmp(&b.ns_per_op.median));
         let (floors, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(row, _)| row.role == Role::Floor);
@@ -50,7 +50,7 @@ impl Sheet {
             heading: heading(case),
             floors: floors.iter().map(|(row, numbers)| floor_line(row, numbers)).collect(),
             numberless: case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect(),
-            columns: if rows.is_empty() { Vec::new() } else { columns(&rows, time, case, baseline, planned_blocks) },
+            columns: if rows.is_empty() { Vec::new() } else { columns(&rows, time, case, planned_blocks) },
         }
     }
 }
@@ -83,13 +83,7 @@ fn numberless(row: &Row, planned_blocks: u32) -> Option<Numberless> {
     Some(Numberless { allocator: row.allocator.clone(), reason, failed })
 }
 
-fn columns(
-    rows: &[(&Row, &Numbers)],
-    time: units::Unit,
-    case: &Case,
-    baseline: &str,
-    planned_blocks: u32,
-) -> Vec<Column> {
+fn columns(rows: &[(&Row, &Numbers)], time: units::Unit, case: &Case, planned_blocks: u32) -> Vec<Column> {
     let column = |title: &str, number: bool, spare: bool, cell: &dyn Fn(&Row, &Numbers) -> String| Column {
         title: title.to_owned(),
         cells: rows.iter().map(|(row, numbers)| cell(row, numbers)).collect(),
@@ -104,8 +98,9 @@ fn columns(
         column(rate.name, true, true, &|_, n| units::digits(n.mops_per_s.median / rate.size)),
     ];
     if rows.iter().any(|(_, n)| n.ratio.is_some()) {
-        columns
-            .push(column(&format!("time / {baseline} [95 %]"), false, false, &|row, n| ratio(row, n.ratio.as_ref())));
+        columns.push(column(&format!("time / {} [95 %]", case.baseline), false, false, &|row, n| {
+            ratio(row, n.ratio.as_ref())
+        }));
         columns.push(column("CPU", true, false, &|row, n| cpu_ratio(row, n.cpu_ratio.as_ref())));
     }
     columns.push(column(memory_title(rows), true, false, &|_, n| memory(n)));

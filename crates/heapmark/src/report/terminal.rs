@@ -25,7 +25,7 @@ pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
     let mut out = String::new();
     let mut dropped = Vec::new();
     for case in &analysis.cases {
-        let sheet = Sheet::new(case, &analysis.baseline, analysis.planned_blocks);
+        let sheet = Sheet::new(case, analysis.planned_blocks);
         out.push_str(&sheet_text(sheet, screen, &mut dropped));
         out.push('\n');
     }

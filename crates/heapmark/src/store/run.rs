@@ -1,7 +1,7 @@
 //! `run.json`: everything about a run that is known before its first sample.
 
-use crate::execute::Subject;
-use crate::plan::Plan;
+use crate::execute::{Program, Subject};
+use crate::plan::{Case, Plan};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -27,26 +27,41 @@ pub struct RunFile {
     pub allocators: Vec<AllocatorInfo>,
     /// The same, as they are run: what `--resume` starts again.
     pub subjects: Vec<Subject>,
+    /// Rows of programs, as people are told of them.
+    #[serde(default)]
+    pub rows: Vec<AllocatorInfo>,
+    /// The programs, as they are run.
+    #[serde(default)]
+    pub programs: Vec<Program>,
     /// Seconds a process may take, where the user said so.
     pub timeout_s: Option<f64>,
     /// The machine, as key and value.
     pub machine: BTreeMap<String, String>,
 }
 
-/// An allocator as it was resolved for this run.
+impl RunFile {
+    /// Who has a row in a case: its allocators in plan order, then its programs.
+    pub fn entrants(&self, case: &Case) -> impl Iterator<Item = &AllocatorInfo> {
+        let allocators = if case.is_for_allocators() { self.allocators.as_slice() } else { &[] };
+        let rows = case.rows.iter().filter_map(|row| self.rows.iter().find(|info| info.name == row.name));
+        allocators.iter().chain(rows)
+    }
+}
+
+/// An allocator, or the row of a program, as it was resolved for this run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AllocatorInfo {
     /// Name.
     pub name: String,
     /// Family.
     pub family: String,
-    /// Tier as in the catalogue: `main`, `variant`, `floor`, …
+    /// Tier as in the catalogue: `main`, `variant`, `floor`, …, or `program`.
     pub tier: String,
     /// Where the library came from, in words.
     pub origin: String,
     /// As the library told it, or the pinned source's version.
     pub version: String,
-    /// Preloaded files, in order.
+    /// Preloaded files, in order, or what is started.
     pub files: Vec<String>,
     /// SHA-256 of each of `files`.
     pub sha256: Vec<String>,

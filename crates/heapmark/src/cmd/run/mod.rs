@@ -1,5 +1,6 @@
 //! `heapmark run`: plan, measure, store, and print what came of it.
 
+mod programs;
 mod progress;
 mod select;
 mod session;

@@ -1,11 +1,12 @@
 //! From flags to what is run: subjects, plan, and what is missing.
 
 use super::Args;
+use super::programs;
 use crate::build::{self, State};
 use crate::catalog::suite::thread_counts;
 use crate::catalog::{Allocator, Catalog, Suite};
 use crate::cmd::{build::build_all, build::jobs, say, tier, usage, version};
-use crate::execute::{Guest, Subject};
+use crate::execute::{Guest, Program, Subject};
 use crate::plan::{Plan, blocks_needed, cases};
 use crate::sample::machine;
 use crate::store::{AllocatorInfo, RunFile, SCHEMA};
@@ -18,6 +19,8 @@ pub(super) struct Selection {
     pub plan: Plan,
     /// In the order of `plan.allocators`.
     pub subjects: Vec<Subject>,
+    /// Those that the plan's cases name.
+    pub programs: Vec<Program>,
     pub timeout_s: Option<f64>,
     suite: String,
     preset: String,
@@ -51,6 +54,7 @@ impl Selection {
         if !subjects.iter().any(|subject| subject.allocator.name == baseline) {
             bail!("the baseline {baseline} is not ready, so nothing can be compared: choose another with --baseline");
         }
+        let programs = programs::resolve(&cases, &catalog, args.dry_run)?;
         let plan = Plan {
             seed: args.seed.unwrap_or_else(|| jiff::Timestamp::now().as_nanosecond() as u64 & 0xffff_ffff),
             blocks: args.blocks.or(suite.blocks).unwrap_or_else(|| blocks_needed(cases.len() * subjects.len())),
@@ -59,13 +63,20 @@ impl Selection {
             cases,
             allocators: subjects.iter().map(|subject| subject.allocator.name.clone()).collect(),
         };
-        Ok(Selection { plan, subjects, timeout_s: args.timeout, suite: suite.name.clone(), preset: preset.clone() })
+        Ok(Selection {
+            plan,
+            subjects,
+            programs,
+            timeout_s: args.timeout,
+            suite: suite.name.clone(),
+            preset: preset.clone(),
+        })
     }
 
     /// What an earlier run consists of. Its libraries must still be what they were: half a run on one library and half on
     /// another would be no run at all.
     pub(super) fn of_run(head: &RunFile) -> Result<Selection> {
-        for info in &head.allocators {
+        for info in head.allocators.iter().chain(&head.rows) {
             for (file, sha256) in info.files.iter().zip(&info.sha256) {
                 if hash(Path::new(file))? != *sha256 {
                     bail!("{file} is not the file that this run began with: start a new run");
@@ -75,6 +86,7 @@ impl Selection {
         Ok(Selection {
             plan: head.plan.clone(),
             subjects: head.subjects.clone(),
+            programs: head.programs.clone(),
             timeout_s: head.timeout_s,
             suite: head.suite.clone(),
             preset: head.preset.clone(),
@@ -92,6 +104,8 @@ impl Selection {
             plan: self.plan.clone(),
             allocators: self.subjects.iter().map(|subject| info(guest, subject)).collect::<Result<_>>()?,
             subjects: self.subjects.clone(),
+            rows: programs::rows(&self.plan.cases, &self.programs)?,
+            programs: self.programs.clone(),
             timeout_s: self.timeout_s,
             machine: machine::describe(),
         })
@@ -205,7 +219,7 @@ fn info(guest: &Guest, subject: &Subject) -> Result<AllocatorInfo> {
     })
 }
 
-fn hash(file: &Path) -> Result<String> {
+pub(super) fn hash(file: &Path) -> Result<String> {
     let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     Ok(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -179,8 +179,8 @@ impl Session {
         if !self.known.has(&cell.id) {
             let job = Job::new(self.case(&cell), &cell, cold, iterations, false)?;
             let limit = self.selection.timeout_s.map_or(FIRST_TIMEOUT, Duration::from_secs_f64);
-            let (subject, started) = (self.subject(&cell.allocator)?, now());
-            let Some(attempt) = execute::run(&self.guest, subject, &job, limit, &self.stop)? else { return Ok(None) };
+            let started = now();
+            let Some(attempt) = self.start(&cell, &job, limit, None)? else { return Ok(None) };
             let case = self.case(&cell);
             let record = record(Purpose::Calibration, &cell, &case.workload, case.threads, started, attempt);
             self.keep(record)?;
@@ -210,7 +210,7 @@ impl Session {
         if self.known.has(&cell.id) {
             return Ok(Ok(()));
         }
-        let (subject, started) = (self.subject(&cell.allocator)?, now());
+        let started = now();
         let mut recorder = match purpose {
             Purpose::Sample => Recorder::of(self.case(cell), self.guest.path())?,
             _ => None,
@@ -219,7 +219,7 @@ impl Session {
         let every = recorder.as_ref().and_then(Recorder::every);
         let mut look = |pid, page: &_| recorder.iter_mut().for_each(|recorder| recorder.look(pid, page));
         let watch = every.map(|every| Watch { every, look: &mut look });
-        let Some(attempt) = execute::run_watched(&self.guest, subject, &job, timeout, &self.stop, watch)? else {
+        let Some(attempt) = self.start(cell, &job, timeout, watch)? else {
             return Ok(Err(Interrupted));
         };
         // Before the record: whoever finds the record finds the series whole.
@@ -247,6 +247,23 @@ impl Session {
             self.known.records.iter().filter(same).filter(|record| !record.outcome.is_ok()).collect();
         !failed.iter().any(|record| record.purpose == Purpose::Check)
             && failed.iter().filter(|record| record.purpose == Purpose::Sample).count() < MOST_FAILURES
+    }
+
+    /// The guest under an allocator, a program under one, or a program by itself.
+    fn start(&self, cell: &Cell, job: &Job, timeout: Duration, watch: Option<Watch<'_>>) -> Result<Option<Attempt>> {
+        let case = self.case(cell);
+        let row = case.row(&cell.allocator);
+        let libc = Subject::libc();
+        let subject = if row.is_some() { &libc } else { self.subject(&cell.allocator)? };
+        match row.map(|row| &row.program).or(case.program.as_ref()) {
+            None => execute::run_watched(&self.guest, subject, job, timeout, &self.stop, watch),
+            Some(name) => {
+                let program = self.selection.programs.iter().find(|program| program.name == *name);
+                let program =
+                    program.ok_or_else(|| anyhow!("the plan names `{name}`, which this run does not have"))?;
+                program.run(row, subject, job, timeout, &self.stop)
+            }
+        }
     }
 
     fn subject(&self, name: &str) -> Result<&Subject> {
@@ -282,10 +299,7 @@ pub(super) fn run_alone(
     let case = session.case(cell);
     let (cold, iterations) = if check { (0, 1) } else { (case.cold, pace.iterations) };
     let job = Job::new(case, cell, cold, iterations, check)?;
-    let subject = session.subject(&cell.allocator)?;
-    let Some(attempt) = execute::run(&session.guest, subject, &job, pace.timeout, &session.stop)? else {
-        return Ok(Exit::Interrupted);
-    };
+    let Some(attempt) = session.start(cell, &job, pace.timeout, None)? else { return Ok(Exit::Interrupted) };
     let stderr = if attempt.stderr.is_empty() { String::new() } else { format!("stderr: {}\n", attempt.stderr) };
     print(&format!("{}{stderr}outcome: {}\n", attempt.report, attempt.outcome))?;
     Ok(if attempt.outcome.is_ok() { Exit::Done } else { Exit::NotAllOk })

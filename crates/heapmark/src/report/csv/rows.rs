@@ -69,6 +69,7 @@ fn row_line(case: &Case, row: &Row, planned_blocks: u32) -> RowLine {
             Role::Baseline => "baseline",
             Role::Candidate => "candidate",
             Role::Floor => "floor",
+            Role::Program => "program",
         },
         outcome: outcome(row),
         detail: match &row.state {

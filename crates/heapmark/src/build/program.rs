@@ -1,0 +1,156 @@
+//! A measured program: whether what it needs is there, and its files -> something that can be started, from the cache or
+//! by the commands of its recipe. Decides nothing about what is measured.
+
+use super::State;
+use super::cache::{Place, short_hash};
+use super::step::{self, Log, Slots};
+use super::system;
+use crate::catalog::Program;
+use crate::catalog::program::Need;
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A program ready to be started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Executable {
+    /// The folder in which it is started.
+    pub folder: PathBuf,
+    /// What is started: an absolute path, then arguments.
+    pub command: Vec<String>,
+    /// What it was made with and runs on: the first line that each thing says of itself, or its package's version.
+    pub versions: BTreeMap<String, String>,
+}
+
+/// Looks; runs the probes of what the program needs, builds nothing.
+pub fn state(program: &Program) -> State<Executable> {
+    match look(program) {
+        Ok(state) => state,
+        Err(error) => State::Refused { why: format!("{error:#}") },
+    }
+}
+
+fn look(program: &Program) -> Result<State<Executable>> {
+    Ok(match Work::new(program)? {
+        Err(need) => State::Absent {
+            why: format!("{} is not there", need.what),
+            line: format!("apt-get install {}", need.package),
+        },
+        Ok(work) => {
+            let line = format!("heapmark build {}", program.name);
+            work.cached()?.map_or(State::NotBuilt { line }, State::Ready)
+        }
+    })
+}
+
+/// Builds the program unless the cache has it; says which of the two happened.
+pub fn build(program: &Program) -> Result<(Executable, bool)> {
+    match Work::new(program)? {
+        Err(need) => bail!("{} is not there: apt-get install {}", need.what, need.package),
+        Ok(work) => work.build(),
+    }
+}
+
+/// A program whose needs are there.
+struct Work<'a> {
+    program: &'a Program,
+    versions: BTreeMap<String, String>,
+    place: Place,
+}
+
+impl<'a> Work<'a> {
+    /// Asks for what it needs; the inner error is the first thing that is missing.
+    fn new(program: &'a Program) -> Result<Result<Work<'a>, &'a Need>> {
+        let mut words = Vec::new();
+        let mut versions = BTreeMap::new();
+        for need in &program.needs {
+            let Some(said) = probe(need) else { return Ok(Err(need)) };
+            let said = if said.trim().is_empty() { system::package_version(&need.package) } else { said };
+            versions.insert(need.what.clone(), said.lines().next().unwrap_or_default().trim().to_string());
+            words.push(said);
+        }
+        words.push(serde_json::to_string(&program.build).context("writing the recipe down")?);
+        let files = program.files.iter().flat_map(|(name, text)| [name.as_str(), text]);
+        let key = short_hash(words.iter().map(String::as_str).chain(files).chain([std::env::consts::ARCH]));
+        Ok(Ok(Work { program, versions, place: Place::of_program(&program.name, &key)? }))
+    }
+
+    fn cached(&self) -> Result<Option<Executable>> {
+        let folder = self.place.folder();
+        if !folder.is_dir() {
+            return Ok(None);
+        }
+        let [first, arguments @ ..] = self.program.run.as_slice() else { bail!("`run` has no words") };
+        let path = match first.strip_prefix("./") {
+            Some(file) => folder.join(file),
+            None => in_path(first).with_context(|| format!("`run` names {first}, which is not in PATH"))?,
+        };
+        let path = path.to_str().with_context(|| format!("{} is no UTF-8", path.display()))?.to_string();
+        let command = [path].into_iter().chain(arguments.iter().cloned()).collect();
+        Ok(Some(Executable { folder, command, versions: self.versions.clone() }))
+    }
+
+    fn build(&self) -> Result<(Executable, bool)> {
+        if let Some(executable) = self.cached()? {
+            return Ok((executable, true));
+        }
+        let _lock = self.place.lock(|| eprintln!("{}: another heapmark builds it", self.program.name))?;
+        if let Some(executable) = self.cached()? {
+            return Ok((executable, true));
+        }
+        let workshop = self.place.workshop()?;
+        let result = self.construct(&workshop);
+        if result.is_err() {
+            let _ = std::fs::remove_dir_all(&workshop);
+        }
+        let log = self.place.log();
+        result.with_context(|| format!("building {}; the whole log is in {}", self.program.name, log.display()))?;
+        let executable = self.cached()?.with_context(|| format!("{} is gone", self.place.folder().display()))?;
+        Ok((executable, false))
+    }
+
+    fn construct(&self, workshop: &Path) -> Result<()> {
+        for (name, text) in &self.program.files {
+            let file = workshop.join(name);
+            std::fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
+        }
+        let log = Log::create(&self.place.log())?;
+        for words in &self.program.build {
+            let mut command = command(words).context("`build` holds an empty command")?;
+            command.current_dir(workshop);
+            step::run(&words.join(" "), &mut command, &Slots::new(1), &log)?;
+        }
+        if let Some(file) = self.program.run.first().and_then(|first| first.strip_prefix("./"))
+            && !workshop
+                .join(file)
+                .metadata()
+                .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+        {
+            bail!("`run` starts ./{file}, which its build does not make (a script is started with its interpreter)");
+        }
+        self.place.keep_folder(workshop)
+    }
+}
+
+/// What a need's probe says; `None` where it is not there.
+fn probe(need: &Need) -> Option<String> {
+    let output = command(&need.probe)?.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn command(words: &[String]) -> Option<Command> {
+    let (first, arguments) = words.split_first()?;
+    let mut command = Command::new(first);
+    command.args(arguments).env("LC_ALL", "C");
+    Some(command)
+}
+
+fn in_path(name: &str) -> Option<PathBuf> {
+    if name.starts_with('/') {
+        return Some(name.into());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}

@@ -1,0 +1,169 @@
+//! One measured program as data: the keys of `programs/*/program.toml`, and the files beside it. docs/PROGRAMS.md explains
+//! each key to people. Whether it can be built here is for `build` to find out.
+
+use super::allocators::is_name;
+use super::faults::{self, Fault};
+use super::folder;
+use include_dir::{Dir, include_dir};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../programs");
+
+/// A program that runs a workload in a process of its own, instead of a kernel in the guest.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Program {
+    /// The name in workloads and on the command line; must be the folder's name.
+    pub name: String,
+    /// One line for `heapmark list programs`.
+    pub about: String,
+    /// Where the authors of what it measures publish it.
+    #[serde(default)]
+    pub home: String,
+    /// SPDX expression of what it measures.
+    #[serde(default)]
+    pub licence: String,
+    /// Whether a preloaded allocator makes a difference to it.
+    pub allocator: Serves,
+    /// What must be there to build and to run it.
+    #[serde(default)]
+    pub needs: Vec<Need>,
+    /// Commands that build it, one after the other, in a folder that holds its files.
+    #[serde(default)]
+    pub build: Vec<Vec<String>>,
+    /// What starts it in that folder; a first word with `./` is one of its files, another is looked for in `PATH`.
+    pub run: Vec<String>,
+    /// Set in the measured process.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// Its files by name: everything in its folder but `program.toml`.
+    #[serde(skip)]
+    pub files: BTreeMap<String, String>,
+}
+
+/// Who serves a program's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Serves {
+    /// Whoever owns `malloc`: it is run under every allocator, and the proof is asked for.
+    Any,
+    /// Itself: it is run once per block, with nothing preloaded.
+    None,
+}
+
+/// Something that a program cannot do without.
+#[derive(Clone, Debug, Deserialize, serde::Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Need {
+    /// In words: `libpmemobj`.
+    pub what: String,
+    /// A command that succeeds where it is there. What it prints identifies it: other words, another build. Where it
+    /// prints nothing, the package's version does.
+    pub probe: Vec<String>,
+    /// The Debian/Ubuntu package that brings it.
+    pub package: String,
+}
+
+/// Ours, and those of the user's folder on top. Sorted by name.
+pub fn load(faults: &mut Vec<Fault>) -> Vec<Program> {
+    let mut all = BTreeMap::new();
+    for dir in OURS.dirs() {
+        let name = file_name(dir.path());
+        let files = dir.files().filter_map(|file| Some((file_name(file.path()), file.contents_utf8()?.to_string())));
+        let place = format!("programs/{name}/program.toml");
+        all.insert(name, parse(&place, files.collect(), faults));
+    }
+    let user = folder::user_folder().map(|home| home.join("programs"));
+    for folder in user.iter().flat_map(std::fs::read_dir).flatten().flatten().map(|entry| entry.path()) {
+        let place = folder.join("program.toml");
+        if !place.exists() {
+            continue;
+        }
+        let read = |entry: std::fs::DirEntry| -> Option<std::io::Result<(String, String)>> {
+            let path = entry.path();
+            path.is_file().then(|| Ok((file_name(&path), std::fs::read_to_string(&path)?)))
+        };
+        let files: std::io::Result<BTreeMap<_, _>> =
+            std::fs::read_dir(&folder).and_then(|listing| listing.flatten().filter_map(read).collect());
+        let program = match files {
+            Ok(files) => parse(&place.display().to_string(), files, faults),
+            Err(error) => {
+                let (file, mend) = (folder.display().to_string(), "its files must be readable text".into());
+                faults.push(Fault { file, key: String::new(), what: error.to_string(), mend });
+                None
+            }
+        };
+        all.insert(file_name(&folder), program);
+    }
+    all.into_values().flatten().collect()
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Reads the program whose folder holds `files`.
+fn parse(place: &str, mut files: BTreeMap<String, String>, faults: &mut Vec<Fault>) -> Option<Program> {
+    let text = files.remove("program.toml").unwrap_or_default();
+    let program = match faults::parse::<Program>(place, &text) {
+        Ok(program) => Program { files, ..program },
+        Err(fault) => {
+            faults.push(fault);
+            return None;
+        }
+    };
+    let mut add = |key: &str, what: String, mend: String| {
+        faults.push(Fault { file: place.into(), key: key.into(), what, mend });
+    };
+    let folder = Path::new(place).parent().map(file_name).unwrap_or_default();
+    if !is_name(&program.name) {
+        let what = format!("`{}` is not a name", program.name);
+        add("name", what, "use a-z, 0-9, `_` and `-` only".into());
+    } else if program.name != folder {
+        let what = format!("`{}` is not the folder's name", program.name);
+        add("name", what, format!("write `name = \"{folder}\"`, or rename the folder"));
+    }
+    let commands = program.build.iter().map(|words| ("build", words));
+    let probes = program.needs.iter().map(|need| ("needs.probe", &need.probe));
+    for (key, _) in commands.chain(probes).chain([("run", &program.run)]).filter(|(_, words)| words.is_empty()) {
+        add(key, "no words".into(), "give a command and its arguments".into());
+    }
+    if program.environment.keys().any(|key| key.starts_with("LD_")) {
+        let what = "the dynamic linker's variables are ours".into();
+        add("environment", what, "link the program so that it needs none".into());
+    }
+    Some(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINE: &str = "name = \"mine\"\nabout = \"x\"\nallocator = \"none\"\nrun = [\"sh\", \"mine.sh\"]\n";
+
+    fn faults_of(text: &str) -> String {
+        let mut faults = Vec::new();
+        parse("programs/mine/program.toml", BTreeMap::from([("program.toml".into(), text.into())]), &mut faults);
+        faults::Faults(faults).to_string()
+    }
+
+    #[test]
+    fn all_of_ours_can_be_read() {
+        let mut faults = Vec::new();
+        let all = load(&mut faults);
+        assert_eq!(faults, []);
+        let pmdk = all.iter().find(|program| program.name == "zalloc-pmdk").unwrap();
+        assert!(pmdk.files.contains_key("zalloc-pmdk.c") && !pmdk.files.contains_key("program.toml"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        assert_eq!(faults_of(MINE), "");
+        assert!(faults_of(&MINE.replace("\"mine\"", "\"yours\"")).contains("write `name = \"mine\"`"));
+        assert!(faults_of(&MINE.replace("[\"sh\", \"mine.sh\"]", "[]")).contains("run: no words"));
+        assert!(faults_of(&MINE.replace("none", "all")).contains("all: unknown"));
+        assert!(faults_of(&format!("{MINE}[environment]\nLD_PRELOAD = \"x\"")).contains("ours"));
+    }
+}

@@ -1,0 +1,70 @@
+//! The programs of a run: what is there, what is built, and what people are told of their rows.
+
+use super::select::hash;
+use crate::build::{self, State};
+use crate::catalog::Catalog;
+use crate::cmd::build::build_program;
+use crate::execute::Program;
+use crate::plan::Case;
+use crate::store::AllocatorInfo;
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+
+/// The programs of these cases. What is not built yet is built; what cannot be stays, and its rows say why.
+pub(super) fn resolve(cases: &[Case], catalog: &Catalog, dry_run: bool) -> Result<Vec<Program>> {
+    let mut all: Vec<Program> = Vec::new();
+    let named = cases.iter().flat_map(|case| case.program.iter().chain(case.rows.iter().map(|row| &row.program)));
+    for name in named {
+        if all.iter().any(|known| known.name == *name) {
+            continue;
+        }
+        let entry = catalog.program(name)?;
+        let mut state = build::program::state(entry);
+        if matches!(state, State::NotBuilt { .. }) && !dry_run && build_program(entry) {
+            state = build::program::state(entry);
+        }
+        let (executable, refused) = match state {
+            State::Ready(executable) => (executable, None),
+            State::NotBuilt { line } => (Default::default(), Some(format!("could not be built; {line}"))),
+            State::Absent { why, line } => (Default::default(), Some(format!("absent, {why}; {line}"))),
+            State::Refused { why } => (Default::default(), Some(why)),
+        };
+        if let Some(why) = refused.as_ref().filter(|_| !dry_run) {
+            eprintln!("program {name}: {why}");
+        }
+        let (allocator, environment) = (entry.allocator, entry.environment.clone());
+        all.push(Program { name: name.clone(), allocator, environment, executable, refused });
+    }
+    Ok(all)
+}
+
+/// What people are told of the rows of programs, each name once.
+pub(super) fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<AllocatorInfo>> {
+    let mut all: Vec<AllocatorInfo> = Vec::new();
+    for row in cases.iter().flat_map(|case| &case.rows) {
+        match all.iter().find(|info| info.name == row.name) {
+            Some(info) if info.family != row.program => {
+                bail!("row {} stands for {} and for {}: give one another name", row.name, info.family, row.program)
+            }
+            Some(_) => continue,
+            None => {}
+        }
+        let program = programs.iter().find(|program| program.name == row.program);
+        let program = program.with_context(|| format!("row {}: no program {}", row.name, row.program))?;
+        let started = program.executable.command.first();
+        let words: Vec<String> =
+            program.executable.versions.iter().map(|(what, version)| format!("{what}: {version}")).collect();
+        all.push(AllocatorInfo {
+            name: row.name.clone(),
+            family: program.name.clone(),
+            tier: "program".into(),
+            origin: format!("program {}", program.name),
+            version: if words.is_empty() { "-".into() } else { words.join("; ") },
+            files: started.into_iter().cloned().collect(),
+            sha256: started.into_iter().map(|file| hash(Path::new(file))).collect::<Result<_>>()?,
+            leaves: Vec::new(),
+            purge: "none".into(),
+        });
+    }
+    Ok(all)
+}

@@ -1,0 +1,141 @@
+//! One cell of a program: the job on its stdin, the report from its stdout, the same typed outcomes as the guest's.
+//!
+//! A program cannot say who owns its `malloc`, so the dynamic linker is asked: the checked process of a cell, which is
+//! never timed, runs with `LD_DEBUG=bindings`, and every binding of the malloc family is held against the library.
+
+use super::child::{self, memory_file, text};
+use super::report::Report;
+use super::{Attempt, Job, LoadedObject, Outcome, Proof, Subject, prove};
+use crate::build::Executable;
+use crate::catalog::family;
+use crate::catalog::program::Serves;
+use crate::catalog::workload::Row;
+use anyhow::{Context, Result};
+use heapmark_wire::Phase;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::{Seek, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// A program and what stands for it on this machine.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Program {
+    /// Its name in the catalogue.
+    pub name: String,
+    /// Who serves its memory.
+    pub allocator: Serves,
+    /// Set in its process.
+    pub environment: BTreeMap<String, String>,
+    /// What is started.
+    pub executable: Executable,
+    /// Why it cannot be started, where something is missing: its cells end `unsupported`.
+    pub refused: Option<String>,
+}
+
+impl Program {
+    /// Runs one job, as a row of its own or under an allocator. `None` where `stop` was set meanwhile.
+    pub fn run(
+        &self,
+        row: Option<&Row>,
+        subject: &Subject,
+        job: &Job,
+        timeout: Duration,
+        stop: &AtomicBool,
+    ) -> Result<Option<Attempt>> {
+        let end = |outcome| Ok(Some(Attempt::without_process(outcome)));
+        if let Some(why) = subject.refused.clone() {
+            return end(Outcome::NotLoaded { why });
+        }
+        if let Some(why) = self.refused.clone().or_else(|| subject.allocator.except.get(&self.name).cloned()) {
+            return end(Outcome::Unsupported { why });
+        }
+        let mut environment = self.environment.clone();
+        environment.extend(row.into_iter().flat_map(|row| row.environment.clone()));
+        environment.extend(subject.environment());
+        let asked = job.check && self.allocator == Serves::Any;
+        if asked {
+            environment.insert("LD_DEBUG".into(), "bindings".into());
+        }
+        let (command, output) = self.command(&job.text(subject))?;
+        let Some(end) = child::run(command, &environment, job.padding, timeout, stop, None)? else { return Ok(None) };
+        let said = text(&output, 0);
+        let report = Report::parse(&said);
+        let proof = asked.then(|| bindings(&end.stderr(), |path| prove::is_wanted(subject, path)));
+        // Who says that all is done has left `load` behind, whether it says phases or not.
+        let phase = if report.is_complete() { Phase::Done } else { report.phase() };
+        let outcome = match end.outcome(phase, &report) {
+            Some(outcome) => outcome,
+            None => match proof.as_ref().map(|proof| prove::verify(subject, proof)) {
+                Some(Err(why)) => Outcome::NotLoaded { why },
+                _ => report.verify_program(job.cold, job.iterations),
+            },
+        };
+        let ok = outcome.is_ok();
+        Ok(Some(Attempt {
+            outcome,
+            measurement: ok.then(|| report.measurement()),
+            stderr: if ok { String::new() } else { end.last_words() },
+            usage: Some(end.usage),
+            proof: proof.map(|proof| prove::relevant(subject, &proof)),
+            environment: Subject::record_environment(environment, job.padding),
+            report: said,
+        }))
+    }
+
+    /// A command that reads the job, and the file that its report goes into.
+    fn command(&self, job: &str) -> Result<(Command, std::fs::File)> {
+        let (mut input, output) = (memory_file("heapmark-job")?, memory_file("heapmark-report")?);
+        input.write_all(job.as_bytes()).and_then(|()| input.rewind()).context("cannot write a job")?;
+        let (first, arguments) = self.executable.command.split_first().context("a program without a command")?;
+        let mut command = Command::new(first);
+        command.args(arguments).current_dir(&self.executable.folder).stdin(input);
+        command.stdout(output.try_clone().context("cannot hand on a memory file")?);
+        Ok((command, output))
+    }
+}
+
+/// Who was bound to the malloc family, out of lines like
+/// ``12: binding file ./a [0] to /lib/libc.so.6 [0]: normal symbol `malloc' [GLIBC_2.2.5]``. Where a function was bound to
+/// several, one that is not `wanted` counts: a single stray caller makes a program on two heaps.
+fn bindings(text: &str, wanted: impl Fn(&Path) -> bool) -> Proof {
+    let mut proof = Proof::default();
+    for line in text.lines() {
+        let Some((_, line)) = line.split_once("binding file ") else { continue };
+        let Some((_, line)) = line.split_once(" to ") else { continue };
+        let Some((path, line)) = line.split_once(" [") else { continue };
+        let function = line.split_once('`').and_then(|(_, rest)| rest.split_once('\''));
+        let Some((function, _)) = function.filter(|(name, _)| family::required().any(|known| known == *name)) else {
+            continue;
+        };
+        let place = proof.objects.iter().position(|object| object.path == path).unwrap_or_else(|| {
+            let file = std::fs::metadata(path);
+            let (device, inode) = file.map_or((0, 0), |file| (file.dev(), file.ino()));
+            proof.objects.push(LoadedObject { path: path.into(), device, inode, build_id: String::new() });
+            proof.objects.len() - 1
+        });
+        if !wanted(Path::new(path)) || !proof.owners.contains_key(function) {
+            proof.owners.insert(function.to_string(), place);
+        }
+    }
+    proof
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_linker_says_who_was_bound() {
+        let text = "   12:\tbinding file ./a [0] to /lib/x.so [0]: normal symbol `malloc' [GLIBC_2.2.5]\n\
+            12:\tbinding file ./a [0] to /lib/libc.so.6 [0]: normal symbol `puts' [GLIBC_2.2.5]\n\
+            12:\tbinding file /lib/y.so [0] to /lib/z.so [0]: normal symbol `free'\n\
+            12:\tbinding file ./a [0] to /lib/x.so [0]: normal symbol `free'\nmalloc `free' nonsense\n";
+        let proof = bindings(text, |path| path.ends_with("x.so"));
+        let owner = |function: &str| proof.objects[proof.owners[function]].path.as_str();
+        assert_eq!((owner("malloc"), owner("free"), proof.owners.len()), ("/lib/x.so", "/lib/z.so", 2));
+    }
+}

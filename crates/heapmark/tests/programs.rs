@@ -1,0 +1,388 @@
+//! Programs as measured things, through the built binary: what a program does decides its outcome, and a row of a program
+//! stands beside the allocators without entering their verdict.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Reads its job and then does what `param.mode` says.
+const SCRIPT: &str = r#"
+while IFS= read -r line; do
+    case "$line" in
+        param.mode=*) mode=${line#*=} ;;
+        iterations=*) iterations=${line#*=} ;;
+        cold=*) cold=${line#*=} ;;
+    esac
+done
+echo phase=run
+expected="10 10 0 0 7"
+case $mode in
+    crashes) kill -SEGV $$ ;;
+    # The shell's child must go, too.
+    hangs) sleep 86421 & wait ;;
+    says-nothing) exit 0 ;;
+    leaves) exit 3 ;;
+    gives-up) echo "fail=oom no room for the tree"; exit 86 ;;
+    refuses) echo "fail=unsupported no device"; exit 86 ;;
+    lies) expected="10 11 0 0 7" ;;
+    says-less) expected="10 10 0 0 7 8" ;;
+    measures-nothing) iterations=0 cold=1 ;;
+    repeats) iterations=$((iterations + 1)) ;;
+    prints-its-environment) env >&2; exit 3 ;;
+esac
+while [ "$cold" -gt 0 ]; do echo "cold=3000000 0 1000 0 1 20"; cold=$((cold - 1)); done
+while [ "$iterations" -gt 0 ]; do echo "iteration=2000000 0 1000 0 1 20"; iterations=$((iterations - 1)); done
+echo "done=10 10 0 0 7"
+echo "expected=$expected"
+echo "peak_rss_bytes=4096"
+echo "figure=trees 5"
+"#;
+
+const PROGRAM: &str = "about = \"a test\"\nallocator = \"none\"\nrun = [\"sh\", \"program.sh\"]\n";
+
+/// `workload` with churn's parameters, so that a kernel can stand beside programs.
+fn workload(name: &str, runs: &str, rows: &str) -> String {
+    let churn = include_str!("../../../workloads/llheap/churn.toml");
+    let alone = &churn[..churn.find("[[variants]]").unwrap()];
+    let named = alone.replace("name = \"churn\"\n", &format!("name = \"{name}\"\n"));
+    named
+        .replace("kernel = \"churn\"\n", runs)
+        .replace("[parameters.spots]", &format!("{rows}\n[parameters.spots]"))
+        .replace("iterations = \"calibrated\"", "iterations = 2")
+        .replace("100_000", "1000")
+}
+
+/// A user's configuration, a cache and a place for results.
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Home {
+        Home(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn write(&self, path: &str, text: &str) -> &Home {
+        let path = self.path("config/heapmark").join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        self
+    }
+
+    fn program(&self, name: &str, toml: &str, file: &str, text: &str) -> &Home {
+        self.write(&format!("programs/{name}/program.toml"), &format!("name = \"{name}\"\n{toml}"));
+        self.write(&format!("programs/{name}/{file}"), text)
+    }
+
+    /// The script as a program, and a workload with one row for each of these modes.
+    fn with_modes(runs: &str, modes: &[&str]) -> Home {
+        let home = Home::new();
+        let row = |mode: &&str| {
+            format!("[[rows]]\nname = \"Test:{mode}\"\nprogram = \"test\"\nparameters = {{ mode = \"{mode}\" }}\n")
+        };
+        let rows: String = modes.iter().map(row).collect();
+        home.program("test", PROGRAM, "program.sh", SCRIPT).write("workloads/w.toml", &workload("w", runs, &rows));
+        home
+    }
+
+    fn heapmark(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
+        command.env("XDG_CONFIG_HOME", self.path("config")).env("HEAPMARK_CACHE", self.path("cache"));
+        command.env("HEAPMARK_GUEST", env!("CARGO_BIN_EXE_heapmark-guest"));
+        command.args(arguments).current_dir(self.0.path()).output().unwrap()
+    }
+
+    /// Runs and returns stdout and the samples.
+    fn run(&self, arguments: &[&str]) -> (String, Vec<Value>) {
+        let fixed = ["run", "-o", "run", "--blocks", "2", "--seed", "1"];
+        let output = self.heapmark(&[&fixed, arguments].concat());
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        let lines = fs::read_to_string(self.path("run/samples.jsonl")).unwrap_or_else(|_| panic!("{out}{err}"));
+        (out, lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The outcome of each row's check, in words.
+fn checks(samples: &[Value]) -> BTreeMap<String, String> {
+    let checks = samples.iter().filter(|record| record["purpose"] == "check");
+    checks
+        .map(|record| {
+            let outcome = record["outcome"].as_object().unwrap();
+            let words: Vec<String> = outcome
+                .iter()
+                .filter(|(key, _)| *key != "threads")
+                .map(|(_, v)| v.to_string().replace('"', ""))
+                .collect();
+            (record["allocator"].as_str().unwrap().to_string(), words.join(" "))
+        })
+        .collect()
+}
+
+#[test]
+fn what_a_program_does_decides_its_outcome() {
+    let home = Home::with_modes(
+        "",
+        &[
+            "good",
+            "crashes",
+            "hangs",
+            "says-nothing",
+            "leaves",
+            "gives-up",
+            "refuses",
+            "lies",
+            "says-less",
+            "measures-nothing",
+            "repeats",
+        ],
+    );
+    let (_, samples) = home.run(&["-w", "w", "-t", "1", "-a", "glibc", "--timeout", "2"]);
+    let outcomes = checks(&samples);
+    let outcome = |mode: &str| outcomes[&format!("Test:{mode}")].as_str();
+    assert_eq!(outcome("good"), "ok");
+    assert_eq!(outcome("crashes"), "crash SIGSEGV run");
+    assert_eq!(outcome("hangs"), "hang 2.0 run");
+    assert_eq!(outcome("says-nothing"), "exit 0 run");
+    assert_eq!(outcome("leaves"), "exit 3 run");
+    assert_eq!(outcome("gives-up"), "oom no room for the tree in phase run");
+    assert_eq!(outcome("refuses"), "unsupported no device");
+    assert_eq!(outcome("lies"), "wrong-result free 10, expected 11");
+    assert_eq!(outcome("says-less"), "wrong-result `10 10 0 0 7`, expected `10 10 0 0 7 8`");
+    assert_eq!(outcome("measures-nothing"), "wrong-result no operation was measured");
+    assert_eq!(outcome("repeats"), "wrong-result 0 cold and 2 measured iterations, expected 0 and 1");
+    // Only who passed the check is measured.
+    let measured: Vec<_> = samples.iter().filter(|record| record["purpose"] == "sample").collect();
+    assert_eq!(measured.len(), 2);
+    for record in measured {
+        let measurement = &record["measurement"];
+        assert_eq!(measurement["iterations"].as_array().unwrap().len(), 3, "{record}");
+        assert_eq!(measurement["iterations"][1]["wall_ns"], 2_000_000);
+        assert_eq!(measurement["figures"]["trees"], 5.0);
+    }
+    assert!(!runs_somewhere("sleep\u{0}86421"), "a child of the program that hung is still there");
+}
+
+fn runs_somewhere(command: &str) -> bool {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter_map(|process| fs::read(process.path().join("cmdline")).ok())
+        .any(|line| text(&line).contains(command))
+}
+
+#[test]
+fn a_programs_row_stands_beside_the_allocators_and_never_in_their_verdict() {
+    let home = Home::with_modes("kernel = \"churn\"\n", &["good", "crashes"]);
+    let (out, samples) = home.run(&["-w", "w", "-t", "1", "-a", "glibc"]);
+    assert!(out.contains("Test:crashes: crash 1 of 1: SIGSEGV in phase run") && out.contains("time / glibc"), "{out}");
+    let json = home.heapmark(&["export", "run", "--to", "json"]);
+    let analysis = &serde_json::from_slice::<Value>(&json.stdout).unwrap()["analysis"];
+    let rows = analysis["cases"][0]["rows"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["allocator"] == "Test:good").unwrap();
+    let numbers = &row["state"];
+    // 2 ms for 20 operations of one thread.
+    assert_eq!(numbers["ns_per_op"]["median"], 100_000.0, "{row}");
+    assert_eq!((&row["role"], &numbers["ratio"]["pairs"]), (&"program".into(), &2.into()), "{row}");
+    assert_eq!(
+        (&analysis["verdict"]["kind"], &analysis["verdict"]["allocator"]),
+        (&"only-one".into(), &"glibc".into())
+    );
+    assert_eq!((&analysis["strays"], &analysis["left_out"]), (&0.into(), &Value::Array(Vec::new())));
+    // In each block every row ran once.
+    let block = |number: u64| {
+        let of_block = |record: &&Value| record["purpose"] == "sample" && record["block"] == number;
+        samples.iter().filter(of_block).filter_map(|record| record["allocator"].as_str()).collect::<Vec<_>>()
+    };
+    for number in [0, 1] {
+        let mut names = block(number);
+        names.sort_unstable();
+        assert_eq!(names, ["Test:good", "glibc"]);
+    }
+}
+
+#[test]
+fn a_program_gets_its_own_environment_and_its_rows_and_nothing_else() {
+    let home = Home::new();
+    let row = "[[rows]]\nname = \"Test:env\"\nprogram = \"test\"\nparameters = { mode = \"prints-its-environment\" }\n\
+        environment = { OF_THE_ROW = \"1\" }\n";
+    home.program("test", &format!("{PROGRAM}environment = {{ OF_THE_PROGRAM = \"2\" }}\n"), "program.sh", SCRIPT);
+    home.write("workloads/w.toml", &workload("w", "", row));
+    let (_, samples) = home.run(&["-w", "w", "-t", "1", "-a", "glibc"]);
+    let record = samples.iter().find(|record| record["purpose"] == "check").unwrap();
+    let environment: Vec<&String> = record["environment"].as_object().unwrap().keys().collect();
+    assert_eq!(environment, ["HEAPMARK_PADDING", "OF_THE_PROGRAM", "OF_THE_ROW"]);
+    let said = record["stderr"].as_str().unwrap();
+    assert!(said.contains("OF_THE_ROW=1") && said.contains("OF_THE_PROGRAM=2") && !said.contains("HOME="), "{said}");
+}
+
+#[test]
+fn what_a_program_needs_and_is_not_there_is_named_with_the_line_that_brings_it() {
+    let home = Home::new();
+    let need = "[[needs]]\nwhat = \"libnowhere\"\nprobe = [\"false\"]\npackage = \"libnowhere-dev\"\n";
+    home.program("lacking", &format!("{PROGRAM}{need}"), "program.sh", SCRIPT);
+    home.program(
+        "broken",
+        &format!("{PROGRAM}build = [[\"sh\", \"-c\", \"echo no such thing >&2; exit 1\"]]\n"),
+        "x",
+        "",
+    );
+    let row = "[[rows]]\nname = \"Test:lacking\"\nprogram = \"lacking\"\n";
+    home.write("workloads/w.toml", &workload("w", "", row));
+
+    let list = home.heapmark(&["list", "programs", "--json"]);
+    let list: Vec<Value> = serde_json::from_slice(&list.stdout).unwrap();
+    let state =
+        |name: &str| list.iter().find(|one| one["name"] == name).unwrap()["state"].as_str().unwrap().to_string();
+    assert_eq!(state("lacking"), "absent, libnowhere is not there: apt-get install libnowhere-dev");
+    assert_eq!(state("broken"), "not built: heapmark build broken");
+
+    let built = home.heapmark(&["build", "broken"]);
+    assert_eq!(built.status.code(), Some(1));
+    assert!(text(&built.stderr).contains("no such thing"), "{}", text(&built.stderr));
+
+    let (_, samples) = home.run(&["-w", "w", "-t", "1", "-a", "glibc"]);
+    let outcome = &checks(&samples)["Test:lacking"];
+    assert_eq!(outcome, "unsupported absent, libnowhere is not there; apt-get install libnowhere-dev");
+}
+
+#[test]
+fn a_program_is_built_once_and_again_when_a_file_of_it_changes() {
+    let home = Home::with_modes("", &["good"]);
+    let said = |home: &Home| text(&home.heapmark(&["build", "test"]).stderr);
+    assert!(said(&home).contains("built in"));
+    assert!(said(&home).contains("ready"));
+    home.write("programs/test/program.sh", &SCRIPT.replace("phase=run", "phase=cold"));
+    assert!(said(&home).contains("built in"));
+}
+
+/// Takes and returns memory, and says so.
+const MALLOC: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+    for (int i = 0; i < 10; i++) free(*(void *volatile[]){malloc(100)});
+    char line[256];
+    int cold = 0, iterations = 0;
+    while (fgets(line, sizeof line, stdin)) sscanf(line, "cold=%d", &cold), sscanf(line, "iterations=%d", &iterations);
+    while (cold-- > 0) printf("cold=1000 0 1000 0 0 20\n");
+    while (iterations-- > 0) printf("iteration=1000 0 1000 0 0 20\n");
+    printf("done=10 10 0 0 0\nexpected=10 10 0 0 0\n");
+}
+"#;
+
+fn counting_library(folder: &Path) -> PathBuf {
+    let library = folder.join("libcount.so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/counting/count.c");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O1", "-shared", "-fPIC", "-fno-builtin", "-o"]).arg(&library).arg(source);
+    assert!(compiler.status().unwrap().success());
+    library
+}
+
+#[test]
+fn a_program_that_takes_its_memory_from_malloc_is_proved_under_each_allocator() {
+    let home = Home::new();
+    let toml = |flag: &str| {
+        format!(
+            "about = \"a test\"\nallocator = \"any\"\nrun = [\"./a.out\"]\nbuild = [[\"cc\", \"-O1\", \"-fno-builtin\"{flag}, \"a.c\"]]\n"
+        )
+    };
+    home.program("shared", &toml(""), "a.c", MALLOC).program("static", &toml(", \"-static\""), "a.c", MALLOC);
+    for name in ["shared", "static"] {
+        let runs = format!("program = \"{name}\"\n");
+        home.write(&format!("workloads/{name}.toml"), &workload(name, &runs, ""));
+    }
+    let library = counting_library(home.0.path());
+    let library = format!("count={}", library.display());
+    let (_, samples) = home.run(&["-w", "shared", "-t", "1", "-a", &format!("glibc,{library}")]);
+    assert_eq!(checks(&samples), BTreeMap::from([("count".into(), "ok".into()), ("glibc".into(), "ok".into())]));
+    let owner = |name: &str| {
+        let record = samples.iter().find(|record| record["purpose"] == "check" && record["allocator"] == name).unwrap();
+        let place = record["proof"]["owners"]["malloc"].as_u64().unwrap() as usize;
+        record["proof"]["objects"][place]["path"].as_str().unwrap().to_string()
+    };
+    assert!(owner("count").ends_with("libcount.so") && owner("glibc").ends_with("libc.so.6"));
+    // The proof costs time, so measured processes go without.
+    assert!(samples.iter().all(|record| record["purpose"] == "check" || record["environment"]["LD_DEBUG"].is_null()));
+
+    fs::remove_dir_all(home.path("run")).unwrap();
+    let (_, samples) = home.run(&["-w", "static", "-t", "1", "-a", &format!("glibc,{library}")]);
+    assert!(checks(&samples)["count"].starts_with("not-loaded"), "{:?}", checks(&samples));
+    assert!(samples.iter().all(|record| record["purpose"] != "sample" || record["allocator"] != "count"));
+}
+
+#[test]
+fn a_workload_that_names_an_unknown_program_says_which_one_was_meant() {
+    let home = Home::new();
+    let row = "[[rows]]\nname = \"x\"\nprogram = \"zalloc-pmkd\"\n";
+    home.write("workloads/w.toml", &workload("w", "program = \"zalloc-pmdk\"\n", &row.replace("\"x\"", "\"X\"")));
+    let said = text(&home.heapmark(&["list", "workloads"]).stderr);
+    assert!(said.contains("did you mean `zalloc-pmdk`?") && said.contains("make it a row"), "{said}");
+    home.write("workloads/w.toml", &workload("w", "", row));
+    let said = text(&home.heapmark(&["list", "workloads"]).stderr);
+    assert!(said.contains("`x` could be an allocator's name"), "{said}");
+}
+
+#[test]
+fn pmdk_obtains_the_blocks_that_its_parameters_imply() {
+    let home = Home::new();
+    let list = home.heapmark(&["list", "programs", "--json"]);
+    let list: Vec<Value> = serde_json::from_slice(&list.stdout).unwrap();
+    let pmdk = list.iter().find(|one| one["name"] == "zalloc-pmdk").unwrap();
+    if pmdk["state"].as_str().unwrap().starts_with("absent") {
+        println!("{}", pmdk["state"]);
+        return;
+    }
+    let run = |set: &[&str]| {
+        let _ = fs::remove_dir_all(home.path("run"));
+        let set: Vec<String> = set.iter().flat_map(|one| ["--set".into(), format!("zalloc-pmdk.{one}")]).collect();
+        let mut arguments =
+            vec!["-w", "zalloc-pmdk", "-t", "1,3", "-a", "glibc", "--set", "zalloc-pmdk.pool-bytes=33554432"];
+        arguments.extend(set.iter().map(String::as_str));
+        home.run(&arguments).1
+    };
+    for (set, ops) in [(["blocks=17", "size=100", "free=keep"], 17), (["blocks=5", "size=4096", "free=immediate"], 10)]
+    {
+        let blocks = if ops == 17 { 17 } else { 5 };
+        let samples = run(&set);
+        let measured: Vec<_> = samples.iter().filter(|record| record["purpose"] == "sample").collect();
+        assert_eq!(measured.len(), 2 * 2 * 3, "{:?}", checks(&samples));
+        for record in measured {
+            let (measurement, threads) = (&record["measurement"], record["threads"].as_u64().unwrap());
+            assert_eq!(measurement["iterations"][0]["ops"], ops * threads, "{record}");
+            let zeroing = record["allocator"] == "PMDK:zalloc";
+            let calls = &measurement["calls"];
+            assert_eq!(calls[if zeroing { "calloc" } else { "malloc" }], blocks * threads, "{record}");
+            assert_eq!(calls["free"], blocks * threads, "{record}");
+            let wall = measurement["iterations"][0]["wall_ns"].as_u64().unwrap() as f64;
+            let threads_ns =
+                measurement["threads"].as_array().unwrap().iter().map(|one| one["wall_ns"].as_f64().unwrap());
+            assert_eq!(wall, threads_ns.fold(0.0, f64::max), "the headline is the last thread's end");
+            let mean = measurement["figures"]["mean_thread_ns"].as_f64().unwrap();
+            assert!(mean > 0.0 && mean <= wall);
+        }
+    }
+    // More than the pool holds, and blocks that it does not have.
+    assert!(
+        checks(&run(&["blocks=20000", "size=4096"]))
+            .values()
+            .all(|outcome| outcome.starts_with("oom the pool is full"))
+    );
+    assert!(checks(&run(&["size=0"])).values().all(|outcome| outcome.starts_with("unsupported")));
+    let _ = fs::remove_dir_all(home.path("run"));
+    // A folder that is no persistent memory is no device, whatever it is called.
+    for set in ["zalloc-optane.blocks=3", "zalloc-optane.pool=/tmp"] {
+        let _ = fs::remove_dir_all(home.path("run"));
+        let (_, samples) = home.run(&["-w", "zalloc-optane", "-t", "1", "-a", "glibc", "--set", set]);
+        let outcomes = checks(&samples);
+        assert_eq!(outcomes.len(), 3);
+        assert!(outcomes.values().all(|outcome| outcome.starts_with("unsupported no device")), "{outcomes:?}");
+    }
+}
