@@ -10,11 +10,12 @@ use crate::cpus::Cpus;
 use crate::fail;
 use crate::laps::Load;
 use crate::memory::{Padded, Table};
+use crate::rng::SplitMix;
 use crate::threads::Barrier;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-const PARAMETERS: &[&str] = &["iterations", "rw", "rw-mode", "size", "warm-up", "warm-up-live", "warm-up-size"];
+const PARAMETERS: &[&str] = &["iterations", "rw", "rw-mode", "size", "warm-up", "warm-up-live", "warm-up-size", "lead"];
 
 /// Does the allocator place objects of different threads in one line?
 pub const THRASH: Kernel =
@@ -37,7 +38,9 @@ struct Shared<'a> {
     /// Warm-up blocks that each worker holds at a time, and where it holds them.
     warm_up_live: usize,
     held: &'a [AtomicPtr<u8>],
-    /// The objects that the main thread hands out; empty for `cache-thrash`.
+    /// What the main thread allocates: first some that it keeps, so that the others begin anywhere in a line, then one to
+    /// hand to each worker. Both empty for `cache-thrash`.
+    lead: &'a [AtomicPtr<u8>],
     given: &'a [AtomicPtr<u8>],
     all_freed: Barrier,
     /// Address of each worker's live object, or 0.
@@ -76,6 +79,8 @@ fn run(bench: &mut Bench, scratch: bool) {
     let pinned = threads <= cpus.count();
     let held = Table::<AtomicPtr<u8>>::zeroed(threads * warm_up_live);
     let given = Table::<AtomicPtr<u8>>::zeroed(if scratch { threads } else { 0 });
+    let lead = if scratch { SplitMix::new(bench.seed, 0).below(bench.number("lead") as u32) as usize } else { 0 };
+    let lead = Table::<AtomicPtr<u8>>::zeroed(lead);
     let published = Table::<Padded<AtomicUsize>>::zeroed(threads);
     let tallies = Table::<Padded<Cell<Tally>>>::zeroed(threads);
 
@@ -94,6 +99,7 @@ fn run(bench: &mut Bench, scratch: bool) {
             warm_up_size,
             warm_up_live,
             held: &held,
+            lead: &lead,
             given: &given,
             all_freed: Barrier::default(),
             published: &published,
@@ -103,7 +109,12 @@ fn run(bench: &mut Bench, scratch: bool) {
         bench.laps(round, 1, &shared, |_, lapse| span = Some(lapse.span));
         let per_worker = iterations + u64::from(scratch);
         bench.record(round, span.unwrap_or_default(), 0, threads as u64 * iterations * passes);
-        done.malloc += given.len() as u64;
+        done.malloc += (lead.len() + given.len()) as u64;
+        for place in lead.iter() {
+            // SAFETY: a live block of the main thread, released once in each round.
+            unsafe { (bench.api.free)(place.load(Ordering::Relaxed)) };
+            done.free += 1;
+        }
         for Padded(tally) in tallies.iter() {
             let tally = tally.take();
             done.add(&tally.work);
@@ -114,7 +125,7 @@ fn run(bench: &mut Bench, scratch: bool) {
                 objects += iterations;
             }
         }
-        expected.malloc += threads as u64 * (per_worker + warm_up as u64);
+        expected.malloc += threads as u64 * (per_worker + warm_up as u64) + lead.len() as u64;
         expected.checksum += threads as u64 * iterations * passes;
     }
     expected.free = expected.malloc;
@@ -160,7 +171,7 @@ impl Load for Shared<'_> {
 
     /// One object after the other, with nothing in between: neighbours, if the allocator will.
     fn all_here(&self, _lap: usize) {
-        for place in self.given {
+        for place in self.lead.iter().chain(self.given) {
             place.store(allocate(&self.api, self.size), Ordering::Relaxed);
         }
     }
