@@ -211,9 +211,11 @@ fn allocate(malloc: unsafe extern "C" fn(usize) -> *mut u8, bytes: u32) -> *mut 
     if block.is_null() {
         fail::null("malloc", bytes as usize);
     }
-    for offset in (0..bytes as usize).step_by(4096) {
+    let mut offset = 0;
+    while offset < bytes as usize {
         // SAFETY: within the block.
         unsafe { block.add(offset).write_volatile(0) };
+        offset += 4096;
     }
     // SAFETY: there is room for the header in every block, and malloc's blocks are aligned for it.
     unsafe { block.cast::<u32>().write_volatile(bytes) };

@@ -1,0 +1,95 @@
+//! Batches of blocks: made for another thread, sent, received and freed.
+
+use super::super::mailbox::Batch;
+use super::super::tables;
+use super::{Worker, advance, malloc};
+use core::ptr;
+use core::sync::atomic::Ordering;
+
+impl Worker<'_> {
+    /// Step 5: frees what others have sent, block by block, then array and header.
+    pub(super) fn free_batches(&mut self, mut batch: *mut Batch) {
+        let free = self.shared.api.free;
+        while !batch.is_null() {
+            // SAFETY: a record that was pushed for this thread and taken once.
+            let Batch { next, header, pointers, count, bytes, producer } = unsafe { *batch };
+            for entry in 0..count as usize {
+                // SAFETY: within the array, which holds live blocks.
+                unsafe { free(*pointers.add(entry)) };
+            }
+            // SAFETY: live blocks.
+            unsafe {
+                free(pointers.cast());
+                free(header);
+            }
+            self.tally.frees += count + 2;
+            let desk = &self.shared.desks[producer].0;
+            desk.freed_bytes.fetch_add(bytes, Ordering::Relaxed);
+            // SAFETY: this thread is done with the record.
+            unsafe { desk.spent.push(batch) };
+            batch = next;
+        }
+    }
+
+    /// Step 7: a batch of new blocks for another thread.
+    pub(super) fn pack(&mut self, allocations: u64) -> *mut Batch {
+        let count = if self.shared.legacy { allocations } else { allocations / 4 };
+        let batch = self.record();
+        let array_bytes = count as usize * size_of::<*mut u8>();
+        let header = malloc(&self.shared.api, size_of::<Batch>());
+        let pointers: *mut *mut u8 = malloc(&self.shared.api, array_bytes).cast();
+        let mut bytes = (size_of::<Batch>() + array_bytes) as u64;
+        for entry in 0..count as usize {
+            let size = self.shared.sizes[self.size_at];
+            self.size_at = advance(self.size_at, 1, tables::SIZES);
+            let block = self.block(size);
+            bytes += u64::from(size);
+            // SAFETY: within the array.
+            unsafe { pointers.add(entry).write_volatile(block) };
+        }
+        let filled = Batch { next: ptr::null_mut(), header, pointers, count, bytes, producer: self.index };
+        // SAFETY: the header has room for a record, and the record is this thread's until it is sent.
+        unsafe {
+            header.cast::<Batch>().write_volatile(filled);
+            *batch = filled;
+        }
+        self.kept_bytes += bytes;
+        self.tally.allocations += count + 2;
+        self.tally.beyond_steps += count + 2;
+        self.tally.batches += 1;
+        batch
+    }
+
+    /// Step 9: to the next thread in turn.
+    pub(super) fn send(&mut self, batch: *mut Batch) {
+        self.target = advance(self.target, 1, self.shared.threads);
+        if self.target == self.index {
+            self.target = advance(self.target, 1, self.shared.threads);
+        }
+        // SAFETY: this thread's batch, which it does not touch any more.
+        unsafe { self.shared.desks[self.target].0.received.push(batch) };
+    }
+
+    /// A record that is not under way: one that has come back, or a fresh one.
+    fn record(&mut self) -> *mut Batch {
+        if self.stock.is_null() {
+            self.stock = self.shared.desks[self.index].0.spent.take();
+        }
+        if self.stock.is_null() {
+            self.fresh_batches += 1;
+            // SAFETY: there is a record for each batch of a sequence, and records come back before the next one.
+            return unsafe { self.batches.add(self.fresh_batches - 1) };
+        }
+        let batch = self.stock;
+        // SAFETY: records in stock are this thread's.
+        self.stock = unsafe { (*batch).next };
+        batch
+    }
+
+    pub(super) fn drain(&mut self) {
+        let received = self.shared.desks[self.index].0.received.take();
+        if !received.is_null() {
+            self.timed(|worker| worker.free_batches(received));
+        }
+    }
+}
