@@ -141,7 +141,7 @@ impl Barrier {
 }
 
 /// Spins a little, then lets others run: there may be more threads than CPUs.
-fn wait_until(done: impl Fn() -> bool) {
+pub fn wait_until(done: impl Fn() -> bool) {
     let mut spins = 0u32;
     while !done() {
         spins += 1;
