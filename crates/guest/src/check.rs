@@ -7,7 +7,7 @@
 use crate::api::Api;
 use crate::fail;
 use crate::memory::Table;
-use core::hint::spin_loop;
+use crate::threads::wait_until;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
@@ -185,9 +185,8 @@ fn with_shadow(act: impl FnOnce(&mut Shadow)) {
     let shadow = SHADOW.load(Ordering::Acquire);
     // SAFETY: set once by `watch`, lives for ever.
     let locked = unsafe { &(*shadow).locked };
-    while locked.swap(true, Ordering::Acquire) {
-        spin_loop();
-    }
+    // With more threads than CPUs, whoever holds the lock may be waiting for a CPU.
+    wait_until(|| !locked.swap(true, Ordering::Acquire));
     // SAFETY: the lock makes this the only reference.
     act(unsafe { &mut *shadow });
     locked.store(false, Ordering::Release);

@@ -8,9 +8,9 @@ extern crate std;
 
 use crate::api::Api;
 use crate::fail;
+use crate::threads::wait_until;
 use core::cell::Cell;
 use core::ffi::c_void;
-use core::hint::spin_loop;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 /// The null allocator's functions, once it serves this process.
@@ -136,9 +136,7 @@ impl Spare {
     }
 
     fn under_lock<T>(&self, act: impl FnOnce() -> T) -> T {
-        while self.locked.swap(true, Ordering::Acquire) {
-            spin_loop();
-        }
+        wait_until(|| !self.locked.swap(true, Ordering::Acquire));
         let result = act();
         self.locked.store(false, Ordering::Release);
         result

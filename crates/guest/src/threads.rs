@@ -200,7 +200,7 @@ impl Rendezvous {
 }
 
 /// Spins a little, then lets others run: there may be more threads than CPUs.
-fn wait_until(done: impl Fn() -> bool) {
+pub fn wait_until(done: impl Fn() -> bool) {
     let mut spins = 0u32;
     while !done() {
         spins += 1;
