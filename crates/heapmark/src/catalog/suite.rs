@@ -28,6 +28,31 @@ pub struct Suite {
     pub blocks: Option<u32>,
     /// What one process should measure on the baseline, where the preset is calibrated.
     pub target_ms: u32,
+    /// What `--preset quick` makes of a suite with a document's size.
+    #[serde(default)]
+    pub quick: Option<Quick>,
+}
+
+/// A suite made small enough for a machine of few CPUs and some minutes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Quick {
+    /// Thread counts.
+    pub threads: Vec<String>,
+    /// How often each allocator runs each workload: enough to see that all is well, not for a verdict.
+    pub blocks: u32,
+}
+
+impl Suite {
+    /// The suite as it runs under a preset.
+    pub fn under(&self, preset: &str) -> Suite {
+        let mut suite = Suite { preset: preset.into(), ..self.clone() };
+        if let (Some(quick), "quick") = (&self.quick, preset) {
+            suite.threads = quick.threads.clone();
+            suite.blocks = Some(quick.blocks);
+        }
+        suite
+    }
 }
 
 /// Reads one file.
@@ -64,6 +89,15 @@ pub fn thread_counts(words: &[String], cpus: u32) -> Result<Vec<u32>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quick_makes_a_suite_smaller_and_paper_leaves_it_alone() {
+        let text = "about = \"a\"\npreset = \"paper\"\nworkloads = []\nthreads = [\"8\"]\ntiers = []\nbaseline = \"glibc\"\n\
+                    target-ms = 250\nquick = { threads = [\"1\"], blocks = 2 }\n";
+        let suite = parse("suites/x.toml", text, &mut Vec::new()).unwrap();
+        assert_eq!((suite.under("quick").threads, suite.under("quick").blocks), (vec!["1".to_string()], Some(2)));
+        assert_eq!((suite.under("paper").threads, suite.under("paper").blocks), (vec!["8".to_string()], None));
+    }
 
     #[test]
     fn all_means_the_usable_cpus_and_is_not_said_twice() {

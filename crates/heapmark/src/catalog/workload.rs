@@ -49,6 +49,8 @@ struct Variant {
 pub struct Workload {
     /// Name on the command line and in every table.
     pub name: String,
+    /// The workload that it is a variant of.
+    pub variant_of: Option<String>,
     /// The kernel that every allocator runs.
     pub kernel: Option<String>,
     /// Or the program that every allocator runs.
@@ -180,6 +182,7 @@ pub fn parse(file_name: &str, text: &str, faults: &mut Vec<Fault>) -> Vec<Worklo
     };
     let main = Workload {
         name: file.name,
+        variant_of: None,
         kernel: file.kernel,
         program: file.program,
         rows: file.rows,
@@ -196,7 +199,8 @@ pub fn parse(file_name: &str, text: &str, faults: &mut Vec<Fault>) -> Vec<Worklo
     };
     let mut all = vec![main.clone()];
     for variant in file.variants {
-        let mut workload = Workload { name: variant.name, about: variant.about, ..main.clone() };
+        let mut workload =
+            Workload { name: variant.name, about: variant.about, variant_of: Some(main.name.clone()), ..main.clone() };
         workload.operation = variant.operation.unwrap_or(workload.operation);
         workload.rows = variant.rows.unwrap_or(workload.rows);
         for (preset, values) in variant.presets {

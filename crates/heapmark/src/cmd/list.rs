@@ -1,10 +1,11 @@
 //! `heapmark list`: what can be measured, and what is missing.
 
-use super::{Exit, print, tier};
+use super::{Exit, print, tier, usage};
 use crate::build::{self, State};
 use crate::catalog::Catalog;
 use crate::execute::{Guest, Subject};
-use anyhow::{Context, Result};
+use crate::report;
+use anyhow::{Context, Result, anyhow};
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 
@@ -17,6 +18,9 @@ pub struct Args {
     /// As JSON
     #[arg(long)]
     json: bool,
+    /// Workloads as a page with all parameters, in Markdown
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
 }
 
 /// Kinds of things.
@@ -35,6 +39,13 @@ enum What {
 /// Runs the command.
 pub fn run(args: Args) -> Result<Exit> {
     let catalog = Catalog::load()?;
+    if args.markdown {
+        if !matches!(args.what, What::Workloads) {
+            return Err(usage(anyhow!("--markdown is for workloads: the others are tables already")));
+        }
+        print(&report::workloads(&catalog.workloads))?;
+        return Ok(Exit::Done);
+    }
     let (columns, entries) = match args.what {
         What::Allocators => (&["name", "tier", "version", "origin", "state"][..], allocators(&catalog)?),
         What::Workloads => (&["name", "document", "presets", "about"][..], workloads(&catalog)),

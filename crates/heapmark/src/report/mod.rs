@@ -9,11 +9,13 @@ mod sheet;
 mod terminal;
 mod text;
 mod units;
+mod workloads;
 
 #[cfg(test)]
 mod tests;
 
 pub use terminal::{Screen, terminal};
+pub use workloads::workloads;
 
 use crate::analyse::{Analysis, analyse};
 use crate::store::{Record, RunFile};

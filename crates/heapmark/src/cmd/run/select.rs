@@ -30,6 +30,7 @@ impl Selection {
     pub(super) fn of_flags(args: &Args) -> Result<Selection> {
         let catalog = Catalog::load()?;
         let suite = catalog.suite(&args.suite).map_err(usage)?;
+        let suite = &suite.under(args.preset.as_ref().unwrap_or(&suite.preset));
         let cpus = machine::usable_cpus();
         let patterns = if args.workloads.is_empty() { &suite.workloads } else { &args.workloads };
         let mut workloads = Vec::new();
@@ -42,7 +43,7 @@ impl Selection {
         }
         let words = if args.threads.is_empty() { &suite.threads } else { &args.threads };
         let threads = thread_counts(words, cpus).map_err(|why| usage(anyhow!("-t: {why}")))?;
-        let preset = args.preset.as_ref().unwrap_or(&suite.preset);
+        let preset = &suite.preset;
         let mut cases = cases(&workloads, preset, &threads, cpus, &args.set).map_err(usage)?;
         if let Some(interval) = args.series {
             cases.iter_mut().for_each(|case| case.series_ns = Some(interval.as_nanos() as u64));

@@ -1,0 +1,100 @@
+//! The workloads as a page for people, from the data files alone: `docs/WORKLOADS.md` is this text.
+
+use super::text::markdown;
+use crate::catalog::Workload;
+use crate::catalog::workload::Kind;
+use std::collections::BTreeMap;
+
+/// What the short names of reference documents stand for.
+const DOCUMENTS: [(&str, &str); 5] = [
+    ("MM", "the micromalloc benchmarks page (2024)"),
+    ("RP", "the rpmalloc benchmarks page (April 2017)"),
+    ("ZA", "the post \"Performance Comparison of Different Allocators\" (2019)"),
+    ("LL", "the llheap performance chapter (Waterloo, 2022)"),
+    ("BT", "the binary-trees document (2019)"),
+];
+
+/// Every workload: what it does, where it comes from, its parameters, what it shows and does not show.
+pub fn workloads(all: &[Workload]) -> String {
+    let mut out = String::from(
+        "# Workloads\n\n\
+         Written by `heapmark list workloads --markdown` from the files in `workloads/`; do not edit.\n\n\
+         Each has the presets `quick` (the same shape, small) and `paper` (the reference document's own size); results of\n\
+         the two are never compared. `--set WORKLOAD.PARAMETER=VALUE` changes a value.\n",
+    );
+    for (short, title) in DOCUMENTS {
+        let ours: Vec<&Workload> = all.iter().filter(|workload| workload.document == short).collect();
+        if ours.is_empty() {
+            continue;
+        }
+        out.push_str(&format!("\n## {short}: {title}\n"));
+        for main in ours.iter().filter(|workload| workload.variant_of.is_none()) {
+            out.push_str(&section(main));
+            let variants = ours.iter().filter(|workload| workload.variant_of.as_deref() == Some(&main.name));
+            let lines: String = variants.map(|variant| variant_line(main, variant)).collect();
+            if !lines.is_empty() {
+                out.push_str(&format!("\nVariants:\n\n{lines}"));
+            }
+        }
+    }
+    out
+}
+
+fn section(workload: &Workload) -> String {
+    let runs = workload.kernel.as_ref().map(|kernel| format!("kernel `{kernel}`"));
+    let runs = runs.or_else(|| workload.program.as_ref().map(|program| format!("program `{program}`")));
+    let mut facts = vec![
+        format!("**What it does**: {}.", markdown(&workload.about)),
+        format!("**Origin**: {}, section {} of the specification.", workload.document, workload.section),
+        format!("**Operation**: {}.", markdown(&workload.operation)),
+        format!("**Shows**: {}.", markdown(&workload.shows)),
+        format!("**Does not show**: {}.", markdown(&workload.hides)),
+    ];
+    facts.extend(runs.map(|runs| format!("**Runs**: {runs}.")));
+    if !workload.rows.is_empty() {
+        let rows: Vec<String> =
+            workload.rows.iter().map(|row| format!("{} (program `{}`)", row.name, row.program)).collect();
+        facts.push(format!("**Rows of its own**: {}.", rows.join(", ")));
+    }
+    facts.extend(workload.threads.as_ref().map(|threads| format!("**Threads**: `{threads}`, whatever `-t` says.")));
+    facts.extend(workload.series.as_ref().map(|every| format!("**Memory over time**: always, every {every}.")));
+    let (quick, paper) = (values(workload, "quick"), values(workload, "paper"));
+    let mut out = format!("\n### {}\n\n- {}\n", workload.name, facts.join("\n- "));
+    out.push_str("\n| parameter | quick | paper | unit | meaning |\n|---|---|---|---|---|\n");
+    for (name, parameter) in &workload.parameters {
+        let choices = match parameter.kind {
+            Kind::Choice => format!(" ({})", parameter.choices.join(", ")),
+            _ => String::new(),
+        };
+        out.push_str(&format!(
+            "| `{name}` | {} | {} | {} | {}{choices} |\n",
+            markdown(quick.get(name).map_or("", String::as_str)),
+            markdown(paper.get(name).map_or("", String::as_str)),
+            parameter.kind.unit(),
+            markdown(&parameter.about),
+        ));
+    }
+    out
+}
+
+/// A variant by what it changes.
+fn variant_line(main: &Workload, variant: &Workload) -> String {
+    let mut changes = Vec::new();
+    for preset in ["quick", "paper"] {
+        let before = values(main, preset);
+        let changed: Vec<String> = values(variant, preset)
+            .into_iter()
+            .filter(|(name, value)| before.get(name) != Some(value))
+            .map(|(name, value)| format!("`{name}` = {}", markdown(&value)))
+            .collect();
+        if !changed.is_empty() {
+            changes.push(format!("{preset}: {}", changed.join(", ")));
+        }
+    }
+    let changes = if changes.is_empty() { String::new() } else { format!(" ({})", changes.join("; ")) };
+    format!("- **{}**: {}{changes}\n", variant.name, markdown(&variant.about))
+}
+
+fn values(workload: &Workload, preset: &str) -> BTreeMap<String, String> {
+    workload.values(preset).unwrap_or_default()
+}
