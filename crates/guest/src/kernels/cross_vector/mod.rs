@@ -194,8 +194,12 @@ fn worker(shared: &Shared, index: usize) {
     }
     for &slot in order {
         tally.visited = tally.visited.wrapping_add(u64::from(slot));
-        live -= empty(&vector[slot as usize], free, &mut tally.frees);
-        own.store(live, Ordering::Relaxed);
+        // What this thread has put there it sees without a swap, and what others put there later is theirs to clear.
+        let place = &vector[slot as usize];
+        if !place.load(Ordering::Relaxed).is_null() {
+            live -= empty(place, free, &mut tally.frees);
+            own.store(live, Ordering::Relaxed);
+        }
     }
     shared.tallies[index].0.set(tally);
     if let Some(purge) = &shared.purge {
