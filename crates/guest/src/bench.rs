@@ -3,54 +3,14 @@
 use crate::api::Api;
 use crate::clock::{Moment, Span};
 use crate::fail;
+use crate::job::Job;
 use crate::laps::{self, Lapse, Load};
 use crate::memory::{self, Table};
 use crate::purge::Purge;
 use crate::threads::{Body, Team, ThreadTime};
 use crate::watched;
-use core::ffi::CStr;
 use core::fmt::Display;
 use heapmark_wire::{Ledger, Page, Phase, Watched, pairs};
-
-/// The job's text, looked up by key. Jobs are short and read once, so nothing is indexed.
-#[derive(Clone, Copy)]
-pub struct Job<'a>(&'a str);
-
-impl<'a> Job<'a> {
-    /// A job from its text.
-    pub fn new(text: &'a str) -> Job<'a> {
-        Job(text)
-    }
-
-    /// The value of `key`.
-    pub fn get(&self, key: &str) -> Option<&'a str> {
-        pairs(self.0).find(|(name, _)| *name == key).map(|(_, value)| value)
-    }
-
-    /// Whether `key` stands in the job with this value.
-    pub fn is(&self, key: &str, value: &str) -> bool {
-        self.get(key) == Some(value)
-    }
-
-    /// The value of a key that must be there. The host writes complete jobs; defaults live in the workload files only.
-    pub fn word(&self, key: &str) -> &'a str {
-        self.get(key).unwrap_or_else(|| fail::give_up("error", format_args!("the job lacks `{key}`")))
-    }
-
-    /// As [`Job::word`], a number.
-    pub fn number(&self, key: &str) -> u64 {
-        let word = self.word(key);
-        word.parse().unwrap_or_else(|_| fail::give_up("error", format_args!("`{key}={word}` is no number")))
-    }
-
-    /// The value of `key` as a C string in `room`.
-    pub fn c_str<'r>(&self, key: &str, room: &'r mut [u8]) -> Option<&'r CStr> {
-        let value = self.get(key)?.as_bytes();
-        room.get_mut(..value.len())?.copy_from_slice(value);
-        *room.get_mut(value.len())? = 0;
-        CStr::from_bytes_until_nul(room).ok()
-    }
-}
 
 /// Calls by function, and a sum over what they were asked for.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -145,7 +105,7 @@ impl<'a> Bench<'a> {
     }
 
     fn job_text(&self) -> &'a str {
-        self.job.0
+        self.job.text()
     }
 
     /// Refuses a workload that this machine has no memory for, before it starts.

@@ -13,6 +13,7 @@ mod clock;
 mod cpus;
 mod exercise;
 mod fail;
+mod job;
 pub mod kernels;
 mod laps;
 mod memory;
@@ -26,9 +27,10 @@ mod version;
 mod watched;
 
 use api::Api;
-use bench::{Bench, Job};
+use bench::Bench;
 use core::ffi::{CStr, c_char, c_int};
 use heapmark_wire::Phase;
+use job::Job;
 
 /// The guest's `main`: one argument, the file of the shared page with the job in it.
 ///

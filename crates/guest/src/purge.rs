@@ -1,7 +1,7 @@
 //! The purge rule: hand everything back, and count it (specification, section 7).
 
 use crate::api;
-use crate::bench::Job;
+use crate::job::Job;
 use crate::prove;
 use core::ffi::{CStr, c_void};
 use core::ptr;

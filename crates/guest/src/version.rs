@@ -1,7 +1,7 @@
 //! Asks the preloaded library for its version: nobody types one.
 
 use crate::api;
-use crate::bench::Job;
+use crate::job::Job;
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 use heapmark_wire::Page;

@@ -4,9 +4,9 @@
 //! done here is to say which ranges are the harness's. A path: the points are taken in here, at operations that the kernel
 //! names, and written into that file as the kernel's own text; the host makes numbers of them afterwards.
 
-use crate::bench::Job;
 use crate::clock::now_ns;
 use crate::fail;
+use crate::job::Job;
 use crate::memory::Table;
 use core::ffi::{CStr, c_void};
 use core::fmt::{self, Write};

@@ -7,6 +7,7 @@ pub mod family;
 pub mod faults;
 pub mod folder;
 pub mod formula;
+pub mod parameter;
 pub mod program;
 pub mod suite;
 pub mod workload;

@@ -2,7 +2,7 @@
 
 use super::text::markdown;
 use crate::catalog::Workload;
-use crate::catalog::workload::Kind;
+use crate::catalog::parameter::Kind;
 use std::collections::BTreeMap;
 
 /// What the short names of reference documents stand for.

@@ -1,6 +1,7 @@
 //! Takes a plan through its processes: the negative control, a calibration per case, a checked process per case and
 //! allocator, then the blocks. Every process is stored before the next one starts.
 
+use super::known::Known;
 use super::progress::Progress;
 use super::select::Selection;
 use crate::analyse::analyse;
@@ -11,7 +12,6 @@ use crate::sample::series::Recorder;
 use crate::store::{Purpose, Record, RunFile, Store};
 use crate::{catalog::Iterations, plan::Case};
 use anyhow::{Result, anyhow, bail};
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -34,34 +34,6 @@ pub(super) struct Session {
     store: Option<Store>,
     known: Known,
     stop: Arc<AtomicBool>,
-}
-
-/// The records so far, by cell.
-#[derive(Default)]
-struct Known {
-    records: Vec<Record>,
-    places: HashMap<String, usize>,
-}
-
-impl Known {
-    fn new(records: Vec<Record>) -> Known {
-        let mut known = Known::default();
-        records.into_iter().for_each(|record| known.add(record));
-        known
-    }
-
-    fn add(&mut self, record: Record) {
-        self.places.insert(record.cell.clone(), self.records.len());
-        self.records.push(record);
-    }
-
-    fn get(&self, cell: &str) -> Option<&Record> {
-        self.places.get(cell).map(|place| &self.records[*place])
-    }
-
-    fn has(&self, cell: &str) -> bool {
-        self.places.contains_key(cell)
-    }
 }
 
 /// What a calibration tells about a case.

@@ -1,0 +1,50 @@
+//! The job of this process: `key=value` lines that the host wrote.
+
+use crate::fail;
+use core::ffi::CStr;
+use heapmark_wire::pairs;
+
+/// The job's text, looked up by key. Jobs are short and read once, so nothing is indexed.
+#[derive(Clone, Copy)]
+pub struct Job<'a>(&'a str);
+
+impl<'a> Job<'a> {
+    /// A job from its text.
+    pub fn new(text: &'a str) -> Job<'a> {
+        Job(text)
+    }
+
+    /// All of it.
+    pub fn text(&self) -> &'a str {
+        self.0
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, key: &str) -> Option<&'a str> {
+        pairs(self.0).find(|(name, _)| *name == key).map(|(_, value)| value)
+    }
+
+    /// Whether `key` stands in the job with this value.
+    pub fn is(&self, key: &str, value: &str) -> bool {
+        self.get(key) == Some(value)
+    }
+
+    /// The value of a key that must be there. The host writes complete jobs; defaults live in the workload files only.
+    pub fn word(&self, key: &str) -> &'a str {
+        self.get(key).unwrap_or_else(|| fail::give_up("error", format_args!("the job lacks `{key}`")))
+    }
+
+    /// As [`Job::word`], a number.
+    pub fn number(&self, key: &str) -> u64 {
+        let word = self.word(key);
+        word.parse().unwrap_or_else(|_| fail::give_up("error", format_args!("`{key}={word}` is no number")))
+    }
+
+    /// The value of `key` as a C string in `room`.
+    pub fn c_str<'r>(&self, key: &str, room: &'r mut [u8]) -> Option<&'r CStr> {
+        let value = self.get(key)?.as_bytes();
+        room.get_mut(..value.len())?.copy_from_slice(value);
+        *room.get_mut(value.len())? = 0;
+        CStr::from_bytes_until_nul(room).ok()
+    }
+}

@@ -1,0 +1,72 @@
+//! A parameter of a workload: what it means, and what may stand in it.
+
+use serde::Deserialize;
+
+/// A parameter and what may stand in it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Parameter {
+    /// What it is.
+    pub about: String,
+    /// The form of its values; the unit follows from it.
+    pub kind: Kind,
+    /// The words allowed where `kind` is `choice`.
+    #[serde(default)]
+    pub choices: Vec<String>,
+}
+
+/// Forms of parameter values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A size in bytes, below 2^32 except for volumes.
+    Bytes,
+    /// How many, at least 1.
+    Count,
+    /// Any non-negative integer.
+    Number,
+    /// A duration in seconds, fractions allowed.
+    Seconds,
+    /// Above 0, at most 1.
+    Fraction,
+    /// `true` or `false`.
+    Flag,
+    /// One of some words.
+    Choice,
+    /// An absolute path; empty for none.
+    Path,
+}
+
+impl Kind {
+    /// The unit that people read in lists.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Kind::Bytes => "bytes",
+            Kind::Seconds => "s",
+            Kind::Count | Kind::Number | Kind::Fraction | Kind::Flag | Kind::Choice | Kind::Path => "",
+        }
+    }
+}
+
+impl Parameter {
+    /// Whether `value` may stand here; if not, what would be right.
+    pub fn accepts(&self, value: &str) -> Result<(), String> {
+        let (good, expected) = match self.kind {
+            Kind::Bytes | Kind::Number => (value.parse::<u64>().is_ok(), "a whole number, 0 or more".into()),
+            Kind::Count => (value.parse::<u64>().is_ok_and(|n| n > 0), "a whole number, 1 or more".into()),
+            Kind::Seconds => {
+                (value.parse::<f64>().is_ok_and(|s| (0.0..1e6).contains(&s)), "a number of seconds, 0 or more".into())
+            }
+            Kind::Fraction => {
+                (value.parse::<f64>().is_ok_and(|f| f > 0.0 && f <= 1.0), "a number above 0, at most 1".into())
+            }
+            Kind::Flag => (value.parse::<bool>().is_ok(), "true or false".into()),
+            Kind::Path => {
+                let good = value.is_empty() || value.starts_with('/') && !value.contains('\n');
+                (good, "an absolute path, or nothing".into())
+            }
+            Kind::Choice => (self.choices.iter().any(|c| c == value), self.choices.join(" or ")),
+        };
+        if good { Ok(()) } else { Err(expected) }
+    }
+}
