@@ -128,16 +128,23 @@ impl Plan {
         }
     }
 
-    /// Seconds the measured processes take if every allocator is as fast as the baseline, start-up included.
-    pub fn estimate_s(&self) -> f64 {
+    /// Seconds the processes take if every allocator is as fast as the baseline, start-up included; and how many processes
+    /// are not in it, because nobody knows how long their fixed work takes before the first one has run.
+    pub fn estimate(&self) -> (f64, usize) {
         const START_S: f64 = 0.05;
         let process = |case: &Case| match case.iterations {
-            Iterations::Calibrated(_) => f64::from(self.target_ms) / 1e3 * 1.3 + START_S,
-            Iterations::Fixed(count) => case.seconds().unwrap_or(1.0) * f64::from(count) + START_S,
+            Iterations::Calibrated(_) => Some(f64::from(self.target_ms) / 1e3 * 1.3 + START_S),
+            Iterations::Fixed(count) => case.seconds().map(|seconds| seconds * f64::from(count) + START_S),
         };
-        let rows = |case: &Case| case.entrants(&self.allocators).count() as f64;
-        let per_block: f64 = self.cases.iter().map(|case| process(case) * rows(case)).sum();
-        per_block * f64::from(self.blocks + 1)
+        let (mut seconds, mut unknown) = (0.0, 0);
+        for case in &self.cases {
+            let processes = case.entrants(&self.allocators).count() * (self.blocks as usize + 1);
+            match process(case) {
+                Some(each) => seconds += each * processes as f64,
+                None => unknown += processes,
+            }
+        }
+        (seconds, unknown)
     }
 }
 

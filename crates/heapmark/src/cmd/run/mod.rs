@@ -136,12 +136,18 @@ fn print_results(dir: &Path) -> Result<bool> {
 }
 
 fn plan_text(plan: &Plan) -> String {
-    let (checks, cells, minutes) = (plan.checks().len(), plan.cells(), plan.estimate_s() / 60.0);
+    let (checks, cells, (seconds, unknown)) = (plan.checks().len(), plan.cells(), plan.estimate());
     let head = format!("seed {}: {checks} checked processes first, then {} measured ones:\n", plan.seed, cells.len());
     let line = |cell: &Cell| format!("{}  seed {:016x}  padding {}\n", cell.id, cell.seed, cell.padding);
     let lines: String = cells.iter().map(line).collect();
     let tail = format!("if every allocator were as fast as {}; slow ones take longer", plan.baseline);
-    format!("{head}{lines}about {minutes:.1} minutes {tail}\n")
+    let rest = match unknown {
+        0 => String::new(),
+        some => {
+            format!("\nand {some} processes of a fixed size: how long they take is not known before the first has run")
+        }
+    };
+    format!("{head}{lines}about {:.1} minutes {tail}{rest}\n", seconds / 60.0)
 }
 
 fn stop_on_signals() -> Result<Arc<AtomicBool>> {
