@@ -148,12 +148,17 @@ fn give_back(block: *mut u8) {
         let mut granule = first;
         loop {
             let page = shadow.page(granule / GRANULES);
-            let (word, bit) = (granule % GRANULES / 64, 1 << (granule % 64));
-            if page.taken[word] & bit == 0 || page.start[word] & bit != 0 {
+            let (word, bit) = (granule % GRANULES / 64, granule % 64);
+            // The block goes on as long as granules are taken and no other block starts.
+            let run = ((page.taken[word] & !page.start[word]) >> bit).trailing_ones() as usize;
+            if run == 0 {
                 return;
             }
-            page.taken[word] &= !bit;
-            granule += 1;
+            page.taken[word] &= !(u64::MAX >> (64 - run) << bit);
+            if bit + run < 64 {
+                return;
+            }
+            granule += run;
         }
     });
 }
