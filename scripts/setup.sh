@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what heapmark can use from the system: a compiler to build allocators, the allocators that only come as
-# packages, and what measured programs need. As root it installs; otherwise it prints the one line to run. Only a missing compiler stops it: an allocator
-# or a program that is not there is listed as absent.
+# packages, and what measured programs need. As root it installs; otherwise it prints the one line to run. Only a missing
+# compiler stops it: an allocator or a program that is not there is listed as absent.
 set -eu
 
 wanted=""
