@@ -55,6 +55,28 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// What came of a process: it has a measurement or last words, never both.
+    fn of_process(
+        outcome: Outcome,
+        end: child::End,
+        report: &report::Report<'_>,
+        said: &str,
+        proof: Option<Proof>,
+        environment: BTreeMap<String, String>,
+        job: &Job,
+    ) -> Attempt {
+        let ok = outcome.is_ok();
+        Attempt {
+            outcome,
+            measurement: ok.then(|| report.measurement()),
+            stderr: if ok { String::new() } else { end.last_words() },
+            usage: Some(end.usage),
+            proof,
+            environment: Subject::record_environment(environment, job.padding),
+            report: said.to_string(),
+        }
+    }
+
     /// An end without a process.
     pub fn without_process(outcome: Outcome) -> Attempt {
         Attempt {
@@ -125,14 +147,6 @@ pub fn run_watched(
             None => report.verify_work(),
         },
     };
-    let ok = outcome.is_ok();
-    Ok(Some(Attempt {
-        outcome,
-        measurement: ok.then(|| report.measurement()),
-        stderr: if ok { String::new() } else { end.last_words() },
-        usage: Some(end.usage),
-        proof: proof.map(|proof| prove::relevant(subject, proof)),
-        environment: Subject::record_environment(environment, job.padding),
-        report: page.report().to_string(),
-    }))
+    let proof = proof.map(|proof| prove::relevant(subject, proof));
+    Ok(Some(Attempt::of_process(outcome, end, &report, page.report(), proof, environment, job)))
 }

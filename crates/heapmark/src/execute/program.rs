@@ -74,16 +74,8 @@ impl Program {
                 _ => report.verify_program(job.cold, job.iterations),
             },
         };
-        let ok = outcome.is_ok();
-        Ok(Some(Attempt {
-            outcome,
-            measurement: ok.then(|| report.measurement()),
-            stderr: if ok { String::new() } else { end.last_words() },
-            usage: Some(end.usage),
-            proof: proof.map(|proof| prove::relevant(subject, &proof)),
-            environment: Subject::record_environment(environment, job.padding),
-            report: said,
-        }))
+        let proof = proof.map(|proof| prove::relevant(subject, &proof));
+        Ok(Some(Attempt::of_process(outcome, end, &report, &said, proof, environment, job)))
     }
 
     /// A command that reads the job, and the file that its report goes into.

@@ -2,15 +2,16 @@
 //! A process that was killed at any moment leaves a directory that every reader accepts.
 
 pub mod record;
+mod records;
 pub mod run;
 
 pub use crate::plan::Case;
 pub use record::{Purpose, Record};
+pub use records::Records;
 pub use run::{AllocatorInfo, RunFile, SCHEMA};
 
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
-use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -138,21 +139,14 @@ fn no_run(dir: &Path) -> String {
 }
 
 fn records(text: &str) -> (Vec<Record>, usize) {
-    let (mut all, mut unreadable): (Vec<Record>, usize) = (Vec::new(), 0);
-    let mut places: HashMap<String, usize> = HashMap::new();
+    let (mut kept, mut unreadable) = (Records::default(), 0);
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        match serde_json::from_str::<Record>(line) {
+        match serde_json::from_str(line) {
+            Ok(record) => kept.add(record),
             Err(_) => unreadable += 1,
-            Ok(record) => match places.get(&record.cell) {
-                Some(place) => all[*place] = record,
-                None => {
-                    places.insert(record.cell.clone(), all.len());
-                    all.push(record);
-                }
-            },
         }
     }
-    (all, unreadable)
+    (kept.into_all(), unreadable)
 }
 
 /// The folder of the memory over time in a run directory.

@@ -1,6 +1,5 @@
 //! `heapmark run`: plan, measure, store, and print what came of it.
 
-mod known;
 mod programs;
 mod progress;
 mod select;

@@ -1,7 +1,6 @@
 //! Takes a plan through its processes: the negative control, a calibration per case, a checked process per case and
 //! allocator, then the blocks. Every process is stored before the next one starts.
 
-use super::known::Known;
 use super::progress::Progress;
 use super::select::Selection;
 use crate::analyse::analyse;
@@ -9,7 +8,7 @@ use crate::cmd::{Exit, print, usage};
 use crate::execute::{self, Attempt, Guest, Job, Measurement, Subject, Watch};
 use crate::plan::Cell;
 use crate::sample::series::Recorder;
-use crate::store::{Purpose, Record, RunFile, Store};
+use crate::store::{Purpose, Record, Records, RunFile, Store};
 use crate::{catalog::Iterations, plan::Case};
 use anyhow::{Result, anyhow, bail};
 use std::sync::Arc;
@@ -32,7 +31,7 @@ pub(super) struct Session {
     guest: Guest,
     selection: Selection,
     store: Option<Store>,
-    known: Known,
+    known: Records,
     stop: Arc<AtomicBool>,
 }
 
@@ -53,7 +52,7 @@ impl Session {
         known: Vec<Record>,
         stop: Arc<AtomicBool>,
     ) -> Session {
-        Session { guest, selection, store: Some(store), known: Known::new(known), stop }
+        Session { guest, selection, store: Some(store), known: known.into_iter().collect(), stop }
     }
 
     /// Runs what is not stored yet. `false` where a signal ended it early.
@@ -102,7 +101,7 @@ impl Session {
             }
             progress.step();
             if cells.get(index + 1).is_none_or(|next| next.block != cell.block) {
-                progress.block(cell.block, self.selection.plan.blocks, &analyse(head, &self.known.records));
+                progress.block(cell.block, self.selection.plan.blocks, &analyse(head, self.known.all()));
             }
         }
         Ok(Ok(()))
@@ -216,7 +215,7 @@ impl Session {
             record.allocator == cell.allocator && record.workload == case.workload && record.threads == case.threads
         };
         let failed: Vec<&Record> =
-            self.known.records.iter().filter(same).filter(|record| !record.outcome.is_ok()).collect();
+            self.known.all().iter().filter(same).filter(|record| !record.outcome.is_ok()).collect();
         !failed.iter().any(|record| record.purpose == Purpose::Check)
             && failed.iter().filter(|record| record.purpose == Purpose::Sample).count() < MOST_FAILURES
     }
@@ -266,7 +265,7 @@ pub(super) fn run_alone(
         let example = cells.first().map_or("", |cell| cell.id.as_str());
         return Err(usage(anyhow!("the plan has no cell `{id}`: --dry-run prints them, the first is {example}")));
     };
-    let mut session = Session { guest, selection, store: None, known: Known::new(known), stop };
+    let mut session = Session { guest, selection, store: None, known: known.into_iter().collect(), stop };
     let Some(pace) = session.pace(cell.case)? else { return Ok(Exit::Interrupted) };
     let case = session.case(cell);
     let (cold, iterations) = if check { (0, 1) } else { (case.cold, pace.iterations) };

@@ -1,0 +1,52 @@
+//! The records of a run, found by cell. What was written later about the same cell counts, at the place of the first.
+
+use super::Record;
+use std::collections::HashMap;
+
+/// Records, one per cell.
+#[derive(Default)]
+pub struct Records {
+    all: Vec<Record>,
+    places: HashMap<String, usize>,
+}
+
+impl Records {
+    /// Adds a record, in place of an earlier one of its cell.
+    pub fn add(&mut self, record: Record) {
+        match self.places.get(&record.cell) {
+            Some(place) => self.all[*place] = record,
+            None => {
+                self.places.insert(record.cell.clone(), self.all.len());
+                self.all.push(record);
+            }
+        }
+    }
+
+    /// The record of a cell.
+    pub fn get(&self, cell: &str) -> Option<&Record> {
+        self.places.get(cell).map(|place| &self.all[*place])
+    }
+
+    /// Whether a cell has a record.
+    pub fn has(&self, cell: &str) -> bool {
+        self.places.contains_key(cell)
+    }
+
+    /// All of them, in the order of their cells' first ones.
+    pub fn all(&self) -> &[Record] {
+        &self.all
+    }
+
+    /// As [`Records::all`], without the index.
+    pub fn into_all(self) -> Vec<Record> {
+        self.all
+    }
+}
+
+impl FromIterator<Record> for Records {
+    fn from_iter<I: IntoIterator<Item = Record>>(records: I) -> Records {
+        let mut kept = Records::default();
+        records.into_iter().for_each(|record| kept.add(record));
+        kept
+    }
+}
