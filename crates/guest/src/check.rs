@@ -14,6 +14,8 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 const GRANULES: usize = 512;
 /// Pages that the shadow has room for: 16 GiB of blocks.
 const MOST_PAGES: usize = 1 << 22;
+/// So many pages in a row share one place in the table of pages.
+const GROUP: usize = 64;
 
 struct Shadow {
     locked: AtomicBool,
@@ -112,21 +114,24 @@ fn take(call: &str, block: *mut u8, size: usize) {
         );
     }
     with_shadow(|shadow| {
-        let (first, count) = (address / 8, size.div_ceil(8).max(1));
+        let (first, end) = (address / 8, address / 8 + size.div_ceil(8).max(1));
         let mut granule = first;
-        while granule < first + count {
-            let (bits, next) = span(granule, first + count);
+        while granule < end {
             let page = shadow.page(granule / GRANULES);
-            let word = granule % GRANULES / 64;
-            // Blocks of 0 bytes may share an address: nobody writes to them.
-            if page.taken[word] & bits != 0 && size > 0 {
-                fail::give_up(
-                    "wrong-result",
-                    format_args!("{call} of {size} bytes returned {address:#x}, which overlaps a live block"),
-                );
+            let page_end = end.min((granule / GRANULES + 1) * GRANULES);
+            while granule < page_end {
+                let (bits, next) = span(granule, page_end);
+                let taken = &mut page.taken[granule % GRANULES / 64];
+                // Blocks of 0 bytes may share an address: nobody writes to them.
+                if *taken & bits != 0 && size > 0 {
+                    fail::give_up(
+                        "wrong-result",
+                        format_args!("{call} of {size} bytes returned {address:#x}, which overlaps a live block"),
+                    );
+                }
+                *taken |= bits;
+                granule = next.min(page_end);
             }
-            page.taken[word] |= bits;
-            granule = next;
         }
         let page = shadow.page(first / GRANULES);
         page.start[first % GRANULES / 64] |= 1 << (first % 64);
@@ -148,17 +153,19 @@ fn give_back(block: *mut u8) {
         let mut granule = first;
         loop {
             let page = shadow.page(granule / GRANULES);
-            let (word, bit) = (granule % GRANULES / 64, granule % 64);
-            // The block goes on as long as granules are taken and no other block starts.
-            let run = ((page.taken[word] & !page.start[word]) >> bit).trailing_ones() as usize;
-            if run == 0 {
-                return;
+            for word in granule % GRANULES / 64..GRANULES / 64 {
+                let bit = granule % 64;
+                // The block goes on as long as granules are taken and no other block starts.
+                let run = ((page.taken[word] & !page.start[word]) >> bit).trailing_ones() as usize;
+                if run == 0 {
+                    return;
+                }
+                page.taken[word] &= !(u64::MAX >> (64 - run) << bit);
+                if bit + run < 64 {
+                    return;
+                }
+                granule += run;
             }
-            page.taken[word] &= !(u64::MAX >> (64 - run) << bit);
-            if bit + run < 64 {
-                return;
-            }
-            granule += run;
         }
     });
 }
@@ -171,16 +178,18 @@ fn span(granule: usize, end: usize) -> (u64, usize) {
 }
 
 impl Shadow {
-    /// The shadow of a page of the address space. Pages that have no block left keep their entry.
+    /// The shadow of a page of the address space. Pages that have no block left keep their entry. Neighbours stay together:
+    /// a large block's pages are found in a row.
     fn page(&mut self, number: usize) -> &mut PageShadow {
-        let mut index = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - MOST_PAGES.ilog2());
-        for _ in 0..MOST_PAGES {
+        let group = (number / GROUP).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - (MOST_PAGES / GROUP).ilog2());
+        let mut index = group * GROUP + number % GROUP;
+        for _ in 0..MOST_PAGES / GROUP {
             let found = self.pages[index].number;
             if found == number || found == 0 {
                 self.pages[index].number = number;
                 return &mut self.pages[index];
             }
-            index = (index + 1) % MOST_PAGES;
+            index = (index + GROUP) % MOST_PAGES;
         }
         fail::give_up("unsupported", format_args!("blocks are spread over more pages than the check can watch"))
     }

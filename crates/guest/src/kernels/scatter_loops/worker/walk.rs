@@ -8,42 +8,42 @@ use core::ptr;
 /// The program as the document describes it asks for no alignment, 8 and 16 in turn below this size.
 const ALIGNED_BELOW: u32 = 4096;
 
-/// What a walk over slots has freed.
+/// What a walk over slots has changed.
 #[derive(Clone, Copy, Default)]
-struct Freed {
-    blocks: u64,
-    bytes: u64,
+struct Change {
+    freed: u64,
+    /// Allocated minus freed, modulo 2^64. One number: with two, a walk has more of them than the calls leave registers.
+    kept_bytes: u64,
 }
 
 impl Worker<'_> {
     /// Step 4: walks over slots and empties those that are occupied.
     pub(super) fn free_some(&mut self, steps: u64) {
-        let (mut at, mut freed) = (self.free_at, Freed::default());
+        let (mut at, mut change) = (self.free_at, Change::default());
         for _ in 0..steps {
-            self.empty(at, &mut freed);
+            self.empty(at, &mut change);
             at = advance(at, self.free_stride, self.shared.blocks);
         }
         self.free_at = at;
         self.tally.free_steps += steps;
-        self.note(freed);
+        self.note(change);
     }
 
     /// Step 6: walks over slots and puts a new block into each.
     pub(super) fn replace_some(&mut self, steps: u64) {
-        let (mut at, mut size_at, mut bytes, mut freed) = (self.allocate_at, self.size_at, 0, Freed::default());
+        let (mut at, mut size_at, mut change) = (self.allocate_at, self.size_at, Change::default());
         for _ in 0..steps {
-            self.empty(at, &mut freed);
+            self.empty(at, &mut change);
             let size = self.shared.sizes[size_at];
             self.put(at, size);
-            bytes += u64::from(size);
+            change.kept_bytes = change.kept_bytes.wrapping_add(u64::from(size));
             size_at = advance(size_at, 1, tables::SIZES);
             at = advance(at, self.allocate_stride, self.shared.blocks);
         }
         (self.allocate_at, self.size_at) = (at, size_at);
-        self.kept_bytes += bytes;
         self.tally.allocations += steps;
         self.tally.allocation_steps += steps;
-        self.note(freed);
+        self.note(change);
     }
 
     /// The legacy state fills every empty slot before memory is sampled.
@@ -62,27 +62,28 @@ impl Worker<'_> {
 
     /// Every occupied slot is freed.
     pub(super) fn release(&mut self) {
-        let mut freed = Freed::default();
-        (0..self.shared.blocks).for_each(|slot| self.empty(slot, &mut freed));
-        self.tally.released += freed.blocks;
-        self.note(freed);
+        let mut change = Change::default();
+        (0..self.shared.blocks).for_each(|slot| self.empty(slot, &mut change));
+        self.tally.released += change.freed;
+        self.note(change);
     }
 
-    fn note(&mut self, freed: Freed) {
-        self.kept_bytes -= freed.bytes;
-        self.tally.frees += freed.blocks;
+    fn note(&mut self, change: Change) {
+        self.kept_bytes = self.kept_bytes.wrapping_add(change.kept_bytes);
+        self.tally.frees += change.freed;
     }
 
+    /// A slot is empty once `held` says so; its pointer stays until the next block.
     #[inline(always)]
-    fn empty(&mut self, slot: usize, freed: &mut Freed) {
+    fn empty(&mut self, slot: usize, change: &mut Change) {
         let held = core::mem::take(&mut self.held[slot]);
         if held != 0 {
             // SAFETY: the slot's own entry.
-            let block = unsafe { self.slots.add(slot).replace(ptr::null_mut()) };
+            let block = unsafe { *self.slots.add(slot) };
             // SAFETY: the block that was put there.
             unsafe { (self.shared.api.free)(block) };
-            freed.blocks += 1;
-            freed.bytes += u64::from(held - 1);
+            change.freed += 1;
+            change.kept_bytes = change.kept_bytes.wrapping_sub(u64::from(held - 1));
         }
     }
 
