@@ -41,7 +41,8 @@ pub fn null(call: &str, bytes: usize) -> ! {
 
 /// Says how a guest is called; it is heapmark's own program, so this is for the curious.
 pub fn usage() -> c_int {
-    const TEXT: &[u8] = b"heapmark-guest PAGE: runs one job of heapmark; see `heapmark run --help`\n";
+    const TEXT: &[u8] =
+        b"heapmark-guest PAGE, heapmark-guest launch ...: parts of heapmark; see `heapmark run --help`\n";
     // SAFETY: writes a static text to stderr.
     unsafe { libc::write(2, TEXT.as_ptr().cast(), TEXT.len()) };
     2

@@ -16,6 +16,7 @@ mod fail;
 mod job;
 pub mod kernels;
 mod laps;
+mod launch;
 mod memory;
 mod null;
 mod prove;
@@ -32,11 +33,16 @@ use core::ffi::{CStr, c_char, c_int};
 use heapmark_wire::Phase;
 use job::Job;
 
-/// The guest's `main`: one argument, the file of the shared page with the job in it.
+/// The guest's `main`: one argument, the file of the shared page with the job in it; or `launch` and its arguments.
 ///
 /// # Safety
 /// `argv` must be what the C runtime passed to `main`.
 pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
+    // SAFETY: the C runtime passed `argc` valid strings.
+    if argc > 2 && unsafe { CStr::from_ptr(*argv.add(1)) } == c"launch" {
+        // SAFETY: passed on unchanged.
+        return unsafe { launch::main(argc, argv) };
+    }
     if argc != 2 {
         return fail::usage();
     }

@@ -279,7 +279,7 @@ int main(void) {
 
 fn counting_library(folder: &Path) -> PathBuf {
     let library = folder.join("libcount.so");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/counting/count.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/count-mallocs/count.c");
     let mut compiler = Command::new("cc");
     compiler.args(["-O1", "-shared", "-fPIC", "-fno-builtin", "-o"]).arg(&library).arg(source);
     assert!(compiler.status().unwrap().success());

@@ -3,11 +3,13 @@
 
 #![no_std]
 
+mod launched;
 mod page;
 mod pairs;
 mod phase;
 mod watched;
 
+pub use launched::Launched;
 pub use page::{JOB_BYTES, Page, REPORT_BYTES, TextFull};
 pub use pairs::pairs;
 pub use phase::Phase;

@@ -108,6 +108,8 @@ fn case(name: &str) -> PlannedCase {
         parameters: BTreeMap::new(),
         cold: 1,
         iterations: Iterations::Fixed(1),
+        whole_process: false,
+        caution: None,
         counts_purge: false,
         series_ns: None,
     }

@@ -47,6 +47,8 @@ pub(super) struct Group<'a> {
     pub failed: Option<Failed>,
     /// By block: what was measured, and what it comes to.
     pub processes: BTreeMap<u32, (&'a Measurement, Process)>,
+    /// What its check said of it, which timed nothing.
+    pub check: Option<&'a Measurement>,
     /// Samples that ended `ok` and have nothing to divide.
     pub unusable: usize,
 }
@@ -71,7 +73,9 @@ impl<'a> Group<'a> {
                 }
             }
         }
-        Group { case, allocator, failed, processes, unusable }
+        let check = own.iter().find(|record| record.purpose == Purpose::Check && failed.is_none());
+        let check = check.and_then(|record| record.measurement.as_ref());
+        Group { case, allocator, failed, processes, check, unusable }
     }
 
     /// The median over processes of whatever each of them says, if it does.

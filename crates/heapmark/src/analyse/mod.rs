@@ -13,6 +13,7 @@ pub mod ratio;
 pub mod row;
 pub mod stats;
 pub mod verdict;
+pub mod whole;
 
 #[cfg(test)]
 pub(crate) mod artificial;
@@ -25,6 +26,7 @@ pub use memory::{Memory, MemoryMeasure, MemoryRatio};
 pub use ratio::Ratio;
 pub use row::{Numbers, Purge, Role, Row, Spread, State};
 pub use verdict::{LeftOut, Standing, Verdict};
+pub use whole::Whole;
 
 use crate::plan::Case as PlannedCase;
 use crate::store::{Record, RunFile};
@@ -65,6 +67,10 @@ pub struct Case {
     pub oversubscribed: bool,
     /// Whether the times include the purge.
     pub counts_purge: bool,
+    /// Whether the rows are whole processes.
+    pub whole_process: bool,
+    /// What nobody should read the table without.
+    pub caution: Option<String>,
     /// One per allocator of the run, in plan order, and one per program.
     pub rows: Vec<Row>,
 }
@@ -105,6 +111,8 @@ fn table(run: &RunFile, case: &PlannedCase, groups: &[Group]) -> Case {
         threads: case.threads,
         oversubscribed: case.oversubscribed,
         counts_purge: case.counts_purge,
+        whole_process: case.whole_process,
+        caution: case.caution.clone(),
         rows: groups.iter().map(|group| Row::new(group, baseline, floor_ns)).collect(),
     }
 }

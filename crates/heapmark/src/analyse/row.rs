@@ -6,6 +6,7 @@ use super::memory::Memory;
 use super::process::Process;
 use super::ratio::Ratio;
 use super::stats::median;
+use super::whole::Whole;
 use crate::store::AllocatorInfo;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,8 @@ pub struct Row {
     pub leaves: Vec<String>,
     /// How it gives memory back here.
     pub purge: Purge,
+    /// Parameters of the workload that have other values in this row.
+    pub parameters: BTreeMap<String, String>,
     /// What came of it.
     pub state: State,
 }
@@ -106,6 +109,8 @@ pub struct Numbers {
     pub memory: Option<Memory>,
     /// The floor's `ns_per_op` over this row's: how much of it is the harness; `None` without a floor, and for all but allocators.
     pub floor_share: Option<f64>,
+    /// The row as a process; only where the case's rows are whole processes.
+    pub whole: Option<Whole>,
     /// The workload's further figures.
     pub figures: BTreeMap<String, f64>,
 }
@@ -156,6 +161,7 @@ impl Row {
             role,
             leaves: group.allocator.leaves.clone(),
             purge: purge(group),
+            parameters: other_parameters(group),
             state,
         }
     }
@@ -167,6 +173,13 @@ impl Row {
             State::Failed(_) | State::Missing { .. } => None,
         }
     }
+}
+
+fn other_parameters(group: &Group) -> BTreeMap<String, String> {
+    let own = group.case.row(&group.allocator.name).map(|row| &row.parameters);
+    let other =
+        |(name, value): &(&String, &String)| group.case.parameters.get(*name).is_some_and(|usual| usual != *value);
+    own.into_iter().flatten().filter(other).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// The least that the plan and the processes agree on.
@@ -203,15 +216,18 @@ impl Numbers {
             floor_share: floor_ns
                 .filter(|_| matches!(role, Role::Baseline | Role::Candidate))
                 .map(|floor_ns| floor_ns / ns_per_op.median),
+            whole: group.case.whole_process.then(|| Whole::new(group)).flatten(),
             figures: figures(group),
         })
     }
 }
 
 fn figures(group: &Group) -> BTreeMap<String, f64> {
+    // A whole process says most of itself in its check, where it may take its time.
+    let told = group.check.filter(|_| group.case.whole_process).map(|check| check.figures.clone());
     let names: BTreeSet<&String> = group.processes.values().flat_map(|(m, _)| m.figures.keys()).collect();
-    names
+    let medians = names
         .into_iter()
-        .filter_map(|name| Some((name.clone(), group.median_of(|m, _| m.figures.get(name).copied())?)))
-        .collect()
+        .filter_map(|name| Some((name.clone(), group.median_of(|m, _| m.figures.get(name).copied())?)));
+    told.into_iter().flatten().chain(medians).collect()
 }

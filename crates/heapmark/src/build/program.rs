@@ -20,6 +20,9 @@ pub struct Executable {
     pub folder: PathBuf,
     /// What is started: an absolute path, then arguments.
     pub command: Vec<String>,
+    /// What is started instead where it shall watch itself; empty where it cannot.
+    #[serde(default)]
+    pub probe: Vec<String>,
     /// What it was made with and runs on: the first line that each thing says of itself, or its package's version.
     pub versions: BTreeMap<String, String>,
 }
@@ -82,14 +85,24 @@ impl<'a> Work<'a> {
         if !folder.is_dir() {
             return Ok(None);
         }
-        let [first, arguments @ ..] = self.program.run.as_slice() else { bail!("`run` has no words") };
+        let Program { run, probe, probe_run, .. } = self.program;
+        let probe = match (probe.as_slice(), probe_run.as_slice()) {
+            ([], []) => Vec::new(),
+            (words, []) => self.command(&[run, words].concat())?,
+            (_, whole) => self.command(whole)?,
+        };
+        Ok(Some(Executable { command: self.command(run)?, probe, folder, versions: self.versions.clone() }))
+    }
+
+    /// The words with an absolute path in front.
+    fn command(&self, words: &[String]) -> Result<Vec<String>> {
+        let [first, arguments @ ..] = words else { bail!("`run` has no words") };
         let path = match first.strip_prefix("./") {
-            Some(file) => folder.join(file),
+            Some(file) => self.place.folder().join(file),
             None => in_path(first).with_context(|| format!("`run` names {first}, which is not in PATH"))?,
         };
         let path = path.to_str().with_context(|| format!("{} is no UTF-8", path.display()))?.to_string();
-        let command = [path].into_iter().chain(arguments.iter().cloned()).collect();
-        Ok(Some(Executable { folder, command, versions: self.versions.clone() }))
+        Ok([path].into_iter().chain(arguments.iter().cloned()).collect())
     }
 
     fn build(&self) -> Result<(Executable, bool)> {
@@ -122,7 +135,9 @@ impl<'a> Work<'a> {
             command.current_dir(workshop);
             step::run(&words.join(" "), &mut command, &Slots::new(1), &log)?;
         }
+        // A name with a parameter in it stands for several files.
         if let Some(file) = self.program.run.first().and_then(|first| first.strip_prefix("./"))
+            && !file.contains('{')
             && !workshop
                 .join(file)
                 .metadata()

@@ -5,7 +5,7 @@ use super::allocators::is_name;
 use super::faults::{self, Fault};
 use super::folder;
 use include_dir::{Dir, include_dir};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -33,8 +33,20 @@ pub struct Program {
     /// Commands that build it, one after the other, in a folder that holds its files.
     #[serde(default)]
     pub build: Vec<Vec<String>>,
+    /// Programs whose files it gets beside its own.
+    #[serde(default)]
+    pub shares: Vec<String>,
     /// What starts it in that folder; a first word with `./` is one of its files, another is looked for in `PATH`.
     pub run: Vec<String>,
+    /// It speaks no protocol: the whole process is the workload, and this is what it must print. `{NAME}` in `run` is then
+    /// the value of a parameter.
+    pub prints: Option<Prints>,
+    /// Words after `run` that make such a process watch itself, which no timed one does.
+    #[serde(default)]
+    pub probe: Vec<String>,
+    /// The whole command instead, where the words have other places.
+    #[serde(default)]
+    pub probe_run: Vec<String>,
     /// Set in the measured process.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
@@ -43,8 +55,16 @@ pub struct Program {
     pub files: BTreeMap<String, String>,
 }
 
+/// Texts that a program may be expected to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Prints {
+    /// Specification, section 3.3.
+    BinaryTrees,
+}
+
 /// Who serves a program's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Serves {
     /// Whoever owns `malloc`: it is run under every allocator, and the proof is asked for.
@@ -54,7 +74,7 @@ pub enum Serves {
 }
 
 /// Something that a program cannot do without.
-#[derive(Clone, Debug, Deserialize, serde::Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Need {
     /// In words: `libpmemobj`.
@@ -66,38 +86,80 @@ pub struct Need {
     pub package: String,
 }
 
+/// A folder with a `program.toml`, read.
+struct Folder {
+    /// `zalloc-pmdk`; `binary-trees-c` for `binary-trees/c`.
+    name: String,
+    place: String,
+    files: BTreeMap<String, String>,
+}
+
 /// Ours, and those of the user's folder on top. Sorted by name.
 pub fn load(faults: &mut Vec<Fault>) -> Vec<Program> {
-    let mut all = BTreeMap::new();
-    for dir in OURS.dirs() {
-        let name = file_name(dir.path());
-        let files = dir.files().filter_map(|file| Some((file_name(file.path()), file.contents_utf8()?.to_string())));
-        let place = format!("programs/{name}/program.toml");
-        all.insert(name, parse(&place, files.collect(), faults));
+    let mut folders = Vec::new();
+    OURS.dirs().for_each(|dir| ours(dir, &mut folders));
+    if let Some(home) = folder::user_folder() {
+        users(&home.join("programs"), "", &mut folders, faults);
     }
-    let user = folder::user_folder().map(|home| home.join("programs"));
-    for folder in user.iter().flat_map(std::fs::read_dir).flatten().flatten().map(|entry| entry.path()) {
-        let place = folder.join("program.toml");
+    let all: BTreeMap<String, Option<Program>> =
+        folders.into_iter().map(|folder| (folder.name.clone(), parse(folder, faults))).collect();
+    let mut programs: Vec<Program> = all.into_values().flatten().collect();
+    share(&mut programs, faults);
+    programs
+}
+
+fn ours(dir: &Dir, folders: &mut Vec<Folder>) {
+    let path = dir.path().display().to_string();
+    if dir.get_file(dir.path().join("program.toml")).is_none() {
+        return dir.dirs().for_each(|inner| ours(inner, folders));
+    }
+    let files = dir.files().filter_map(|file| Some((file_name(file.path()), file.contents_utf8()?.to_string())));
+    let place = format!("programs/{path}/program.toml");
+    folders.push(Folder { name: path.replace('/', "-"), place, files: files.collect() });
+}
+
+fn users(home: &Path, prefix: &str, folders: &mut Vec<Folder>, faults: &mut Vec<Fault>) {
+    for path in std::fs::read_dir(home).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let (name, place) = (format!("{prefix}{}", file_name(&path)), path.join("program.toml"));
         if !place.exists() {
+            users(&path, &format!("{name}-"), folders, faults);
             continue;
         }
         let read = |entry: std::fs::DirEntry| -> Option<std::io::Result<(String, String)>> {
             let path = entry.path();
             path.is_file().then(|| Ok((file_name(&path), std::fs::read_to_string(&path)?)))
         };
-        let files: std::io::Result<BTreeMap<_, _>> =
-            std::fs::read_dir(&folder).and_then(|listing| listing.flatten().filter_map(read).collect());
-        let program = match files {
-            Ok(files) => parse(&place.display().to_string(), files, faults),
+        match std::fs::read_dir(&path).and_then(|listing| listing.flatten().filter_map(read).collect()) {
+            Ok(files) => folders.push(Folder { name, place: place.display().to_string(), files }),
             Err(error) => {
-                let (file, mend) = (folder.display().to_string(), "its files must be readable text".into());
+                let (file, mend) = (path.display().to_string(), "its files must be readable text".into());
                 faults.push(Fault { file, key: String::new(), what: error.to_string(), mend });
-                None
             }
-        };
-        all.insert(file_name(&folder), program);
+        }
     }
-    all.into_values().flatten().collect()
+}
+
+/// Gives each program the files of those that it names.
+fn share(programs: &mut [Program], faults: &mut Vec<Fault>) {
+    let own: BTreeMap<String, BTreeMap<String, String>> =
+        programs.iter().map(|program| (program.name.clone(), program.files.clone())).collect();
+    for program in programs.iter_mut() {
+        for name in &program.shares {
+            let mut fault = |what: String, mend: &str| {
+                let (file, key) = (format!("program {}", program.name), "shares".to_string());
+                faults.push(Fault { file, key, what, mend: mend.into() });
+            };
+            let Some(files) = own.get(name) else {
+                fault(format!("there is no program `{name}`"), "see `heapmark list programs`");
+                continue;
+            };
+            for (file, text) in files {
+                if program.files.insert(file.clone(), text.clone()).is_some() {
+                    fault(format!("`{name}` and this program both have a file {file}"), "rename one of the two");
+                }
+            }
+        }
+    }
 }
 
 fn file_name(path: &Path) -> String {
@@ -105,9 +167,10 @@ fn file_name(path: &Path) -> String {
 }
 
 /// Reads the program whose folder holds `files`.
-fn parse(place: &str, mut files: BTreeMap<String, String>, faults: &mut Vec<Fault>) -> Option<Program> {
+fn parse(folder: Folder, faults: &mut Vec<Fault>) -> Option<Program> {
+    let Folder { name: folder, place, mut files } = folder;
     let text = files.remove("program.toml").unwrap_or_default();
-    let program = match faults::parse::<Program>(place, &text) {
+    let program = match faults::parse::<Program>(&place, &text) {
         Ok(program) => Program { files, ..program },
         Err(fault) => {
             faults.push(fault);
@@ -115,9 +178,8 @@ fn parse(place: &str, mut files: BTreeMap<String, String>, faults: &mut Vec<Faul
         }
     };
     let mut add = |key: &str, what: String, mend: String| {
-        faults.push(Fault { file: place.into(), key: key.into(), what, mend });
+        faults.push(Fault { file: place.clone(), key: key.into(), what, mend });
     };
-    let folder = Path::new(place).parent().map(file_name).unwrap_or_default();
     if !is_name(&program.name) {
         let what = format!("`{}` is not a name", program.name);
         add("name", what, "use a-z, 0-9, `_` and `-` only".into());
@@ -129,6 +191,10 @@ fn parse(place: &str, mut files: BTreeMap<String, String>, faults: &mut Vec<Faul
     let probes = program.needs.iter().map(|need| ("needs.probe", &need.probe));
     for (key, _) in commands.chain(probes).chain([("run", &program.run)]).filter(|(_, words)| words.is_empty()) {
         add(key, "no words".into(), "give a command and its arguments".into());
+    }
+    if program.prints.is_none() && !(program.probe.is_empty() && program.probe_run.is_empty()) {
+        let what = "a program that reads a job is told by `check=1`".into();
+        add("probe", what, "remove it, or say what the program prints".into());
     }
     if program.environment.keys().any(|key| key.starts_with("LD_")) {
         let what = "the dynamic linker's variables are ours".into();
@@ -145,7 +211,8 @@ mod tests {
 
     fn faults_of(text: &str) -> String {
         let mut faults = Vec::new();
-        parse("programs/mine/program.toml", BTreeMap::from([("program.toml".into(), text.into())]), &mut faults);
+        let (place, files) = ("programs/mine/program.toml".into(), [("program.toml".into(), text.into())].into());
+        parse(Folder { name: "mine".into(), place, files }, &mut faults);
         faults::Faults(faults).to_string()
     }
 
@@ -164,6 +231,7 @@ mod tests {
         assert!(faults_of(&MINE.replace("\"mine\"", "\"yours\"")).contains("write `name = \"mine\"`"));
         assert!(faults_of(&MINE.replace("[\"sh\", \"mine.sh\"]", "[]")).contains("run: no words"));
         assert!(faults_of(&MINE.replace("none", "all")).contains("all: unknown"));
+        assert!(faults_of(&format!("{MINE}probe = [\"--probe\"]\n")).contains("check=1"));
         assert!(faults_of(&format!("{MINE}[environment]\nLD_PRELOAD = \"x\"")).contains("ours"));
     }
 }

@@ -27,6 +27,7 @@ struct File {
     operation: String,
     threads: Option<String>,
     series: Option<String>,
+    caution: Option<String>,
     parameters: BTreeMap<String, Parameter>,
     presets: BTreeMap<String, Preset>,
     #[serde(default)]
@@ -74,6 +75,8 @@ pub struct Workload {
     pub threads: Option<String>,
     /// The interval of its memory over time, where that is always recorded.
     pub series: Option<String>,
+    /// What nobody should read its table without.
+    pub caution: Option<String>,
     /// Parameters by name.
     pub parameters: BTreeMap<String, Parameter>,
     /// Presets by name.
@@ -81,19 +84,27 @@ pub struct Workload {
 }
 
 /// A row of a table that is no allocator: a program with memory of its own, run once per block.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Row {
     /// Its name in tables and cells: `PMDK:zalloc`.
     pub name: String,
     /// The program that runs it.
     pub program: String,
-    /// Parameters of the program besides those of the workload.
+    /// What it is, in a line, where the name does not say it.
     #[serde(default)]
+    pub about: String,
+    /// The allocator that it always runs under; otherwise nothing is preloaded.
+    pub allocator: Option<String>,
+    /// Parameters of the program besides those of the workload, or with other values.
+    #[serde(default, deserialize_with = "plain_values")]
     pub parameters: BTreeMap<String, String>,
     /// Set in the measured process, besides the program's own.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
+    /// Figures that must have these values; otherwise the row is not what its name says, and has no number.
+    #[serde(default)]
+    pub expects: BTreeMap<String, f64>,
 }
 
 /// Values for all parameters, and how a process repeats the workload.
@@ -149,6 +160,7 @@ pub fn parse(file_name: &str, text: &str, faults: &mut Vec<Fault>) -> Vec<Worklo
         operation: file.operation,
         threads: file.threads,
         series: file.series,
+        caution: file.caution,
         parameters: file.parameters,
         presets: file.presets,
     };
@@ -191,12 +203,12 @@ impl Workload {
         }
         for row in &self.rows {
             let twice = self.rows.iter().filter(|other| other.name == row.name).count() > 1;
-            let known = |c: char| c.is_ascii_alphanumeric() || "-_.+:".contains(c);
+            let known = |c: char| c.is_ascii_alphanumeric() || "-_.+:()# ".contains(c);
             if twice || row.name.is_empty() || !row.name.chars().all(known) {
-                let mend = "use letters, digits and `-_.+:`, each name once".into();
+                let mend = "use letters, digits, spaces and `-_.+:()#`, each name once".into();
                 add("rows.name".into(), &format!("`{}` cannot name a row", row.name), mend);
             } else if is_name(&row.name) {
-                let mend = "give it a capital letter or a colon".into();
+                let mend = "give it a capital letter, a space or a colon".into();
                 add("rows.name".into(), &format!("`{}` could be an allocator's name", row.name), mend);
             }
         }
@@ -287,6 +299,12 @@ impl Workload {
         let preset = self.presets.get(preset)?;
         Some(preset.parameters.iter().map(|(name, value)| (name.clone(), plain(value))).collect())
     }
+}
+
+/// Values that may be written without quotes.
+fn plain_values<'de, D: serde::Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+    let values = BTreeMap::<String, toml::Value>::deserialize(from)?;
+    Ok(values.iter().map(|(name, value)| (name.clone(), plain(value))).collect())
 }
 
 /// A TOML value without quotes, as kernels and command lines write it.

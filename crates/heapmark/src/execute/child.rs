@@ -3,7 +3,7 @@
 use super::report::Report;
 use super::{Guest, Outcome, Usage};
 use anyhow::{Context, Result, anyhow};
-use heapmark_wire::{EXIT_FAILED, Page, Phase};
+use heapmark_wire::{EXIT_FAILED, Launched, Page, Phase};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -222,6 +222,28 @@ pub(super) fn text(mut file: &File, start: u64) -> String {
 }
 
 impl End {
+    /// The end of the process that a launcher ran, in place of the launcher's own.
+    pub(super) fn launched(self, launched: Launched) -> End {
+        let Launched { status, wall_ns, user_ns, sys_ns, minor_faults, major_faults, .. } = launched;
+        let Launched { voluntary_switches, involuntary_switches, max_rss_bytes, .. } = launched;
+        let usage = Usage {
+            wall_ns,
+            user_ns,
+            sys_ns,
+            minor_faults,
+            major_faults,
+            voluntary_switches,
+            involuntary_switches,
+            max_rss_bytes,
+        };
+        End { status, usage, ..self }
+    }
+
+    /// Whether it ended by itself, with exit code 0.
+    pub(super) fn is_clean(&self) -> bool {
+        self.hang.is_none() && self.status == 0
+    }
+
     /// All that the process wrote to stderr.
     pub(super) fn stderr(&self) -> String {
         text(&self.stderr, 0)

@@ -5,6 +5,7 @@ mod guest;
 mod job;
 pub mod measurement;
 pub mod outcome;
+mod printed;
 pub mod program;
 mod prove;
 mod report;

@@ -4,11 +4,12 @@
 //! never timed, runs with `LD_DEBUG=bindings`, and every binding of the malloc family is held against the library.
 
 use super::child::{self, memory_file, text};
+use super::printed::Printed;
 use super::report::Report;
-use super::{Attempt, Job, LoadedObject, Outcome, Proof, Subject, prove};
+use super::{Attempt, Guest, Job, LoadedObject, Outcome, Proof, Subject, prove};
 use crate::build::Executable;
 use crate::catalog::family;
-use crate::catalog::program::Serves;
+use crate::catalog::program::{Prints, Serves};
 use crate::catalog::workload::Row;
 use anyhow::{Context, Result};
 use heapmark_wire::Phase;
@@ -16,9 +17,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{Seek, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A program and what stands for it on this machine.
@@ -32,6 +33,12 @@ pub struct Program {
     pub environment: BTreeMap<String, String>,
     /// What is started.
     pub executable: Executable,
+    /// What it must print, where it speaks no protocol.
+    #[serde(default)]
+    pub prints: Option<Prints>,
+    /// A library that counts calls of the malloc family, for such a program.
+    #[serde(default)]
+    pub counter: Option<PathBuf>,
     /// Why it cannot be started, where something is missing: its cells end `unsupported`.
     pub refused: Option<String>,
 }
@@ -40,12 +47,16 @@ impl Program {
     /// Runs one job, as a row of its own or under an allocator. `None` where `stop` was set meanwhile.
     pub fn run(
         &self,
+        guest: &Guest,
         row: Option<&Row>,
         subject: &Subject,
         job: &Job,
         timeout: Duration,
         stop: &AtomicBool,
     ) -> Result<Option<Attempt>> {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
         let end = |outcome| Ok(Some(Attempt::without_process(outcome)));
         if let Some(why) = subject.refused.clone() {
             return end(Outcome::NotLoaded { why });
@@ -56,6 +67,10 @@ impl Program {
         let mut environment = self.environment.clone();
         environment.extend(row.into_iter().flat_map(|row| row.environment.clone()));
         environment.extend(subject.environment());
+        if let Some(prints) = self.prints {
+            let launcher = guest.path();
+            return Printed { program: self, prints, row, subject, job, environment, launcher, timeout, stop }.run();
+        }
         let asked = job.check && self.allocator == Serves::Any;
         if asked {
             environment.insert("LD_DEBUG".into(), "bindings".into());
@@ -93,7 +108,7 @@ impl Program {
 /// Who was bound to the malloc family, out of lines like
 /// ``12: binding file ./a [0] to /lib/libc.so.6 [0]: normal symbol `malloc' [GLIBC_2.2.5]``. Where a function was bound to
 /// several, one that is not `wanted` counts: a single stray caller makes a program on two heaps.
-fn bindings(text: &str, wanted: impl Fn(&Path) -> bool) -> Proof {
+pub(super) fn bindings(text: &str, wanted: impl Fn(&Path) -> bool) -> Proof {
     let mut proof = Proof::default();
     for line in text.lines() {
         let Some((_, line)) = line.split_once("binding file ") else { continue };

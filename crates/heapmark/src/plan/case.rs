@@ -35,6 +35,12 @@ pub struct Case {
     pub iterations: Iterations,
     /// Whether the workload's clock includes the purge (specification, section 7).
     pub counts_purge: bool,
+    /// Whether its rows are whole processes, timed from outside.
+    #[serde(default)]
+    pub whole_process: bool,
+    /// What nobody should read its table without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caution: Option<String>,
     /// Nanoseconds between two points of the memory over time; `None` where that is not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series_ns: Option<u64>,
@@ -151,6 +157,8 @@ pub fn cases(
                 parameters: parameters.clone(),
                 cold: settings.cold,
                 iterations: settings.iterations,
+                whole_process: false,
+                caution: workload.caution.clone(),
                 series_ns: interval.map(|interval| interval.as_nanos() as u64),
             };
             case.check()?;

@@ -54,6 +54,7 @@ fn sheet_text(sheet: &Sheet) -> String {
         }
         out.push('\n');
     }
+    out.extend(sheet.caution.iter().map(|caution| format!("{}\n\n", escape(caution))));
     out.extend(sheet.floors.iter().map(|floor| format!("- {}\n", escape(floor))));
     out.extend(
         sheet.numberless.iter().map(|row| format!("- {}: **{}**\n", escape(&row.allocator), escape(&row.reason))),

@@ -9,6 +9,7 @@ mod sheet;
 mod terminal;
 mod text;
 mod units;
+mod whole;
 mod workloads;
 
 #[cfg(test)]

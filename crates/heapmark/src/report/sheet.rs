@@ -1,7 +1,7 @@
 //! A case as words in columns: what the terminal and Markdown both show. Strings from outside are still as they came; who
 //! prints them makes them harmless.
 
-use super::{text, units};
+use super::{text, units, whole};
 use crate::analyse::{Case, Numbers, Purge, Ratio, Role, Row, State};
 
 /// One case, ready to be laid out.
@@ -12,6 +12,8 @@ pub(super) struct Sheet {
     pub columns: Vec<Column>,
     /// `floor: null 2.00 ns/op`, one per floor that was measured.
     pub floors: Vec<String>,
+    /// What nobody should read the table without.
+    pub caution: Option<String>,
     /// Allocators without numbers, and why.
     pub numberless: Vec<Numberless>,
 }
@@ -45,12 +47,12 @@ impl Sheet {
         let mut rows: Vec<(&Row, &Numbers)> = case.rows.iter().filter_map(|row| Some((row, row.numbers()?))).collect();
         rows.sort_by(|(_, a), (_, b)| a.ns_per_op.median.total_cmp(&b.ns_per_op.median));
         let (floors, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(row, _)| row.role == Role::Floor);
-        let time = units::time(rows.iter().map(|(_, n)| n.ns_per_op.median).fold(f64::INFINITY, f64::min));
         Sheet {
             heading: heading(case),
             floors: floors.iter().map(|(row, numbers)| floor_line(row, numbers)).collect(),
             numberless: case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect(),
-            columns: if rows.is_empty() { Vec::new() } else { columns(&rows, time, case, planned_blocks) },
+            columns: if rows.is_empty() { Vec::new() } else { columns(rows, case, planned_blocks) },
+            caution: case.caution.clone(),
         }
     }
 }
@@ -83,38 +85,67 @@ fn numberless(row: &Row, planned_blocks: u32) -> Option<Numberless> {
     Some(Numberless { allocator: row.allocator.clone(), reason, failed })
 }
 
-fn columns(rows: &[(&Row, &Numbers)], time: units::Unit, case: &Case, planned_blocks: u32) -> Vec<Column> {
-    let column = |title: &str, number: bool, spare: bool, cell: &dyn Fn(&Row, &Numbers) -> String| Column {
-        title: title.to_owned(),
-        cells: rows.iter().map(|(row, numbers)| cell(row, numbers)).collect(),
-        number,
-        spare,
-        notes: false,
-    };
-    let rate = units::rate(rows.iter().map(|(_, n)| n.mops_per_s.median).fold(f64::INFINITY, f64::min));
-    let mut columns = vec![
-        column("allocator", false, false, &|row, _| row.allocator.clone()),
-        column(time.name, true, false, &|_, n| units::digits(n.ns_per_op.median / time.size)),
-        column(rate.name, true, true, &|_, n| units::digits(n.mops_per_s.median / rate.size)),
-    ];
-    if rows.iter().any(|(_, n)| n.ratio.is_some()) {
-        columns.push(column(&format!("time / {} [95 %]", case.baseline), false, false, &|row, n| {
-            ratio(row, n.ratio.as_ref())
-        }));
-        columns.push(column("CPU", true, false, &|row, n| cpu_ratio(row, n.cpu_ratio.as_ref())));
-    }
-    columns.push(column(memory_title(rows), true, false, &|_, n| memory(n)));
-    if rows.iter().any(|(_, n)| n.floor_share.is_some()) {
-        columns.push(column("floor", true, true, &|_, n| n.floor_share.map(units::percent).unwrap_or_default()));
-    }
-    let notes = column("notes", false, false, &|row, n| notes(row, n, case, planned_blocks));
-    if notes.cells.iter().any(|cell| !cell.is_empty()) {
-        columns.push(Column { notes: true, ..notes });
-    }
-    columns
+/// Columns under construction.
+pub(super) struct Table<'a> {
+    /// From the fastest to the slowest.
+    pub rows: Vec<(&'a Row, &'a Numbers)>,
+    columns: Vec<Column>,
 }
 
-fn ratio(row: &Row, ratio: Option<&Ratio>) -> String {
+impl Table<'_> {
+    /// A column of numbers.
+    pub fn column(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) {
+        let cells = self.rows.iter().map(|(row, numbers)| cell(row, numbers)).collect();
+        self.columns.push(Column { title: title.to_owned(), cells, number: true, spare: false, notes: false });
+    }
+
+    /// Numbers that a narrow page can do without.
+    pub fn spare(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) {
+        self.column(title, cell);
+        self.columns.iter_mut().last().into_iter().for_each(|column| column.spare = true);
+    }
+
+    /// A column of words.
+    pub fn words(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) {
+        self.column(title, cell);
+        self.columns.iter_mut().last().into_iter().for_each(|column| column.number = false);
+    }
+}
+
+fn columns(rows: Vec<(&Row, &Numbers)>, case: &Case, planned_blocks: u32) -> Vec<Column> {
+    let mut table = Table { rows, columns: Vec::new() };
+    table.words(if case.whole_process { "row" } else { "allocator" }, |row, _| row.allocator.clone());
+    if case.whole_process {
+        whole::columns(&mut table, case);
+    } else {
+        operations(&mut table, case);
+    }
+    table.words("notes", |row, n| notes(row, n, case, planned_blocks));
+    match table.columns.last_mut() {
+        Some(notes) if notes.cells.iter().any(|cell| !cell.is_empty()) => notes.notes = true,
+        _ => _ = table.columns.pop(),
+    }
+    table.columns
+}
+
+/// The columns of a case whose operations are counted.
+fn operations(table: &mut Table<'_>, case: &Case) {
+    let smallest = |value: fn(&Numbers) -> f64| table.rows.iter().map(|(_, n)| value(n)).fold(f64::INFINITY, f64::min);
+    let time = units::time(smallest(|n| n.ns_per_op.median));
+    let rate = units::rate(smallest(|n| n.mops_per_s.median));
+    table.column(time.name, |_, n| units::digits(n.ns_per_op.median / time.size));
+    table.spare(rate.name, |_, n| units::digits(n.mops_per_s.median / rate.size));
+    if table.rows.iter().any(|(_, n)| n.ratio.is_some()) {
+        table.words(&format!("time / {} [95 %]", case.baseline), |row, n| ratio(row, n.ratio.as_ref()));
+        table.column("CPU", |row, n| cpu_ratio(row, n.cpu_ratio.as_ref()));
+    }
+    table.column(memory_title(&table.rows), |_, n| memory(n));
+    if table.rows.iter().any(|(_, n)| n.floor_share.is_some()) {
+        table.spare("floor", |_, n| n.floor_share.map(units::percent).unwrap_or_default());
+    }
+}
+
+pub(super) fn ratio(row: &Row, ratio: Option<&Ratio>) -> String {
     match ratio {
         None => "-".into(),
         Some(_) if row.role == Role::Baseline => "1 (baseline)".into(),
@@ -125,7 +156,7 @@ fn ratio(row: &Row, ratio: Option<&Ratio>) -> String {
     }
 }
 
-fn cpu_ratio(row: &Row, ratio: Option<&Ratio>) -> String {
+pub(super) fn cpu_ratio(row: &Row, ratio: Option<&Ratio>) -> String {
     match ratio {
         None => "-".into(),
         Some(_) if row.role == Role::Baseline => "1".into(),
@@ -133,7 +164,7 @@ fn cpu_ratio(row: &Row, ratio: Option<&Ratio>) -> String {
     }
 }
 
-fn memory_title(rows: &[(&Row, &Numbers)]) -> &'static str {
+pub(super) fn memory_title(rows: &[(&Row, &Numbers)]) -> &'static str {
     let overheads = rows.iter().filter(|(_, n)| n.memory.is_some_and(|memory| memory.overhead.is_some())).count();
     match overheads {
         0 => "peak RSS",
@@ -142,7 +173,7 @@ fn memory_title(rows: &[(&Row, &Numbers)]) -> &'static str {
     }
 }
 
-fn memory(numbers: &Numbers) -> String {
+pub(super) fn memory(numbers: &Numbers) -> String {
     match numbers.memory {
         None => "-".into(),
         Some(memory) => memory.overhead.map_or_else(|| units::bytes(memory.peak_rss_bytes), units::times),
@@ -150,7 +181,7 @@ fn memory(numbers: &Numbers) -> String {
 }
 
 fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u32) -> String {
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = whole::note(row, numbers).into_iter().chain(whole::sizes(row)).collect();
     if !row.leaves.is_empty() {
         notes.push("partial".to_owned());
     }

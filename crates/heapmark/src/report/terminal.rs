@@ -75,6 +75,9 @@ fn sheet_text(sheet: Sheet, screen: Screen, dropped: &mut Vec<String>) -> String
     for floor in &sheet.floors {
         out.push_str(&format!("  {}\n", plain(floor)));
     }
+    if let Some(caution) = &sheet.caution {
+        out.push_str(&format!("{}\n", wrap(&format!("  {}", plain(caution)), screen.width, 2)));
+    }
     for row in &sheet.numberless {
         let line = wrap(&format!("  {}: {}", plain(&row.allocator), plain(&row.reason)), screen.width, 4);
         out.push_str(&format!("{}\n", if row.failed { screen.paint(RED, &line) } else { line }));

@@ -40,6 +40,12 @@ pub fn rate(smallest: f64) -> Unit {
     fitting(&RATES, smallest)
 }
 
+/// `14.0 ms`, of a time in nanoseconds.
+pub fn duration(ns: f64) -> String {
+    let unit = fitting(&TIMES, ns);
+    format!("{} {}", digits(ns / unit.size), unit.name.trim_end_matches("/op"))
+}
+
 /// `14.0 MiB`.
 pub fn bytes(bytes: f64) -> String {
     let unit = fitting(&BYTES, bytes);

@@ -27,6 +27,9 @@ pub struct RunFile {
     pub allocators: Vec<AllocatorInfo>,
     /// The same, as they are run: what `--resume` starts again.
     pub subjects: Vec<Subject>,
+    /// Allocators that rows of programs always run under, and that are not compared.
+    #[serde(default)]
+    pub pinned: Vec<Subject>,
     /// Rows of programs, as people are told of them.
     #[serde(default)]
     pub rows: Vec<AllocatorInfo>,

@@ -27,7 +27,7 @@ impl Counter {
         unsafe { std::env::set_var("HEAPMARK_GUEST", env!("CARGO_BIN_EXE_heapmark-guest")) };
         let dir = tempfile::tempdir().unwrap();
         let library = dir.path().join("libcount.so");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/counting/count.c");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/count-mallocs/count.c");
         let mut compiler = Command::new("cc");
         compiler.args(["-O1", "-shared", "-fPIC", "-fno-builtin", "-o"]).arg(&library).arg(source);
         assert!(compiler.status().unwrap().success());

@@ -1,14 +1,14 @@
 //! The programs of a run: what is there, what is built, and what people are told of their rows.
 
-use super::select::hash;
+use super::select::{Chosen, hash};
 use crate::build::{self, State};
-use crate::catalog::Catalog;
+use crate::catalog::{Allocator, Catalog};
 use crate::cmd::build::build_program;
-use crate::execute::Program;
+use crate::execute::{Program, Subject};
 use crate::plan::Case;
 use crate::store::AllocatorInfo;
 use anyhow::{Context, Result, bail};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The programs of these cases. What is not built yet is built; what cannot be stays, and its rows say why.
 pub(super) fn resolve(cases: &[Case], catalog: &Catalog, dry_run: bool) -> Result<Vec<Program>> {
@@ -32,8 +32,36 @@ pub(super) fn resolve(cases: &[Case], catalog: &Catalog, dry_run: bool) -> Resul
         if let Some(why) = refused.as_ref().filter(|_| !dry_run) {
             eprintln!("program {name}: {why}");
         }
-        let (allocator, environment) = (entry.allocator, entry.environment.clone());
-        all.push(Program { name: name.clone(), allocator, environment, executable, refused });
+        let (allocator, environment, prints) = (entry.allocator, entry.environment.clone(), entry.prints);
+        let counter = prints.filter(|_| !dry_run).and_then(|_| counter(catalog));
+        all.push(Program { name: name.clone(), allocator, environment, executable, prints, counter, refused });
+    }
+    Ok(all)
+}
+
+/// Marks the cases whose rows are whole processes: those of programs that only print.
+pub(super) fn mark(cases: &mut [Case], catalog: &Catalog) {
+    for case in cases {
+        let mut names = case.program.iter().chain(case.rows.iter().map(|row| &row.program));
+        let prints = |name: &String| catalog.program(name).is_ok_and(|program| program.prints.is_some());
+        case.whole_process = case.kernel.is_none() && names.all(prints);
+    }
+}
+
+/// The library that counts calls; without a compiler nobody counts, and nothing else changes.
+fn counter(catalog: &Catalog) -> Option<PathBuf> {
+    let (executable, _) = build::program::build(catalog.program("count-mallocs").ok()?).ok()?;
+    Some(executable.folder.join("count.so"))
+}
+
+/// The allocators that rows name and the run does not compare.
+pub(super) fn pinned(cases: &[Case], compared: &[Subject], catalog: &Catalog) -> Result<Chosen> {
+    let mut all: Chosen = Vec::new();
+    for name in cases.iter().flat_map(|case| &case.rows).filter_map(|row| row.allocator.as_ref()) {
+        let known = |allocator: &Allocator| allocator.name == *name;
+        if !compared.iter().any(|subject| known(&subject.allocator)) && !all.iter().any(|(other, _)| known(other)) {
+            all.push((catalog.allocator(name)?.clone(), true));
+        }
     }
     Ok(all)
 }

@@ -19,6 +19,8 @@ pub(super) struct Selection {
     pub plan: Plan,
     /// In the order of `plan.allocators`.
     pub subjects: Vec<Subject>,
+    /// Those that rows of programs always run under, whatever the run compares.
+    pub pinned: Vec<Subject>,
     /// Those that the plan's cases name.
     pub programs: Vec<Program>,
     pub timeout_s: Option<f64>,
@@ -55,7 +57,9 @@ impl Selection {
         if !subjects.iter().any(|subject| subject.allocator.name == baseline) {
             bail!("the baseline {baseline} is not ready, so nothing can be compared: choose another with --baseline");
         }
+        programs::mark(&mut cases, &catalog);
         let programs = programs::resolve(&cases, &catalog, args.dry_run)?;
+        let pinned = resolve(programs::pinned(&cases, &subjects, &catalog)?, &catalog, args.dry_run)?;
         let plan = Plan {
             seed: args.seed.unwrap_or_else(|| jiff::Timestamp::now().as_nanosecond() as u64 & 0xffff_ffff),
             blocks: args.blocks.or(suite.blocks).unwrap_or_else(|| blocks_needed(cases.len() * subjects.len())),
@@ -67,6 +71,7 @@ impl Selection {
         Ok(Selection {
             plan,
             subjects,
+            pinned,
             programs,
             timeout_s: args.timeout,
             suite: suite.name.clone(),
@@ -87,6 +92,7 @@ impl Selection {
         Ok(Selection {
             plan: head.plan.clone(),
             subjects: head.subjects.clone(),
+            pinned: head.pinned.clone(),
             programs: head.programs.clone(),
             timeout_s: head.timeout_s,
             suite: head.suite.clone(),
@@ -105,6 +111,7 @@ impl Selection {
             plan: self.plan.clone(),
             allocators: self.subjects.iter().map(|subject| info(guest, subject)).collect::<Result<_>>()?,
             subjects: self.subjects.clone(),
+            pinned: self.pinned.clone(),
             rows: programs::rows(&self.plan.cases, &self.programs)?,
             programs: self.programs.clone(),
             timeout_s: self.timeout_s,
@@ -114,7 +121,7 @@ impl Selection {
 }
 
 /// An allocator of the selection, and whether it was asked for by name.
-type Chosen = Vec<(Allocator, bool)>;
+pub(super) type Chosen = Vec<(Allocator, bool)>;
 
 /// The allocators that flags and suite name, and the baseline's name. The baseline is always among them.
 fn choose(args: &Args, suite: &Suite, baseline: &str, catalog: &Catalog) -> Result<(String, Chosen)> {

@@ -225,20 +225,25 @@ impl Session {
         let case = self.case(cell);
         let row = case.row(&cell.allocator);
         let libc = Subject::libc();
-        let subject = if row.is_some() { &libc } else { self.subject(&cell.allocator)? };
+        let subject = match row.map(|row| &row.allocator) {
+            Some(None) => &libc,
+            Some(Some(pinned)) => self.subject(pinned)?,
+            None => self.subject(&cell.allocator)?,
+        };
         match row.map(|row| &row.program).or(case.program.as_ref()) {
             None => execute::run_watched(&self.guest, subject, job, timeout, &self.stop, watch),
             Some(name) => {
                 let program = self.selection.programs.iter().find(|program| program.name == *name);
                 let program =
                     program.ok_or_else(|| anyhow!("the plan names `{name}`, which this run does not have"))?;
-                program.run(row, subject, job, timeout, &self.stop)
+                program.run(&self.guest, row, subject, job, timeout, &self.stop)
             }
         }
     }
 
     fn subject(&self, name: &str) -> Result<&Subject> {
-        let found = self.selection.subjects.iter().find(|subject| subject.allocator.name == name);
+        let mut all = self.selection.subjects.iter().chain(&self.selection.pinned);
+        let found = all.find(|subject| subject.allocator.name == name);
         found.ok_or_else(|| anyhow!("the plan names `{name}`, which this run does not have"))
     }
 

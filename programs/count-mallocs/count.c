@@ -1,5 +1,6 @@
-/* Counts the calls that the guest program itself makes, in a file that outlives the process. Calls that libc makes for
- * its own ends (thread descriptors, the dynamic linker) are served and not counted. */
+/* Counts calls of the malloc family in the file COUNTS, which outlives the process. Only those that the program itself
+ * makes: calls that libc makes for its own ends (thread descriptors, the dynamic linker) are served and not counted. With
+ * COUNTS_OF=all those of all its libraries, too: a runtime is often a library. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +35,9 @@ __attribute__((constructor)) static void open_counts(void) {
     const char *path = getenv("COUNTS");
     int fd = path ? open(path, O_RDWR) : -1;
     void *map = mmap(NULL, KINDS * sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    dl_iterate_phdr(first_object, NULL);
+    const char *of = getenv("COUNTS_OF");
+    if (of && *of == 'a') text_end = UINTPTR_MAX;
+    else dl_iterate_phdr(first_object, NULL);
     if (map != MAP_FAILED) counts = map;
 }
 

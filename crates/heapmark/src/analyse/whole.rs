@@ -1,0 +1,60 @@
+//! What a row comes to whose workload is a whole process: its time and what its check found. Must not compare rows.
+
+use super::group::Group;
+use super::row::Spread;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Fewer calls for each operation are start-up and growth of the heap: the objects come from elsewhere.
+const CALLS_THAT_MATTER: f64 = 0.01;
+
+/// A whole process. Medians over processes; pauses of the one process that watched itself.
+#[derive(Clone, Debug, Serialize)]
+pub struct Whole {
+    /// From its start to its end.
+    pub wall_ns: Spread,
+    /// User and system CPU time of all its threads.
+    pub cpu_ns: Option<Spread>,
+    /// CPU time over wall time: above 1 where helper threads work.
+    pub parallel_share: Option<f64>,
+    /// The same program with next to nothing to do.
+    pub startup_ns: Option<f64>,
+    /// The longest pause or release that the runtime or the program told of.
+    pub longest_pause_ns: Option<f64>,
+    /// The longest building of one small tree, by the program's own clock.
+    pub longest_step_ns: Option<f64>,
+    /// Calls of functions that allocate, for each operation; `None` where nobody counted.
+    pub malloc_calls_per_operation: Option<f64>,
+}
+
+impl Whole {
+    pub(super) fn new(group: &Group) -> Option<Whole> {
+        let measured = |time: fn(&crate::execute::Iteration) -> u64| {
+            let total = |m: &crate::execute::Measurement| {
+                m.iterations.iter().filter(|one| !one.cold).map(|one| time(one) as f64).sum::<f64>()
+            };
+            Spread::of(&group.values(|measurement, _| Some(total(measurement))))
+        };
+        let wall_ns = measured(|one| one.wall_ns)?;
+        let cpu_ns = measured(|one| one.user_ns + one.sys_ns).filter(|cpu| cpu.median > 0.0);
+        let none = BTreeMap::new();
+        let told = group.check.map_or(&none, |check| &check.figures);
+        let longest = |wanted: &dyn Fn(&str) -> bool| {
+            told.iter().filter(|(name, _)| wanted(name)).map(|(_, value)| *value).max_by(f64::total_cmp)
+        };
+        Some(Whole {
+            wall_ns,
+            cpu_ns,
+            parallel_share: cpu_ns.map(|cpu| cpu.median / wall_ns.median),
+            startup_ns: group.median_of(|measurement, _| measurement.figures.get("startup_ns").copied()),
+            longest_pause_ns: longest(&|name| ["pause_max_ns", "release_max_ns"].contains(&name)),
+            longest_step_ns: longest(&|name| name.ends_with("_longest_build_ns")),
+            malloc_calls_per_operation: told.get("malloc_calls_per_operation").copied(),
+        })
+    }
+
+    /// Whether another allocator would have changed the row; `None` where nobody counted.
+    pub fn responds_to_malloc(&self) -> Option<bool> {
+        self.malloc_calls_per_operation.map(|calls| calls >= CALLS_THAT_MATTER)
+    }
+}

@@ -1,0 +1,83 @@
+//! What a launcher says of the process that it ran.
+
+use crate::pairs;
+use core::fmt;
+
+/// The kernel's account of a process, start to end. The process began as a child of the small launcher, so its peak
+/// resident set is its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Launched {
+    /// As `wait4` tells it.
+    pub status: i32,
+    /// From before the fork to after the wait.
+    pub wall_ns: u64,
+    /// User CPU time, of children that it waited for, too.
+    pub user_ns: u64,
+    /// System CPU time, likewise.
+    pub sys_ns: u64,
+    /// Page faults served without I/O.
+    pub minor_faults: u64,
+    /// Page faults that needed I/O.
+    pub major_faults: u64,
+    /// Times it gave up the CPU itself.
+    pub voluntary_switches: u64,
+    /// Times it was preempted.
+    pub involuntary_switches: u64,
+    /// Peak resident set.
+    pub max_rss_bytes: u64,
+}
+
+impl fmt::Display for Launched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "status={}", self.status)?;
+        self.counters().into_iter().try_for_each(|(name, value)| writeln!(f, "{name}={value}"))
+    }
+}
+
+impl Launched {
+    fn counters(&self) -> [(&'static str, u64); 8] {
+        [
+            ("wall_ns", self.wall_ns),
+            ("user_ns", self.user_ns),
+            ("sys_ns", self.sys_ns),
+            ("minor_faults", self.minor_faults),
+            ("major_faults", self.major_faults),
+            ("voluntary_switches", self.voluntary_switches),
+            ("involuntary_switches", self.involuntary_switches),
+            ("max_rss_bytes", self.max_rss_bytes),
+        ]
+    }
+
+    /// What a launcher wrote; `None` where it did not come to its end.
+    pub fn parse(text: &str) -> Option<Launched> {
+        let find = |key: &str| pairs(text).find(|(name, _)| *name == key).map(|(_, value)| value);
+        let number = |key: &str| find(key)?.parse().ok();
+        Some(Launched {
+            status: find("status")?.parse().ok()?,
+            wall_ns: number("wall_ns")?,
+            user_ns: number("user_ns")?,
+            sys_ns: number("sys_ns")?,
+            minor_faults: number("minor_faults")?,
+            major_faults: number("major_faults")?,
+            voluntary_switches: number("voluntary_switches")?,
+            involuntary_switches: number("involuntary_switches")?,
+            max_rss_bytes: number("max_rss_bytes")?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn what_is_written_is_read_and_a_torn_text_is_not() {
+        let launched = Launched { status: 9, wall_ns: 1, max_rss_bytes: 8, ..Launched::default() };
+        let text = launched.to_string();
+        assert_eq!(Launched::parse(&text), Some(launched));
+        assert_eq!(Launched::parse(&text[..text.len() / 2]), None);
+    }
+}
