@@ -1,5 +1,5 @@
-// Binary trees on a conservative collector, through the interface of the Boehm-Demers-Weiser collector. How a tree is
-// released is settled when compiling:
+// Binary trees on a conservative collector, through the interface of the Boehm-Demers-Weiser collector, which tiny-gc has as
+// well. How a tree is released is settled when compiling:
 //   (nothing)      it is forgotten; the collector finds out by itself
 //   -DFREE         collection is off, and every node is handed back with GC_FREE, recursively: the collector as a malloc
 //   -DINCREMENTAL  it is forgotten; marking goes on in steps between allocations, and collections are practically all partial
@@ -30,25 +30,27 @@ static void on_collection_event(GC_EventType event) {
 }
 #endif
 
-// Most of this must be said before GC_INIT, or it is not heeded.
+// All but the last of this must be said before GC_INIT, or it comes too late.
 static void start_collector(void) {
     GC_set_all_interior_pointers(0); // nodes are only ever pointed at where they begin
 #ifdef INCREMENTAL
     GC_set_warn_proc(GC_ignore_warn_proc);
     GC_set_handle_fork(0);
-    GC_enable_incremental();
     GC_set_full_freq(1000000000);
 #endif
-    GC_INIT();
 #ifdef FREE
     GC_disable();
 #else
-    GC_start_mark_threads(); // as many as GC_MARKERS says, less the program's own; without this call, none
     if (probe.on) {
         probe.collects = true;
         GC_set_on_collection_event(on_collection_event);
     }
 #endif
+#ifdef INCREMENTAL
+    GC_enable_incremental();
+#endif
+    GC_INIT();
+    GC_start_mark_threads(); // as many as GC_MARKERS says, less the program's own; without this call, none
 }
 
 static uint64_t threads(void) {
@@ -61,11 +63,23 @@ static uint64_t threads(void) {
     return found;
 }
 
+static uint64_t cpu_ns(clockid_t clock) {
+    struct timespec used;
+    clock_gettime(clock, &used);
+    return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
+}
+
 static void report_collector(void) {
     if (!probe.on)
         return;
+    // What proves that the collector runs as it was told: how it is set, and what the threads beside this one have done.
     probe_figure("markers", (uint64_t)GC_get_parallel() + 1);
     probe_figure("threads", threads());
+    uint64_t here = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+    probe_figure("other_threads_cpu_ns", cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - here);
+    probe_figure("incremental", (uint64_t)GC_is_incremental_mode());
+    probe_figure("free_space_divisor", GC_get_free_space_divisor());
+    probe_figure("collections", GC_get_gc_no());
     probe_figure("heap_bytes", GC_get_heap_size());
     probe_figure("free_bytes", GC_get_free_bytes());
 }

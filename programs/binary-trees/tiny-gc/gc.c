@@ -180,10 +180,11 @@ static void sweep(void) {
 
 // ---- interface
 
-// A collection costs time in proportion to what lives, so it comes after half as much again was allocated.
-enum { LIVE_PER_ALLOCATED = 2, LEAST_ALLOCATED = 256 * 1024 };
+// A collection costs time in proportion to what lives, so it waits until a part of that was allocated anew, and some pages.
+enum { LEAST_ALLOCATED = 256 * 1024 };
 
 static size_t allocated_bytes; // since the last collection
+static size_t collections;
 static GC_on_collection_event_proc on_collection_event;
 
 void GC_gcollect(void) {
@@ -195,6 +196,7 @@ void GC_gcollect(void) {
     mark();
     sweep();
     allocated_bytes = 0;
+    collections++;
     if (on_collection_event != NULL)
         on_collection_event(GC_EVENT_END);
 }
@@ -210,7 +212,7 @@ void GC_init(void) {
 }
 
 void *GC_malloc(size_t bytes) {
-    if (allocated_bytes > LEAST_ALLOCATED && allocated_bytes > (heap_bytes - allocated_bytes) / LIVE_PER_ALLOCATED)
+    if (allocated_bytes > LEAST_ALLOCATED && allocated_bytes > (heap_bytes - allocated_bytes) / GC_FREE_SPACE_DIVISOR)
         GC_gcollect();
     if (bytes > PTRDIFF_MAX)
         return NULL;
@@ -251,6 +253,10 @@ void GC_free(void *object) {
 
 void *GC_base(void *address) {
     return region_of_object((uintptr_t)address) != NULL ? address : NULL;
+}
+
+size_t GC_get_gc_no(void) {
+    return collections;
 }
 
 size_t GC_get_heap_size(void) {

@@ -28,6 +28,9 @@ void GC_gcollect(void);
 // The argument if it is an object's address, else NULL.
 void *GC_base(void *address);
 
+// How many collections there have been.
+size_t GC_get_gc_no(void);
+
 // All that is held from malloc for objects, and what of it no object uses: nothing, free memory is malloc's.
 size_t GC_get_heap_size(void);
 size_t GC_get_free_bytes(void);
@@ -37,7 +40,10 @@ typedef enum { GC_EVENT_START, GC_EVENT_END } GC_EventType;
 typedef void (*GC_on_collection_event_proc)(GC_EventType event);
 void GC_set_on_collection_event(GC_on_collection_event_proc callback);
 
-// Things that can be chosen there and not here: one marker, and no interior pointers.
+// Things that can be chosen there and not here. The divisor: a collection comes when half of what lives was allocated anew.
+enum { GC_FREE_SPACE_DIVISOR = 2 };
+static inline size_t GC_get_free_space_divisor(void) { return GC_FREE_SPACE_DIVISOR; }
+static inline int GC_is_incremental_mode(void) { return 0; }
 static inline void GC_set_all_interior_pointers(int on) { (void)on; }
 static inline void GC_start_mark_threads(void) {}
 static inline int GC_get_parallel(void) { return 0; }
