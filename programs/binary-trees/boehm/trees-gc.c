@@ -1,8 +1,9 @@
-// Binary trees on a conservative collector, through the interface of the Boehm-Demers-Weiser collector, which tiny-gc has as
-// well. How a tree is released is settled when compiling:
+// Binary trees on a conservative collector, through the interface of the Boehm-Demers-Weiser collector, which tiny-gc
+// has as well. How a tree is released is settled when compiling:
 //   (nothing)      it is forgotten; the collector finds out by itself
 //   -DFREE         collection is off, and every node is handed back with GC_FREE, recursively: the collector as a malloc
-//   -DINCREMENTAL  it is forgotten; marking goes on in steps between allocations, and collections are practically all partial
+//   -DINCREMENTAL  it is forgotten; marking goes on in steps between allocations, and practically all collections are
+//                  partial
 
 #define GC_THREADS // newer releases start their marker threads only in programs that declare threads
 #include "probe.h"

@@ -1,4 +1,5 @@
-//! The command line and the probe. With `--probe` building and releasing of every tree is timed; without it no clock is read.
+//! The command line and the probe. With `--probe` building and releasing of every tree is timed; without it no clock is
+//! read.
 
 use std::env;
 use std::process::exit;

@@ -1,9 +1,10 @@
-// tiny-gc (own): a small mark-and-sweep collector of our own, on top of malloc, for one thread on 64-bit Linux. Its interface
-// is a subset of the Boehm-Demers-Weiser collector's, whose words are used here, so that one source compiles with either.
+// tiny-gc (own): a small mark-and-sweep collector of our own, on top of malloc, for one thread on 64-bit Linux. Its
+// interface is a subset of the Boehm-Demers-Weiser collector's, whose words are used here, so that one source compiles
+// with either.
 //
-// An object lives as long as a word that is equal to its address lies on the stack, in a register, in the static data of the
-// program or of a library, or in a living object. Not looked at: memory from malloc itself, thread-local variables, and
-// addresses inside an object (but see GC_set_all_interior_pointers).
+// An object lives as long as a word that is equal to its address lies on the stack, in a register, in the static data
+// of the program or of a library, or in a living object. Not looked at: memory from malloc itself, thread-local
+// variables, and addresses inside an object (but see GC_set_all_interior_pointers).
 
 #ifndef GC_H
 #define GC_H
@@ -40,7 +41,8 @@ typedef enum { GC_EVENT_START, GC_EVENT_END } GC_EventType;
 typedef void (*GC_on_collection_event_proc)(GC_EventType event);
 void GC_set_on_collection_event(GC_on_collection_event_proc callback);
 
-// Things that can be chosen there and not here. The divisor: a collection comes when half of what lives was allocated anew.
+// Things that can be chosen there and not here. The divisor: a collection comes when half of what lives was allocated
+// anew.
 enum { GC_FREE_SPACE_DIVISOR = 2 };
 static inline size_t GC_get_free_space_divisor(void) { return GC_FREE_SPACE_DIVISOR; }
 static inline int GC_is_incremental_mode(void) { return 0; }

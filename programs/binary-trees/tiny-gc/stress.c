@@ -1,14 +1,14 @@
-// Tries to catch tiny-gc losing an object, keeping garbage, or changing contents. Prints one line and ends with 0, or with 1
-// and what was wrong. `./stress DIVISOR` makes everything smaller by that factor, for slow checkers:
+// Tries to catch tiny-gc losing an object, keeping garbage, or changing contents. Prints one line and ends with 0, or
+// with 1 and what was wrong. `./stress DIVISOR` makes everything smaller by that factor, for slow checkers:
 //
 //   cc -std=gnu11 -g -O1 -DMEMCHECK -I. stress.c gc.c -o stress-memcheck
 //   valgrind --error-exitcode=1 ./stress-memcheck 20
 //   cc -std=gnu11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -I. stress.c gc.c -o stress-asan
 //   ASAN_OPTIONS=detect_leaks=0 ./stress-asan 4
 //
-// An object that is reachable must be there: one that is missing is an error. One that is not reachable may stay, if a word
-// left over on the stack looks like its address. So garbage is made many times over, and only a little of it may stay.
-// Addresses that must not count as references are kept complemented, in a `hidden` word.
+// An object that is reachable must be there: one that is missing is an error. One that is not reachable may stay, if a
+// word left over on the stack looks like its address. So garbage is made many times over, and only a little of it may
+// stay. Addresses that must not count as references are kept complemented, in a `hidden` word.
 
 #include <gc.h>
 #include <stdbool.h>
@@ -221,8 +221,8 @@ static NOINLINE hidden make_link(uint64_t value) {
     return hide(link);
 }
 
-// The only reference is a variable that the compiler keeps in a register across the call: nothing else needs a place for it.
-// With four of them at once several registers are tried.
+// The only reference is a variable that the compiler keeps in a register across the call: nothing else needs a place
+// for it. With four of them at once several registers are tried.
 static NOINLINE void test_registers(void) {
     hidden h0 = make_link(0), h1 = make_link(1), h2 = make_link(2), h3 = make_link(3);
     scrub();
@@ -232,7 +232,7 @@ static NOINLINE void test_registers(void) {
     __asm__ volatile("" : "+r"(r0), "+r"(r1), "+r"(r2), "+r"(r3));
     void *kept[] = {r0, r1, r2, r3};
     for (uint64_t i = 0; i < 4; i++)
-        expect(exists(hide(kept[i])) && ((struct link *)kept[i])->value == i, "registers", "an object is gone or changed");
+        expect(exists(hide(kept[i])) && ((struct link *)kept[i])->value == i, "registers", "an object is gone");
 }
 
 static NOINLINE void test_interior(void) {
