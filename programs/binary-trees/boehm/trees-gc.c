@@ -1,7 +1,7 @@
 // Binary trees on a conservative collector, through the interface of the Boehm-Demers-Weiser collector, which tiny-gc
 // has as well. How a tree is released is settled when compiling:
 //   (nothing)      it is forgotten; the collector finds out by itself
-//   -DFREE         collection is off, and every node is handed back with GC_FREE, recursively: the collector as a malloc
+//   -DFREE         collection is off, and every node is handed back with GC_FREE, child by child: a malloc
 //   -DINCREMENTAL  it is forgotten; marking goes on in steps between allocations, and practically all collections are
 //                  partial
 
@@ -73,7 +73,7 @@ static uint64_t cpu_ns(clockid_t clock) {
 static void report_collector(void) {
     if (!probe.on)
         return;
-    // What proves that the collector runs as it was told: how it is set, and what the threads beside this one have done.
+    // What proves that the collector runs as it was told.
     probe_figure("markers", (uint64_t)GC_get_parallel() + 1);
     probe_figure("threads", threads());
     uint64_t here = cpu_ns(CLOCK_THREAD_CPUTIME_ID);

@@ -1,5 +1,5 @@
-// The command line and the probe of the C programs. With --probe single steps are timed: building one tree, and releasing
-// one or, where there is a collector, its pauses. Without --probe no clock is read.
+// The command line and the probe of the C programs. With --probe single steps are timed: building one tree, and
+// releasing one or, where there is a collector, its pauses. Without --probe no clock is read.
 
 #ifndef PROBE_H
 #define PROBE_H

@@ -14,7 +14,7 @@ static struct node *build(int depth) {
         right = build(depth - 1);
     }
     struct node *node = malloc(sizeof *node);
-    // To the compiler this could be any pointer now: it must not prove that a block is freed unread and drop both calls.
+    // To the compiler this could be any pointer now, so it cannot take the call away together with its free.
     __asm__ volatile("" : "+r"(node) : : "memory");
     if (node == NULL) {
         fprintf(stderr, "out of memory\n");

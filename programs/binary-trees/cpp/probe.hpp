@@ -1,4 +1,4 @@
-// The command line and the probe. With --probe building and releasing of every tree is timed; without it no clock is read.
+// The command line and the probe. With --probe building and releasing of every tree is timed, else no clock is read.
 
 #pragma once
 
@@ -61,7 +61,8 @@ public:
             return;
         std::fflush(stdout);
         for (int depth = min_depth; depth <= max; depth += 2)
-            std::fprintf(stderr, "figure=depth_%d_longest_build_ns %ju\n", depth, std::uintmax_t{longest_build_ns[depth]});
+            std::fprintf(stderr, "figure=depth_%d_longest_build_ns %ju\n", depth,
+                         std::uintmax_t{longest_build_ns[depth]});
         std::uint64_t sum = std::accumulate(release_ns, release_ns + releases, std::uint64_t{0});
         std::uint64_t *p99 = release_ns + (releases * 99 + 99) / 100 - 1;
         std::nth_element(release_ns, p99, release_ns + releases);

@@ -1,5 +1,4 @@
-//! The command line and the probe. With `--probe` building and releasing of every tree is timed; without it no clock is
-//! read.
+//! The command line and the probe. With `--probe` building and releasing of every tree is timed, else no clock is read.
 
 use std::env;
 use std::process::exit;

@@ -1,14 +1,14 @@
 // tiny-gc (own), see gc.h. In the order of this file:
 //
 //   objects     each is one block of malloc with a header of 16 bytes before it
-//   regions     bitmaps, one bit for every 16 bytes of a MiB of addresses: is this where an object begins? is it marked?
-//   marking     from stack, registers and static data; objects still to be looked through are linked through their headers,
+//   regions     bitmaps, one bit for every 16 bytes of a MiB of addresses: does an object begin here? is it marked?
+//   marking     from stack, registers and static data; objects still to be looked through are linked through headers,
 //               so marking takes no memory, however deep or wide the graph
 //   sweeping    what is an object and not marked goes back to malloc
 //   interface   when to collect
 //
-// Bitmaps instead of a hash table of objects: looking up an address takes three loads, and sweeping goes through memory in
-// the order of addresses without touching what lives.
+// Bitmaps instead of a hash table of objects: looking up an address takes three loads, and sweeping goes through memory
+// in the order of addresses without touching what lives.
 
 #define _GNU_SOURCE
 #include "gc.h"
@@ -19,8 +19,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Memcheck knows which words of the stack were never written, and rightly complains if such a word decides anything. Only
-// the word that was copied out of the stack is declared written, nothing in memory, so every other complaint still comes.
+// Memcheck knows which words of the stack were never written, and rightly complains if such a word decides anything.
+// Only the word that was copied out of the stack is declared written, nothing in memory, so every other complaint still
+// comes.
 #ifdef MEMCHECK
 #include <valgrind/memcheck.h>
 #else
@@ -180,7 +181,7 @@ static void sweep(void) {
 
 // ---- interface
 
-// A collection costs time in proportion to what lives, so it waits until a part of that was allocated anew, and some pages.
+// A collection costs time in proportion to what lives, so it waits until a part of that was allocated anew.
 enum { LEAST_ALLOCATED = 256 * 1024 };
 
 static size_t allocated_bytes; // since the last collection
@@ -190,8 +191,8 @@ static GC_on_collection_event_proc on_collection_event;
 void GC_gcollect(void) {
     if (on_collection_event != NULL)
         on_collection_event(GC_EVENT_START);
-    // Puts every register that a function must preserve into this frame. (setjmp would do, were it not that the C library
-    // encrypts some of them in its buffer.) The others were the callers' to save.
+    // Puts every register that a function must preserve into this frame. (setjmp would do, were it not that the C
+    // library encrypts some of them in its buffer.) The others were the callers' to save.
     __builtin_unwind_init();
     mark();
     sweep();

@@ -4,7 +4,7 @@
 //
 // An object lives as long as a word that is equal to its address lies on the stack, in a register, in the static data
 // of the program or of a library, or in a living object. Not looked at: memory from malloc itself, thread-local
-// variables, and addresses inside an object (but see GC_set_all_interior_pointers).
+// variables, and addresses inside an object.
 
 #ifndef GC_H
 #define GC_H

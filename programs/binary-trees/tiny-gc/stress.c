@@ -318,7 +318,7 @@ static NOINLINE void test_leak(void) {
     }
     expect(most < before + 5 * list_bytes + 1024 * 1024, "leak", "forgotten lists pile up");
     // Checkers keep freed memory for a while. They are run with a divisor.
-    expect(divisor > 1 || peak_rss_bytes() - rss_before < ROUNDS / 2 * list_bytes, "leak", "malloc does not get it back");
+    expect(divisor > 1 || peak_rss_bytes() - rss_before < ROUNDS / 2 * list_bytes, "leak", "malloc gets nothing back");
 }
 
 static int begun, ended;
