@@ -21,6 +21,8 @@ pub struct Whole {
     pub startup_ns: Option<f64>,
     /// The longest pause or release that the runtime or the program told of.
     pub longest_pause_ns: Option<f64>,
+    /// Pauses that it told of: 0 is another answer than none.
+    pub pauses: Option<f64>,
     /// The longest building of one small tree, by the program's own clock.
     pub longest_step_ns: Option<f64>,
     /// Calls of functions that allocate, for each operation; `None` where nobody counted.
@@ -48,6 +50,7 @@ impl Whole {
             parallel_share: cpu_ns.map(|cpu| cpu.median / wall_ns.median),
             startup_ns: group.median_of(|measurement, _| measurement.figures.get("startup_ns").copied()),
             longest_pause_ns: longest(&|name| ["pause_max_ns", "release_max_ns"].contains(&name)),
+            pauses: told.get("pauses").copied(),
             longest_step_ns: longest(&|name| name.ends_with("_longest_build_ns")),
             malloc_calls_per_operation: told.get("malloc_calls_per_operation").copied(),
         })

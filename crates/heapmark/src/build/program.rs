@@ -39,7 +39,7 @@ fn look(program: &Program) -> Result<State<Executable>> {
     Ok(match Work::new(program)? {
         Err(need) => State::Absent {
             why: format!("{} is not there", need.what),
-            line: format!("apt-get install {}", need.package),
+            line: need.line(),
         },
         Ok(work) => {
             let line = format!("heapmark build {}", program.name);
@@ -51,7 +51,7 @@ fn look(program: &Program) -> Result<State<Executable>> {
 /// Builds the program unless the cache has it; says which of the two happened.
 pub fn build(program: &Program) -> Result<(Executable, bool)> {
     match Work::new(program)? {
-        Err(need) => bail!("{} is not there: apt-get install {}", need.what, need.package),
+        Err(need) => bail!("{} is not there: {}", need.what, need.line()),
         Ok(work) => work.build(),
     }
 }

@@ -38,6 +38,7 @@ pub fn user(word: &str) -> Result<Option<Allocator>> {
         version: None,
         leaves: BTreeMap::new(),
         except: BTreeMap::new(),
+        single_threaded: false,
     }))
 }
 

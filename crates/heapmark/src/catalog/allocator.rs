@@ -44,6 +44,9 @@ pub struct Allocator {
     /// Known limits: workload name (or `fork`) and the reason; such cells end `unsupported`.
     #[serde(default)]
     pub except: BTreeMap<String, String>,
+    /// Built without locks: it serves programs of one thread only, and never the guest, which has a thread beside its workers.
+    #[serde(default)]
+    pub single_threaded: bool,
 }
 
 /// Groups of allocators that suites select by.

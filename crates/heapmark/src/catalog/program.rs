@@ -55,6 +55,14 @@ pub struct Program {
     pub files: BTreeMap<String, String>,
 }
 
+impl Program {
+    /// The parameters that a program which only prints is started with.
+    pub fn placeholders(&self) -> impl Iterator<Item = &str> {
+        let words = self.run.iter().filter(|_| self.prints.is_some());
+        words.flat_map(|word| word.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0)))
+    }
+}
+
 /// Texts that a program may be expected to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -83,7 +91,10 @@ pub struct Need {
     /// prints nothing, the package's version does.
     pub probe: Vec<String>,
     /// The Debian/Ubuntu package that brings it.
+    #[serde(default)]
     pub package: String,
+    /// Where it comes from, if no package brings it.
+    pub from: Option<String>,
 }
 
 /// A folder with a `program.toml`, read.
@@ -92,6 +103,13 @@ struct Folder {
     name: String,
     place: String,
     files: BTreeMap<String, String>,
+}
+
+impl Need {
+    /// What brings it.
+    pub fn line(&self) -> String {
+        self.from.clone().unwrap_or_else(|| format!("apt-get install {}", self.package))
+    }
 }
 
 /// Ours, and those of the user's folder on top. Sorted by name.

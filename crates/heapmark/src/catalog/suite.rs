@@ -39,8 +39,10 @@ pub struct Suite {
 pub struct Quick {
     /// Thread counts.
     pub threads: Vec<String>,
-    /// How often each allocator runs each workload: enough to see that all is well, not for a verdict.
+    /// How often each allocator runs each workload: enough to see that all is well, not always for a verdict.
     pub blocks: u32,
+    /// Names or patterns, where these are fewer.
+    pub workloads: Option<Vec<String>>,
 }
 
 impl Suite {
@@ -50,6 +52,7 @@ impl Suite {
         if let (Some(quick), "quick") = (&self.quick, preset) {
             suite.threads = quick.threads.clone();
             suite.blocks = Some(quick.blocks);
+            suite.workloads = quick.workloads.clone().unwrap_or(suite.workloads);
         }
         suite
     }

@@ -253,8 +253,8 @@ impl Workload {
 
     /// Whether the programs it names are there, and of the right kind.
     pub(super) fn check_programs(&self, programs: &[Program], faults: &mut Vec<Fault>) {
-        let main = self.program.iter().map(|name| ("program", name));
-        for (key, name) in main.chain(self.rows.iter().map(|row| ("rows.program", &row.program))) {
+        let main = self.program.iter().map(|name| ("program", name, None));
+        for (key, name, row) in main.chain(self.rows.iter().map(|row| ("rows.program", &row.program, Some(row)))) {
             let mut add = |what: String, mend: String| {
                 let (file, key) = (format!("workload {}", self.name), key.to_string());
                 faults.push(Fault { file, key, what, mend });
@@ -270,7 +270,15 @@ impl Workload {
                     format!("`{name}` has memory of its own: no allocator changes it"),
                     "make it a row: `[[rows]]` with `name` and `program`".into(),
                 ),
-                Some(_) => {}
+                Some(program) => {
+                    let known = |word: &str| {
+                        self.parameters.contains_key(word) || row.is_some_and(|row: &Row| row.parameters.contains_key(word))
+                    };
+                    for word in program.placeholders().filter(|word| !known(word)) {
+                        let mend = format!("give the row `parameters = {{ {word} = ... }}`");
+                        add(format!("`{name}` needs the parameter `{word}`"), mend);
+                    }
+                }
             }
         }
     }

@@ -71,6 +71,7 @@ impl Subject {
             version: None,
             leaves: Default::default(),
             except: Default::default(),
+            single_threaded: false,
         };
         Subject { allocator, library: Library::default(), refused: None }
     }

@@ -148,6 +148,9 @@ impl Subject {
         if let Some(reason) = self.allocator.except.get(kernel) {
             return Some(reason.clone());
         }
+        if self.allocator.single_threaded {
+            return Some("built without locks, for programs of one thread".into());
+        }
         let calls = heapmark_guest::kernels::find(kernel)?.calls;
         let preloads = !self.library.files.is_empty();
         let missing: Vec<_> = calls.iter().filter(|call| preloads && !self.library.exports.contains(**call)).collect();

@@ -105,6 +105,11 @@ impl Program {
     }
 }
 
+/// A word of a command: `{n}` becomes the parameter `n`; what is no parameter stays.
+pub fn fill(word: &str, parameters: &BTreeMap<String, String>) -> String {
+    parameters.iter().fold(word.to_string(), |word, (name, value)| word.replace(&format!("{{{name}}}"), value))
+}
+
 /// Who was bound to the malloc family, out of lines like
 /// ``12: binding file ./a [0] to /lib/libc.so.6 [0]: normal symbol `malloc' [GLIBC_2.2.5]``. Where a function was bound to
 /// several, one that is not `wanted` counts: a single stray caller makes a program on two heaps.
@@ -112,23 +117,31 @@ pub(super) fn bindings(text: &str, wanted: impl Fn(&Path) -> bool) -> Proof {
     let mut proof = Proof::default();
     for line in text.lines() {
         let Some((_, line)) = line.split_once("binding file ") else { continue };
-        let Some((_, line)) = line.split_once(" to ") else { continue };
+        let Some((from, line)) = line.split_once(" to ") else { continue };
         let Some((path, line)) = line.split_once(" [") else { continue };
+        // An allocator may come in two files, of which one binds the other and no program either: both were loaded.
+        let from = from.split(" [").next().unwrap_or_default();
+        [from, path].iter().filter(|path| wanted(Path::new(path))).for_each(|path| _ = place(&mut proof, path));
         let function = line.split_once('`').and_then(|(_, rest)| rest.split_once('\''));
         let Some((function, _)) = function.filter(|(name, _)| family::required().any(|known| known == *name)) else {
             continue;
         };
-        let place = proof.objects.iter().position(|object| object.path == path).unwrap_or_else(|| {
-            let file = std::fs::metadata(path);
-            let (device, inode) = file.map_or((0, 0), |file| (file.dev(), file.ino()));
-            proof.objects.push(LoadedObject { path: path.into(), device, inode, build_id: String::new() });
-            proof.objects.len() - 1
-        });
+        let place = place(&mut proof, path);
         if !wanted(Path::new(path)) || !proof.owners.contains_key(function) {
             proof.owners.insert(function.to_string(), place);
         }
     }
     proof
+}
+
+/// The place of an object in a proof, which gets it where it is new.
+fn place(proof: &mut Proof, path: &str) -> usize {
+    proof.objects.iter().position(|object| object.path == path).unwrap_or_else(|| {
+        let file = std::fs::metadata(path);
+        let (device, inode) = file.map_or((0, 0), |file| (file.dev(), file.ino()));
+        proof.objects.push(LoadedObject { path: path.into(), device, inode, build_id: String::new() });
+        proof.objects.len() - 1
+    })
 }
 
 #[cfg(test)]

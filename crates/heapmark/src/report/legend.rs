@@ -14,7 +14,16 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
     if numbers().next().is_none() {
         return lines;
     }
-    lines.push("ns/op: wall time x threads / operations; ops/s: of all threads. Medians over processes.".to_owned());
+    if marked(&|case, _| !case.whole_process) {
+        lines.push("ns/op: wall time x threads / operations; ops/s: of all threads. Medians over processes.".to_owned());
+    }
+    if marked(&|case, _| case.whole_process) {
+        lines.push(
+            "wall, CPU: of the whole process, its start included; CPU: of all its threads. Peak RSS: of the whole process. \
+             Medians over processes. Start-up: the same with next to nothing to do. Longest step: building one tree."
+                .to_owned(),
+        );
+    }
     if numbers().any(|n| n.ratio.is_some()) {
         // Where allocators do not run a case, a program is its baseline.
         let baselines: BTreeSet<&str> = analysis.cases.iter().map(|case| case.baseline.as_str()).collect();
@@ -24,7 +33,7 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
             text::list(&baselines.into_iter().map(String::from).collect::<Vec<_>>())
         ));
     }
-    if numbers().any(|n| n.memory.is_some()) {
+    if numbers().any(|n| n.memory.is_some_and(|memory| memory.overhead.is_some())) {
         lines.push(
             "overhead: (peak RSS - RSS before the first operation) / peak of requested bytes. Where less than 1 MiB was \
              requested, pages decide it and the peak RSS itself is shown."

@@ -92,8 +92,15 @@ fn fitting(mut columns: Vec<Column>, width: usize, dropped: &mut Vec<String>) ->
     if too_wide(&columns)
         && let Some(notes) = columns.pop_if(|column| column.notes)
     {
-        let noted = columns[0].cells.iter().zip(&notes.cells).filter(|(_, note)| !note.is_empty());
-        below = noted.map(|(name, note)| format!("  {}: {}", plain(name), plain(note))).collect();
+        // Rows that have the same to say share a line.
+        let mut said: Vec<(&String, Vec<String>)> = Vec::new();
+        for (name, note) in columns[0].cells.iter().zip(&notes.cells).filter(|(_, note)| !note.is_empty()) {
+            match said.iter_mut().find(|(known, _)| *known == note) {
+                Some((_, names)) => names.push(plain(name)),
+                None => said.push((note, vec![plain(name)])),
+            }
+        }
+        below = said.iter().map(|(note, names)| format!("  {}: {}", names.join(", "), plain(note))).collect();
     }
     while too_wide(&columns)
         && let Some(spare) = columns.iter().position(|column| column.spare)

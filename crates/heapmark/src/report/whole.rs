@@ -14,7 +14,9 @@ pub(super) fn columns(table: &mut Table<'_>, case: &Case) {
     table.words(&format!("time / {} [95 %]", case.baseline), |row, n| ratio(row, n.ratio.as_ref()));
     table.spare("CPU time", |row, n| cpu_ratio(row, n.cpu_ratio.as_ref()));
     table.column(memory_title(&table.rows), |_, n| memory(n));
-    table.column("longest pause", |_, n| of(n, |whole| short(whole.longest_pause_ns)));
+    table.column("longest pause", |_, n| {
+        of(n, |whole| if whole.pauses == Some(0.0) { "none".into() } else { short(whole.longest_pause_ns) })
+    });
     table.spare("longest step", |_, n| of(n, |whole| short(whole.longest_step_ns)));
     table.spare("start-up", |_, n| of(n, |whole| short(whole.startup_ns)));
 }

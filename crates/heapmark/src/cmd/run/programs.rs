@@ -4,6 +4,7 @@ use super::select::{Chosen, hash};
 use crate::build::{self, State};
 use crate::catalog::{Allocator, Catalog};
 use crate::cmd::build::build_program;
+use crate::execute::program::fill;
 use crate::execute::{Program, Subject};
 use crate::plan::Case;
 use crate::store::AllocatorInfo;
@@ -79,7 +80,7 @@ pub(super) fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<Allocator
         }
         let program = programs.iter().find(|program| program.name == row.program);
         let program = program.with_context(|| format!("row {}: no program {}", row.name, row.program))?;
-        let started = program.executable.command.first();
+        let started = program.executable.command.first().map(|word| fill(word, &row.parameters));
         let words: Vec<String> =
             program.executable.versions.iter().map(|(what, version)| format!("{what}: {version}")).collect();
         all.push(AllocatorInfo {
@@ -88,8 +89,8 @@ pub(super) fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<Allocator
             tier: "program".into(),
             origin: format!("program {}", program.name),
             version: if words.is_empty() { "-".into() } else { words.join("; ") },
-            files: started.into_iter().cloned().collect(),
-            sha256: started.into_iter().map(|file| hash(Path::new(file))).collect::<Result<_>>()?,
+            sha256: started.iter().map(|file| hash(Path::new(file))).collect::<Result<_>>()?,
+            files: started.into_iter().collect(),
             leaves: Vec::new(),
             purge: "none".into(),
         });

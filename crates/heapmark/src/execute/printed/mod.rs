@@ -7,7 +7,7 @@
 mod binary_trees;
 
 use super::child::{self, End, memory_file, text};
-use super::program::{Program, bindings};
+use super::program::{Program, bindings, fill};
 use super::report::Report;
 use super::{Attempt, Iteration, Job, Measurement, Outcome, Subject, prove};
 use crate::catalog::program::{Prints, Serves};
@@ -224,11 +224,6 @@ impl Printed<'_> {
             report,
         }
     }
-}
-
-/// `{n}` becomes the parameter `n`; what is no parameter stays.
-fn fill(word: &str, parameters: &BTreeMap<String, String>) -> String {
-    parameters.iter().fold(word.to_string(), |word, (name, value)| word.replace(&format!("{{{name}}}"), value))
 }
 
 /// A memory file that the launcher gets by its number.
