@@ -1,12 +1,15 @@
 //! Against vectors from SciPy (`scripts/scipy_vectors.py`), and properties that hold for any numbers.
 
+mod false_alarms;
+mod noise;
+
 use super::normal::upper_tail;
 use super::{median, shift, signed_rank};
 use proptest::prelude::*;
 use serde_json::Value;
 
 fn vectors() -> Value {
-    serde_json::from_str(include_str!("vectors.json")).unwrap()
+    serde_json::from_str(include_str!("../vectors.json")).unwrap()
 }
 
 fn numbers(value: &Value) -> Vec<f64> {
