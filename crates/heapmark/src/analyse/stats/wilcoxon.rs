@@ -5,6 +5,7 @@
 //! its permutation method. Beyond, the normal approximation with tie and continuity correction.
 
 use super::normal::{Z_975, upper_tail};
+use std::sync::LazyLock;
 
 /// The most differences for which the null distribution is counted out.
 pub const EXACT_UP_TO: usize = 50;
@@ -50,6 +51,14 @@ pub(super) fn bound_position(n: usize) -> Option<usize> {
         let sd = (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
         return Some((mean - Z_975 * sd + 0.5).floor() as usize);
     }
+    EXACT_POSITIONS[n]
+}
+
+/// By number of differences: the same for every sample of a size, and asked for after each block of a run.
+static EXACT_POSITIONS: LazyLock<Vec<Option<usize>>> =
+    LazyLock::new(|| (0..=EXACT_UP_TO).map(exact_position).collect());
+
+fn exact_position(n: usize) -> Option<usize> {
     let ranks: Vec<usize> = (1..=n).collect();
     let mut below = 0.0;
     // Half of the distribution lies below a quarter of n (n + 1): far enough for 2.5 %.

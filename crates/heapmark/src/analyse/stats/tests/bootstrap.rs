@@ -64,7 +64,7 @@ fn few_blocks_are_paid_for() {
 #[test]
 fn the_interval_covers_the_truth() {
     let random = &mut ChaCha8Rng::seed_from_u64(15);
-    let covered = share(60, || {
+    let covered = share(40, || {
         let mut cells = cells(3, 10, random);
         cells[0].remove(&4);
         let interval = mean_shift(&cells, 1).unwrap().interval.unwrap();

@@ -1,6 +1,6 @@
 //! What may be said, and how many more blocks it would take to say more.
 
-use super::super::finding::{MOST_BLOCKS_MORE, THRESHOLD};
+use super::super::finding::THRESHOLD;
 use super::super::{BlocksMore, Finding, Judgement, Rule, holm, judge, judge_family, signed_rank};
 use super::noise::normal;
 use rand::SeedableRng;
@@ -122,10 +122,10 @@ fn that_many_blocks_more_are_mostly_enough() {
     let random = &mut ChaCha8Rng::seed_from_u64(7);
     for truth in [0.0, 0.03] {
         let (mut tried, mut clear) = (0, 0);
-        while tried < 200 {
+        while tried < 100 {
             let mut differences: Vec<f64> = (0..12).map(|_| truth + 0.03 * normal(random)).collect();
             let Some(BlocksMore::About(more)) = alone(&differences).blocks_more else { continue };
-            if more > MOST_BLOCKS_MORE / 2 {
+            if more > 100 {
                 continue;
             }
             differences.extend((0..more).map(|_| truth + 0.03 * normal(random)));
