@@ -11,9 +11,9 @@ const SIZES: [usize; 5] = [10, 15, 20, 30, 60];
 fn one_mode(n: usize, shape: &str, random: &mut ChaCha8Rng) -> Vec<f64> {
     let scattered = |log: fn(&mut ChaCha8Rng) -> f64, random: &mut ChaCha8Rng| (0..n).map(|_| log(random)).collect();
     match shape {
-        "normal" => scattered(|random| normal(random), random),
+        "normal" => scattered(normal, random),
         "uniform" => scattered(|random| 3.0 * random.random::<f64>(), random),
-        "skewed" => scattered(|random| exponential(random), random),
+        "skewed" => scattered(exponential, random),
         "skewed twice" => scattered(|random| exponential(random) + exponential(random), random),
         "long tails" => scattered(|random| normal(random) / (exponential(random) + exponential(random)).sqrt(), random),
         "longest tails" => scattered(|random| normal(random) / normal(random), random),
