@@ -67,8 +67,8 @@ fn interval(cells: &[BTreeMap<u32, f64>], blocks: usize, seed: u64) -> Interval 
 
 /// The share of resamples beyond either end. 2.5 % would do for many blocks; for few, resamples scatter too little by
 /// sqrt((n - 1) / n) and have the tails of a normal distribution, not of Student's. Hesterberg's remedy (The American
-/// Statistician 69, 2015, section 5.3): percentiles further out, so that a mean gets its t interval. Simulated with three cells
-/// of normal and of Laplace scatter, it covers the truth in 95 to 97 % for 6 to 30 blocks; 2.5 % at either end in 90 to 95 %.
+/// Statistician 69, 2015): percentiles further out, so that a mean gets its t interval. Simulated with three cells
+/// of normal and of Laplace scatter, it covers the truth in 95 to 97 % for 6 to 30 blocks; 2.5 % at either end in 90 to 96 %.
 pub(super) fn tail(blocks: usize) -> f64 {
     let freedom = blocks as f64 - 1.0;
     let t = StudentsT::new(0.0, 1.0, freedom).expect("at least one degree of freedom").inverse_cdf(0.975);

@@ -3,7 +3,7 @@
 //! The sorted values are cut where the gap is widest against the scatter on both sides (the pooled standard deviation within
 //! the parts). Three things have to hold, each against another false alarm:
 //! - either part has at least 15 % of the values, and two: a long tail is no mode;
-//! - the gap is [`needed_gap`] standard deviations wide: drift and skewed scatter leave holes, but narrower ones;
+//! - the gap is 4 + 20 / n standard deviations wide: drift and skewed scatter leave holes, but narrower ones;
 //! - the medians are 25 % apart: values that a clock rounds have gaps without scatter.
 //!
 //! Tried and left: the ratio of the widest gap to the next one (heavy tails have two wide gaps at random places), and
@@ -54,8 +54,8 @@ pub fn modes(logs: &[f64]) -> Option<Modes> {
     (gap >= needed_gap(logs.len()) && modes.high.median - modes.low.median >= LEAST_APART).then_some(modes)
 }
 
-/// How many standard deviations wide a gap has to be: 6 for 10 values, 4.7 for 30. From simulated samples with one mode, of 14
-/// kinds; two modes of a normal shape reach 6 in 99 % of samples if they lie 14 standard deviations apart.
+/// How many standard deviations wide a gap has to be: 6 for 10 values, 4.7 for 30. From simulated samples with one mode, of a
+/// dozen kinds; two modes of a normal shape reach 6 in 99 % of samples if they lie 14 standard deviations apart.
 fn needed_gap(values: usize) -> f64 {
     4.0 + 20.0 / values as f64
 }
