@@ -1,17 +1,22 @@
-"""Writes the vectors that the rank statistics are tested against, computed with SciPy and NumPy.
+"""Writes the vectors that the statistics are tested against, computed with SciPy and NumPy.
 
-Run from the repository's root: python3 scripts/scipy_vectors.py > crates/heapmark/src/analyse/stats/vectors.json
+Run from the repository's root, with scipy 1.17.1 and numpy 2.4.6: python3 scripts/scipy_vectors.py > crates/heapmark/src/analyse/stats/vectors.json
 
 p is `scipy.stats.wilcoxon`: exact where n <= 50 without ties, every sign pattern by its permutation method where there are ties
 (small n only), normal with continuity correction beyond 50. The interval is found without Walsh quantiles: all shifts that
 SciPy's test does not reject at 5 %, tried between each two neighbouring Walsh averages.
+
+Holm's p-values come from the closed test that his procedure is a shortcut for: the largest Bonferroni p of all families that
+hold the comparison. The mean over cells is `scipy.stats.bootstrap` over block numbers, its percentiles as far out as the t
+interval of a mean needs; `error` is the standard error of each bound at 10,000 resamples.
 """
 
 import json
+from itertools import combinations
 
 import numpy as np
 import scipy
-from scipy.stats import PermutationMethod, norm, wilcoxon
+from scipy.stats import PermutationMethod, bootstrap, norm, t, wilcoxon
 
 
 def p_value(differences):
@@ -57,6 +62,54 @@ def vector(name, differences, with_interval=True):
     return out
 
 
+def holm(ps):
+    families = [f for size in range(1, len(ps) + 1) for f in combinations(range(len(ps)), size)]
+    bonferroni = {f: min(1.0, len(f) * min(ps[i] for i in f)) for f in families}
+    return [max(p for f, p in bonferroni.items() if i in f) for i in range(len(ps))]
+
+
+def tail(blocks):
+    return float(norm.sf(t.ppf(0.975, blocks - 1) * np.sqrt(blocks / (blocks - 1))))
+
+
+def mean_shift(name, cells):
+    """`cells` has one row per cell and one column per block, NaN where the cell lacks the block."""
+
+    def statistic(blocks):
+        drawn = cells[:, blocks.astype(int)]
+        return np.mean([np.median(walsh_averages(cell[~np.isnan(cell)])) for cell in drawn])
+
+    blocks = np.arange(cells.shape[1])
+    outside = tail(int((~np.isnan(cells)).sum(axis=1).min()))
+    result = bootstrap(
+        (blocks,),
+        statistic,
+        confidence_level=1 - 2 * outside,
+        n_resamples=50_000,
+        vectorized=False,
+        method="percentile",
+        rng=np.random.default_rng(21),
+    )
+    scatter = np.sqrt(outside * (1 - outside) / 10_000)
+    errors = [np.diff(np.quantile(result.bootstrap_distribution, [at - scatter, at + scatter]))[0] / 2
+              for at in (outside, 1 - outside)]
+    return {
+        "name": name,
+        "cells": [{str(block): x for block, x in enumerate(cell) if not np.isnan(x)} for cell in cells.tolist()],
+        "estimate": float(statistic(blocks)),
+        "interval": [float(bound) for bound in result.confidence_interval],
+        "error": [float(error) for error in errors],
+    }
+
+
+def cells(count, blocks, missing=()):
+    shared = random.normal(0.02, 0.03, blocks)
+    out = shared + random.laplace(0, 0.02, (count, blocks))
+    for cell, block in missing:
+        out[cell, block] = np.nan
+    return out
+
+
 random = np.random.default_rng(20)
 vectors = []
 for n in [1, 2, 5, 6, 7, 10, 11, 15, 20, 30, 40, 50, 51, 60]:
@@ -70,4 +123,28 @@ for n in [8, 13]:
 vectors.append(vector("ties, n = 70", random.integers(1, 9, 70) * random.choice([-1, 1], 70), False))
 
 tails = [{"z": z, "p": float(norm.sf(z))} for z in [0.0, 0.1, 1.0, 1.959963984540054, 2.9999, 3.0, 5.0, 9.0]]
-print(json.dumps({"scipy": scipy.__version__, "vectors": vectors, "normal_tails": tails}, indent=1))
+points = [{"p": p, "z": float(norm.isf(p))} for p in [0.5, 0.3, 0.025, 0.003125, 1e-6]]
+
+for n in [8, 25, 45]:
+    vectors.append(vector(f"long tails, n = {n}", random.laplace(0.01, 0.03, n)))
+
+families = [[0.04], [0.01, 0.04, 0.03, 0.005], [0.02, 0.02, 0.02], [0.9, 0.6, 1.0], random.random(8) ** 3]
+families = [{"p": [float(p) for p in ps], "adjusted": holm([float(p) for p in ps])} for ps in families]
+
+mean_shifts = [
+    mean_shift("one cell, 15 blocks", cells(1, 15)),
+    mean_shift("eight cells, 10 blocks", cells(8, 10)),
+    mean_shift("three cells, 30 blocks, some missing", cells(3, 30, [(0, 3), (0, 29), (2, 7)])),
+]
+bootstrap_tails = [{"blocks": n, "tail": tail(n)} for n in [6, 10, 15, 40]]
+
+print(json.dumps({
+    "scipy": scipy.__version__,
+    "numpy": np.__version__,
+    "vectors": vectors,
+    "normal_tails": tails,
+    "normal_points": points,
+    "families": families,
+    "mean_shifts": mean_shifts,
+    "bootstrap_tails": bootstrap_tails,
+}, indent=1))

@@ -41,6 +41,6 @@ fn walsh_averages(differences: &[f64]) -> Vec<f64> {
         .enumerate()
         .flat_map(|(i, a)| differences[i..].iter().map(move |b| f64::midpoint(*a, *b)))
         .collect();
-    averages.sort_by(f64::total_cmp);
+    averages.sort_unstable_by(f64::total_cmp);
     averages
 }

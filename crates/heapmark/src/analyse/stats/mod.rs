@@ -1,16 +1,27 @@
-//! Rank statistics of paired differences. Knows nothing of allocators, time or units; takes numbers and gives numbers.
+//! Statistics of paired differences: estimates, tests, what may be said, and when there is enough. Knows nothing of
+//! allocators, time or units; takes numbers and gives numbers.
 //!
 //! Nothing here drops an outlier. A value that is not finite makes the answer `None`: whoever calls decides what missing means.
 
+pub mod bootstrap;
+pub mod finding;
 pub mod hodges_lehmann;
+pub mod holm;
 pub mod mean;
 pub mod median;
+pub mod modes;
 mod normal;
+pub mod stopping;
 pub mod wilcoxon;
 
+pub use bootstrap::{MeanShift, mean_shift};
+pub use finding::{BlocksMore, Finding, Judgement, Rule, judge, judge_family};
 pub use hodges_lehmann::{Interval, Shift, shift};
+pub use holm::holm;
 pub use mean::{geometric_mean, mean};
 pub use median::median;
+pub use modes::{Mode, Modes, modes};
+pub use stopping::{Next, Stop, Stopping, half_width};
 pub use wilcoxon::{SignedRank, signed_rank};
 
 #[cfg(test)]

@@ -29,3 +29,14 @@ fn odd_series(z: f64) -> f64 {
 fn continued_fraction(z: f64) -> f64 {
     (1..=100).rev().fold(z, |below, level| z + f64::from(level) / below)
 }
+
+/// The z with P(Z > z) = p, for p up to one half. Found by halving: it is asked for once per comparison.
+pub fn upper_point(p: f64) -> f64 {
+    // Beyond 38 the tail is no f64 any more.
+    let (mut low, mut high) = (0.0, 38.0);
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if upper_tail(middle) > p { low = middle } else { high = middle }
+    }
+    f64::midpoint(low, high)
+}

@@ -5,6 +5,7 @@
 //! its permutation method. Beyond, the normal approximation with tie and continuity correction.
 
 use super::normal::{Z_975, upper_tail};
+use std::sync::LazyLock;
 
 /// The most differences for which the null distribution is counted out.
 pub const EXACT_UP_TO: usize = 50;
@@ -50,9 +51,18 @@ pub(super) fn bound_position(n: usize) -> Option<usize> {
         let sd = (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
         return Some((mean - Z_975 * sd + 0.5).floor() as usize);
     }
+    EXACT_POSITIONS[n]
+}
+
+/// By number of differences: the same for every sample of a size, and asked for after each block of a run.
+static EXACT_POSITIONS: LazyLock<Vec<Option<usize>>> =
+    LazyLock::new(|| (0..=EXACT_UP_TO).map(exact_position).collect());
+
+fn exact_position(n: usize) -> Option<usize> {
     let ranks: Vec<usize> = (1..=n).collect();
     let mut below = 0.0;
-    let position = ways(&ranks)
+    // Half of the distribution lies below a quarter of n (n + 1): far enough for 2.5 %.
+    let position = ways(&ranks, n * (n + 1) / 4)
         .iter()
         .take_while(|count| {
             below += *count / 2f64.powi(n as i32);
@@ -73,9 +83,9 @@ fn doubled_mid_ranks(by_size: &[f64]) -> Vec<usize> {
     ranks
 }
 
-/// In how many ways a subset of the ranks can sum to 0, 1, 2, …. Up to 2^50 in all, so exact in an f64.
-fn ways(ranks: &[usize]) -> Vec<f64> {
-    let mut ways = vec![0.0; ranks.iter().sum::<usize>() + 1];
+/// In how many ways a subset of the ranks can sum to 0, 1, 2, … `most`. Up to 2^50 in all, so exact in an f64.
+fn ways(ranks: &[usize], most: usize) -> Vec<f64> {
+    let mut ways = vec![0.0; most + 1];
     ways[0] = 1.0;
     for &rank in ranks {
         for sum in (rank..ways.len()).rev() {
@@ -86,7 +96,7 @@ fn ways(ranks: &[usize]) -> Vec<f64> {
 }
 
 fn exact_p(ranks: &[usize], smaller: usize) -> f64 {
-    let as_extreme: f64 = ways(ranks)[..=smaller].iter().sum();
+    let as_extreme: f64 = ways(ranks, smaller).iter().sum();
     (2.0 * as_extreme / 2f64.powi(ranks.len() as i32)).min(1.0)
 }
 

@@ -1,12 +1,21 @@
 //! Against vectors from SciPy (`scripts/scipy_vectors.py`), and properties that hold for any numbers.
 
-use super::normal::upper_tail;
-use super::{median, shift, signed_rank};
+mod bootstrap;
+mod false_alarms;
+mod finding;
+mod modes;
+mod noise;
+mod stopping;
+
+use super::bootstrap::tail;
+use super::normal::{upper_point, upper_tail};
+use super::{holm, mean_shift, median, shift, signed_rank};
 use proptest::prelude::*;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 fn vectors() -> Value {
-    serde_json::from_str(include_str!("vectors.json")).unwrap()
+    serde_json::from_str(include_str!("../vectors.json")).unwrap()
 }
 
 fn numbers(value: &Value) -> Vec<f64> {
@@ -46,6 +55,43 @@ fn normal_tail_agrees_with_scipy() {
     for point in vectors()["normal_tails"].as_array().unwrap() {
         let (ours, theirs) = (upper_tail(point["z"].as_f64().unwrap()), point["p"].as_f64().unwrap());
         assert!((ours - theirs).abs() <= 1e-12 * theirs, "{ours} is not {theirs}");
+    }
+}
+
+#[test]
+fn normal_point_agrees_with_scipy() {
+    for point in vectors()["normal_points"].as_array().unwrap() {
+        close(upper_point(point["p"].as_f64().unwrap()), &point["z"], "point");
+    }
+}
+
+#[test]
+fn holm_agrees_with_the_closed_test() {
+    for family in vectors()["families"].as_array().unwrap() {
+        let adjusted = holm(&numbers(&family["p"])).unwrap();
+        assert_eq!(adjusted.len(), family["adjusted"].as_array().unwrap().len());
+        for (ours, theirs) in adjusted.into_iter().zip(family["adjusted"].as_array().unwrap()) {
+            close(ours, theirs, "adjusted p");
+        }
+    }
+}
+
+/// Bounds of different resamples: as near as their Monte Carlo errors let them be, ours and that of 50,000 resamples there.
+#[test]
+fn bootstrap_agrees_with_scipy() {
+    for tails in vectors()["bootstrap_tails"].as_array().unwrap() {
+        close(tail(tails["blocks"].as_u64().unwrap() as usize), &tails["tail"], "tail");
+    }
+    for vector in vectors()["mean_shifts"].as_array().unwrap() {
+        let name = vector["name"].as_str().unwrap();
+        let cells: Vec<BTreeMap<u32, f64>> = serde_json::from_value(vector["cells"].clone()).unwrap();
+        let ours = mean_shift(&cells, 1).unwrap();
+        close(ours.estimate, &vector["estimate"], name);
+        let interval = ours.interval.unwrap();
+        let (theirs, errors) = (numbers(&vector["interval"]), numbers(&vector["error"]));
+        for (ours, (theirs, error)) in [interval.low, interval.high].into_iter().zip(theirs.into_iter().zip(errors)) {
+            assert!((ours - theirs).abs() <= 3.0 * error * 1.2f64.sqrt(), "{name}: {ours} is not {theirs} +- {error}");
+        }
     }
 }
 

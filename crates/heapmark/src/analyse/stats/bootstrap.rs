@@ -1,0 +1,126 @@
+//! The mean shift of many cells, with an interval by bootstrap (Efron 1979) of whole blocks.
+//!
+//! What ran in the same block shared the machine's state, so the cells of a block are not independent and must be drawn
+//! together: a resample draws blocks, once, and every cell follows. Of log ratios the mean shift is the log of the geometric
+//! mean ratio.
+
+use super::hodges_lehmann::{Interval, shift};
+use super::normal::upper_tail;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Resamples behind an interval.
+pub const RESAMPLES: usize = 10_000;
+
+/// With fewer blocks in some cell there is no interval; the interval of a single cell begins here too.
+const LEAST_BLOCKS: usize = 6;
+
+/// How far many cells lie from zero on average, each counting the same.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MeanShift {
+    /// Mean of the cells' Hodges-Lehmann estimates.
+    pub estimate: f64,
+    /// The 95 % interval; `None` where some cell has fewer than six blocks.
+    pub interval: Option<Interval>,
+    /// Cells that went in.
+    pub cells: usize,
+    /// Blocks of the cell that has fewest.
+    pub blocks: usize,
+}
+
+/// The mean shift of cells, each given by its differences by block; a cell may lack blocks that others have. `None` for no
+/// cells, for a cell without differences, and where one is not finite.
+pub fn mean_shift(cells: &[BTreeMap<u32, f64>], seed: u64) -> Option<MeanShift> {
+    let estimates: Option<Vec<f64>> =
+        cells.iter().map(|cell| Some(shift(&cell.values().copied().collect::<Vec<f64>>())?.estimate)).collect();
+    let blocks = cells.iter().map(BTreeMap::len).min()?;
+    Some(MeanShift {
+        estimate: mean(estimates?),
+        interval: (blocks >= LEAST_BLOCKS).then(|| interval(cells, blocks, seed)),
+        cells: cells.len(),
+        blocks,
+    })
+}
+
+fn interval(cells: &[BTreeMap<u32, f64>], blocks: usize, seed: u64) -> Interval {
+    let all: BTreeSet<u32> = cells.iter().flat_map(|cell| cell.keys().copied()).collect();
+    let all: Vec<u32> = all.into_iter().collect();
+    let cells: Vec<Cell> = cells.iter().map(|cell| Cell::new(cell, &all)).collect();
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut means = Vec::with_capacity(RESAMPLES);
+    let mut drawn = vec![0u64; all.len()];
+    while means.len() < RESAMPLES {
+        drawn.fill(0);
+        for _ in 0..all.len() {
+            drawn[random.random_range(0..all.len() as u32) as usize] += 1;
+        }
+        // A draw that misses all blocks of some cell says nothing about the mean; with six blocks it is rare.
+        let estimates: Option<Vec<f64>> = cells.iter().map(|cell| cell.estimate(&drawn)).collect();
+        means.extend(estimates.map(mean));
+    }
+    means.sort_by(f64::total_cmp);
+    let tail = tail(blocks);
+    Interval { low: quantile(&means, tail), high: quantile(&means, 1.0 - tail) }
+}
+
+/// The share of resamples beyond either end. 2.5 % would do for many blocks; for few, resamples scatter too little by
+/// sqrt((n - 1) / n) and have the tails of a normal distribution, not of Student's. Hesterberg's remedy (The American
+/// Statistician 69, 2015): percentiles further out, so that a mean gets its t interval. Simulated with three cells
+/// of normal and of Laplace scatter, it covers the truth in 95 to 97 % for 6 to 30 blocks; 2.5 % at either end in 90 to 96 %.
+pub(super) fn tail(blocks: usize) -> f64 {
+    let freedom = blocks as f64 - 1.0;
+    let t = StudentsT::new(0.0, 1.0, freedom).expect("at least one degree of freedom").inverse_cdf(0.975);
+    upper_tail(t * (blocks as f64 / freedom).sqrt())
+}
+
+/// Between the two nearest values, in proportion.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let position = share * (sorted.len() - 1) as f64;
+    let (below, part) = (position.floor() as usize, position.fract());
+    let above = (below + 1).min(sorted.len() - 1);
+    sorted[below] + part * (sorted[above] - sorted[below])
+}
+
+fn mean(values: Vec<f64>) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The differences of a cell, made ready for being drawn many times.
+struct Cell {
+    /// Walsh averages in order, each with the places of the two blocks it comes from.
+    walsh: Vec<(f64, usize, usize)>,
+    /// The places of its blocks.
+    places: Vec<usize>,
+}
+
+impl Cell {
+    fn new(cell: &BTreeMap<u32, f64>, all: &[u32]) -> Cell {
+        let values: Vec<(usize, f64)> =
+            all.iter().enumerate().filter_map(|(place, block)| Some((place, *cell.get(block)?))).collect();
+        let pairs = values.iter().enumerate().flat_map(|(i, a)| values[i..].iter().map(move |b| (a, b)));
+        let mut walsh: Vec<(f64, usize, usize)> = pairs.map(|(a, b)| (f64::midpoint(a.1, b.1), a.0, b.0)).collect();
+        walsh.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Cell { walsh, places: values.into_iter().map(|(place, _)| place).collect() }
+    }
+
+    /// The Hodges-Lehmann estimate of a resample: the Walsh averages stay the same and in order, only how often each occurs
+    /// changes. That spares sorting 10,000 times. `None` where no block was drawn.
+    fn estimate(&self, drawn: &[u64]) -> Option<f64> {
+        let n: u64 = self.places.iter().map(|place| drawn[*place]).sum();
+        let total = n * (n + 1) / 2;
+        let mut seen = 0;
+        let mut lower = None;
+        for &(average, a, b) in &self.walsh {
+            seen += if a == b { drawn[a] * (drawn[a] + 1) / 2 } else { drawn[a] * drawn[b] };
+            if lower.is_none() && 2 * seen >= total {
+                lower = Some(average);
+            }
+            if 2 * seen > total {
+                return Some(f64::midpoint(lower?, average));
+            }
+        }
+        None
+    }
+}

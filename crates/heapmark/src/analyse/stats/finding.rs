@@ -1,0 +1,140 @@
+//! What may be said about one comparison of a family. Must never turn "cannot be told" into "same".
+//!
+//! Differences are log ratios, so 1 % up and 1 % down are the same distance. Which direction is good is not known here.
+
+use super::hodges_lehmann::{Shift, shift};
+use super::holm::holm;
+use super::normal::{Z_975, upper_point};
+use super::wilcoxon::signed_rank;
+
+/// Chance of a false alarm that is accepted, over a family together.
+pub const ALPHA: f64 = 0.05;
+
+/// ln 1.01: a difference up to 1 % is too small to matter.
+pub const THRESHOLD: f64 = 0.009_950_330_853_168_083;
+
+/// No count of blocks beyond this one is worth telling apart from any other.
+pub const MOST_BLOCKS_MORE: u32 = 1000;
+
+/// The 80 % point of the standard normal distribution: a count of further blocks that is right on average fails half the time.
+const Z_80: f64 = 0.841_621_233_572_914_3;
+
+/// What every comparison of a family is held against.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rule {
+    /// Comparisons that were planned to be made together.
+    pub family: usize,
+    /// With fewer blocks nothing is claimed.
+    pub least: usize,
+    /// A difference up to this one is too small to matter, in log units.
+    pub threshold: f64,
+}
+
+/// What may be said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// Lower, and by more than the threshold.
+    Lower,
+    /// Higher, and by more than the threshold.
+    Higher,
+    /// The whole interval lies inside the threshold, whether or not it excludes zero.
+    Same,
+    /// There is a difference, but perhaps none that matters: the estimate lies inside the threshold.
+    Small,
+    /// Anything else.
+    Unclear,
+}
+
+/// A finding with all that it rests on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Judgement {
+    /// What may be said.
+    pub finding: Finding,
+    /// Estimate and interval. The interval is that of this comparison alone.
+    pub shift: Shift,
+    /// Two-sided, adjusted for the family.
+    pub adjusted_p: f64,
+    /// For an unclear finding: how many more blocks would make it clear.
+    pub blocks_more: Option<BlocksMore>,
+}
+
+/// A guess, as good as the estimate it is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlocksMore {
+    /// About so many.
+    About(u32),
+    /// Certainly more than is reasonable: [`MOST_BLOCKS_MORE`].
+    TooMany,
+}
+
+impl Rule {
+    /// The rule of a family at the usual threshold.
+    pub fn new(family: usize, least: usize) -> Rule {
+        Rule { family, least, threshold: THRESHOLD }
+    }
+}
+
+/// Judges all comparisons of a family, each given by its differences; `None` for one without any.
+pub fn judge_family<D: AsRef<[f64]>>(family: &[D], least: usize) -> Vec<Option<Judgement>> {
+    let rule = Rule::new(family.len(), least);
+    let ps: Vec<f64> = family.iter().map(|d| signed_rank(d.as_ref()).map_or(1.0, |test| test.p)).collect();
+    let adjusted = holm(&ps).expect("the test gives probabilities");
+    family.iter().zip(adjusted).map(|(d, p)| judge(d.as_ref(), p, &rule)).collect()
+}
+
+/// Judges one comparison by its differences and its adjusted p. `None` for no differences, and where one is not finite.
+pub fn judge(differences: &[f64], adjusted_p: f64, rule: &Rule) -> Option<Judgement> {
+    let shift = shift(differences)?;
+    let finding = find(&shift, adjusted_p, rule);
+    let blocks_more = (finding == Finding::Unclear).then(|| blocks_more(&shift, rule));
+    Some(Judgement { finding, shift, adjusted_p, blocks_more })
+}
+
+/// `Same` comes before `Small`: figures that repeat to the last digit would otherwise never be the same.
+fn find(shift: &Shift, adjusted_p: f64, rule: &Rule) -> Finding {
+    let significant = adjusted_p < ALPHA;
+    let inside = shift.interval.is_some_and(|i| -rule.threshold <= i.low && i.high <= rule.threshold);
+    if shift.n < rule.least {
+        Finding::Unclear
+    } else if significant && shift.estimate < -rule.threshold {
+        Finding::Lower
+    } else if significant && shift.estimate > rule.threshold {
+        Finding::Higher
+    } else if inside {
+        Finding::Same
+    } else if significant {
+        Finding::Small
+    } else {
+        Finding::Unclear
+    }
+}
+
+/// How many more blocks an unclear comparison would take, if the estimate stayed where it is.
+///
+/// The half-width h of n blocks shrinks with the root of their number (the sqrt law), so a distance d that has to become z of
+/// its standard errors, h / 1.96, takes n * (z h / (1.96 d))^2 blocks in all. z is the bound itself plus 0.84, which makes it
+/// four chances in five and not one in two.
+/// - To be significant, d = |estimate| and the bound is that of the whole family, alpha / family: Holm asks for no more.
+/// - To be the same, d = threshold - |estimate| and the bound is 1.96. Only where the estimate lies inside the threshold, and
+///   the easier of the two counts.
+///
+/// An estimate that is itself mostly noise gives a count that is mostly noise: this is an order of magnitude, not a promise.
+fn blocks_more(shift: &Shift, rule: &Rule) -> BlocksMore {
+    let n = shift.n as f64;
+    let missing = rule.least.saturating_sub(shift.n).max(1) as f64;
+    let Some(interval) = shift.interval else {
+        return counted(missing);
+    };
+    let error = (interval.high - interval.low) / 2.0 / Z_975;
+    let needed = |bound: f64, distance: f64| n * ((bound + Z_80) * error / distance).powi(2);
+    let distance = shift.estimate.abs();
+    let significant = needed(upper_point(ALPHA / 2.0 / rule.family.max(1) as f64), distance);
+    let in_all =
+        if distance < rule.threshold { significant.min(needed(Z_975, rule.threshold - distance)) } else { significant };
+    // Without scatter and without distance, 0 / 0: nothing is needed but the least number of blocks.
+    counted((in_all - n).ceil().max(missing))
+}
+
+fn counted(more: f64) -> BlocksMore {
+    if more <= f64::from(MOST_BLOCKS_MORE) { BlocksMore::About(more as u32) } else { BlocksMore::TooMany }
+}

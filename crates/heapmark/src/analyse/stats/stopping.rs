@@ -1,0 +1,66 @@
+//! When are there enough blocks? A rule that cannot look at the outcome: it is given half-widths and no estimates.
+//!
+//! Stopping as soon as a difference is significant makes every fourth comparison of equals a "difference", because it gets as
+//! many chances to be wrong as there are looks. How wide an interval is says next to nothing about where it lies.
+
+use super::hodges_lehmann::Shift;
+
+/// When a run is to end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stopping {
+    /// Blocks before precision may end it; with fewer, the correction for many comparisons could not be passed at all.
+    pub least: usize,
+    /// Blocks at which it ends.
+    pub most: usize,
+    /// The half-width, in log units, that every 95 % interval has to reach.
+    pub precision: f64,
+}
+
+/// Whether to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Another block.
+    GoOn,
+    /// Enough.
+    Stop(Stop),
+}
+
+/// Why a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Every interval is narrow enough.
+    Precision,
+    /// The most blocks that were asked for.
+    MaxBlocks,
+    /// The time that was given is used up.
+    Budget,
+}
+
+impl Stopping {
+    /// 1 %, or 40 blocks; all of `least` blocks where these are more.
+    pub fn usual(least: usize) -> Stopping {
+        Stopping { least, most: least.max(40), precision: 0.01 }
+    }
+
+    /// After `blocks` complete blocks: is that enough? `half_widths` has one entry per comparison, `None` where there is no
+    /// interval yet; a comparison that can never have one, a crashed one, has to be left out.
+    ///
+    /// The limits end a run at any time, since they are somebody's word; precision only after the least number of blocks.
+    pub fn after(&self, blocks: usize, half_widths: &[Option<f64>], budget_used_up: bool) -> Next {
+        let precise = |width: &Option<f64>| width.is_some_and(|width| width <= self.precision);
+        if blocks >= self.least && half_widths.iter().all(precise) {
+            Next::Stop(Stop::Precision)
+        } else if blocks >= self.most {
+            Next::Stop(Stop::MaxBlocks)
+        } else if budget_used_up {
+            Next::Stop(Stop::Budget)
+        } else {
+            Next::GoOn
+        }
+    }
+}
+
+/// Half the width of the interval, and nothing about where it lies.
+pub fn half_width(shift: &Shift) -> Option<f64> {
+    shift.interval.map(|interval| (interval.high - interval.low) / 2.0)
+}

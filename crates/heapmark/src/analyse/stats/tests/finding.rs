@@ -1,0 +1,145 @@
+//! What may be said, and how many more blocks it would take to say more.
+
+use super::super::finding::THRESHOLD;
+use super::super::{BlocksMore, Finding, Judgement, Rule, holm, judge, judge_family, signed_rank};
+use super::noise::normal;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+/// Even scatter about a place: `n` values within `width` of it, symmetric.
+fn around(place: f64, width: f64, n: usize) -> Vec<f64> {
+    (0..n).map(|i| place + width * (2.0 * i as f64 / (n - 1) as f64 - 1.0)).collect()
+}
+
+fn alone(differences: &[f64]) -> Judgement {
+    judge_family(&[differences], 10)[0].unwrap()
+}
+
+fn more(judgement: &Judgement) -> u32 {
+    match judgement.blocks_more {
+        Some(BlocksMore::About(blocks)) => blocks,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_five_findings() {
+    for (place, width, expected) in [
+        (-0.05, 0.02, Finding::Lower),
+        (0.05, 0.02, Finding::Higher),
+        (0.0, 0.005, Finding::Same),
+        (0.008, 0.01, Finding::Small),
+        (0.0, 0.1, Finding::Unclear),
+        (0.05, 0.2, Finding::Unclear),
+    ] {
+        let judgement = alone(&around(place, width, 20));
+        assert_eq!(judgement.finding, expected, "{place} +- {width}: {judgement:?}");
+        assert_eq!(judgement.blocks_more.is_some(), expected == Finding::Unclear);
+    }
+}
+
+#[test]
+fn a_difference_that_cannot_matter_is_the_same_however_sure_it_is() {
+    let judgement = alone(&around(0.001, 0.0005, 20));
+    assert!(judgement.adjusted_p < 1e-4);
+    assert_eq!(judgement.finding, Finding::Same);
+}
+
+#[test]
+fn up_and_down_have_the_same_threshold() {
+    for factor in [1.0099f64, 1.0101] {
+        let [up, down] = [factor, 1.0 / factor].map(|ratio| alone(&around(ratio.ln(), 1e-6, 20)).finding);
+        let (higher, lower) =
+            if factor.ln() > THRESHOLD { (Finding::Higher, Finding::Lower) } else { (Finding::Same, Finding::Same) };
+        assert_eq!((up, down), (higher, lower));
+    }
+}
+
+#[test]
+fn too_few_blocks_are_unclear_whatever_they_say() {
+    for (place, blocks) in [(0.5, 9), (0.0, 9), (0.5, 3)] {
+        let judgement = alone(&around(place, 1e-4, blocks));
+        assert_eq!(judgement.finding, Finding::Unclear);
+        assert_eq!(more(&judgement), 10 - blocks as u32);
+    }
+}
+
+/// What one comparison may say alone, it may not say as one of eight.
+#[test]
+fn a_family_is_judged_together() {
+    let doubtful = around(0.05, 0.125, 20);
+    let p = signed_rank(&doubtful).unwrap().p;
+    assert!(p < 0.05 && 8.0 * p > 0.05, "{p}");
+    assert_eq!(alone(&doubtful).finding, Finding::Higher);
+    let mut family = vec![around(0.0, 0.1, 20); 7];
+    family.push(doubtful);
+    let judged = judge_family(&family, 10);
+    assert_eq!(judged[7].unwrap().finding, Finding::Unclear);
+    assert!((judged[7].unwrap().adjusted_p - 8.0 * p).abs() < 1e-12);
+}
+
+#[test]
+fn a_comparison_without_data_still_counts_for_the_family() {
+    let judged = judge_family(&[around(0.05, 0.125, 20), Vec::new()], 10);
+    assert_eq!(judged[1], None);
+    assert_eq!(judged[0].unwrap().adjusted_p, 2.0 * signed_rank(&around(0.05, 0.125, 20)).unwrap().p);
+}
+
+#[test]
+fn holm_asks_less_at_each_step_and_never_turns_back() {
+    assert_eq!(holm(&[]), Some(vec![]));
+    assert_eq!(holm(&[0.04, 0.01, 0.03]), Some(vec![0.06, 0.03, 0.06]));
+    assert_eq!(holm(&[0.5, 0.9]), Some(vec![1.0, 1.0]));
+    assert_eq!(holm(&[0.1, f64::NAN]), None);
+    assert_eq!(holm(&[0.1, 1.1]), None);
+}
+
+/// The sqrt law by hand: 20 blocks, half-width h, distance d; a clear finding takes 20 (h (1.96 + 0.84) / (1.96 d))^2 in all.
+#[test]
+fn blocks_more_follow_from_the_half_width_and_the_distance() {
+    let width_of = |judgement: &Judgement| {
+        let interval = judgement.shift.interval.unwrap();
+        (interval.high - interval.low) / 2.0
+    };
+    let in_all = |width: f64, distance: f64| 20.0 * (width * 2.8016 / (1.96 * distance)).powi(2);
+    let apart = alone(&around(0.05, 0.2, 20));
+    assert!((f64::from(more(&apart)) + 20.0 - in_all(width_of(&apart), 0.05)).abs() <= 1.0, "{apart:?}");
+    let none = alone(&around(0.0, 0.05, 20));
+    assert!((f64::from(more(&none)) + 20.0 - in_all(width_of(&none), THRESHOLD)).abs() <= 1.0, "{none:?}");
+    let hopeless = alone(&around(0.0, 1.0, 20));
+    assert_eq!(hopeless.blocks_more, Some(BlocksMore::TooMany));
+}
+
+#[test]
+fn a_larger_family_takes_more_blocks() {
+    let of = |family| more(&judge(&around(0.05, 0.2, 20), 1.0, &Rule::new(family, 10)).unwrap());
+    assert!(of(1) < of(8) && of(8) < of(100));
+}
+
+/// Where the truth is known, the count is right most of the time: unclear after 12 blocks, then as many more as it said.
+#[test]
+fn that_many_blocks_more_are_mostly_enough() {
+    let random = &mut ChaCha8Rng::seed_from_u64(7);
+    for truth in [0.0, 0.03] {
+        let (mut tried, mut clear) = (0, 0);
+        while tried < 100 {
+            let mut differences: Vec<f64> = (0..12).map(|_| truth + 0.03 * normal(random)).collect();
+            let Some(BlocksMore::About(more)) = alone(&differences).blocks_more else { continue };
+            if more > 100 {
+                continue;
+            }
+            differences.extend((0..more).map(|_| truth + 0.03 * normal(random)));
+            tried += 1;
+            clear += usize::from(alone(&differences).finding != Finding::Unclear);
+        }
+        println!("blocks_more at {truth}: {clear} of {tried}");
+        assert!(2 * clear > tried, "{truth}: {clear} of {tried}");
+    }
+}
+
+#[test]
+fn without_scatter_a_count_is_still_a_count() {
+    assert_eq!(alone(&[0.0; 20]).finding, Finding::Same);
+    assert_eq!(more(&alone(&[0.0; 7])), 3);
+    assert!(judge(&[f64::NAN], 1.0, &Rule::new(1, 10)).is_none());
+}
