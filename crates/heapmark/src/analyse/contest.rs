@@ -2,12 +2,8 @@
 
 use super::entrant::Entrant;
 use super::ratio::Ratio;
-use super::stats::{mean, signed_rank};
-use crate::plan::ALPHA;
+use super::stats::{BlocksMore, Finding, Judgement, judge_family, mean};
 use serde::Serialize;
-
-/// A difference up to this factor is too small to choose by.
-pub const THRESHOLD: f64 = 1.01;
 
 /// The leader against one other.
 #[derive(Clone, Debug, Serialize)]
@@ -18,10 +14,12 @@ pub struct Contest {
     pub baseline: bool,
     /// Leader over other; `None` where no block has both in every case.
     pub ratio: Option<Ratio>,
-    /// Two-sided p, multiplied by the number of contests (Bonferroni), at most 1.
+    /// Two-sided p, adjusted for all contests (Holm).
     pub corrected_p: Option<f64>,
     /// Why the two cannot be told apart; `None` where they can.
     pub doubt: Option<Doubt>,
+    /// About so many more blocks would remove a doubt that is chance.
+    pub blocks_more: Option<u32>,
 }
 
 /// Why no winner is claimed.
@@ -37,32 +35,42 @@ pub enum Doubt {
 }
 
 impl Contest {
-    pub(super) fn new(leader: &Entrant, other: &Entrant, baseline: &str, contests: usize, needed: u32) -> Contest {
-        let logs: Vec<f64> = leader.logs[0].keys().filter_map(|block| block_mean(leader, other, *block)).collect();
-        let ratio = Ratio::from_logs(&logs);
-        let corrected_p = signed_rank(&logs).map(|test| (test.p * contests as f64).min(1.0));
-        let doubt = match (ratio, corrected_p) {
-            (Some(ratio), Some(p)) if ratio.pairs >= needed as usize => doubt(ratio.ratio, p),
-            _ => Some(Doubt::FewBlocks),
-        };
-        let baseline = other.name == baseline;
-        Contest { against: other.name.clone(), baseline, ratio, corrected_p, doubt }
-    }
-
     /// In how many blocks both have a value in every case.
     pub fn blocks(&self) -> usize {
         self.ratio.map_or(0, |ratio| ratio.pairs)
     }
 }
 
-/// An estimate of 1 or more contradicts the ranking: then the order may be chance however small p is.
-fn doubt(ratio: f64, p: f64) -> Option<Doubt> {
-    if p >= ALPHA || ratio >= 1.0 {
-        Some(Doubt::Chance)
-    } else if ratio >= 1.0 / THRESHOLD {
-        Some(Doubt::Small)
-    } else {
-        None
+/// The leader against each of the others: one family, since a winner has to win every contest.
+pub(super) fn all(leader: &Entrant, others: &[Entrant], baseline: &str, needed: u32) -> Vec<Contest> {
+    let logs_beside = |other: &Entrant| -> Vec<f64> {
+        leader.logs[0].keys().filter_map(|block| block_mean(leader, other, *block)).collect()
+    };
+    let logs: Vec<Vec<f64>> = others.iter().map(logs_beside).collect();
+    let judged = judge_family(&logs, needed as usize);
+    let contest = |(other, judgement): (&Entrant, Option<Judgement>)| Contest {
+        against: other.name.clone(),
+        baseline: other.name == baseline,
+        ratio: judgement.map(|judgement| Ratio::of_shift(judgement.shift)),
+        corrected_p: judgement.map(|judgement| judgement.adjusted_p),
+        doubt: doubt(judgement.as_ref(), needed as usize),
+        blocks_more: judgement.and_then(|judgement| match judgement.blocks_more? {
+            BlocksMore::About(blocks) => Some(blocks),
+            BlocksMore::TooMany => None,
+        }),
+    };
+    others.iter().zip(judged).map(contest).collect()
+}
+
+/// An estimate that contradicts the ranking says that the order may be chance, however small p is.
+fn doubt(judgement: Option<&Judgement>, needed: usize) -> Option<Doubt> {
+    let Some(judgement) = judgement.filter(|judgement| judgement.shift.n >= needed) else {
+        return Some(Doubt::FewBlocks);
+    };
+    match judgement.finding {
+        Finding::Lower => None,
+        Finding::Same | Finding::Small => Some(Doubt::Small),
+        Finding::Higher | Finding::Unclear => Some(Doubt::Chance),
     }
 }
 

@@ -11,21 +11,27 @@ use std::collections::BTreeMap;
 pub(super) struct Entrant {
     /// Its name.
     pub name: String,
-    /// Per case: ln ns/op by block.
+    /// Per case: ln ns/op by block, relative to the baseline beside it; the baseline's own are 0.
     pub logs: Vec<BTreeMap<u32, f64>>,
     /// Per case.
     pub memory: Vec<Option<Memory>>,
 }
 
 impl Entrant {
-    /// Its rows, case by case.
-    pub fn new(name: &str, groups: &[&Group], memory: Vec<Option<Memory>>) -> Entrant {
-        let logs_of = |group: &&Group| {
-            let processes = group.processes.iter();
-            processes.map(|(block, (_, process))| (*block, process.ns_per_op.ln())).collect()
-        };
-        Entrant { name: name.to_owned(), logs: groups.iter().map(logs_of).collect(), memory }
+    /// Its rows and the baseline's, case by case. Two entrants that ran in different parts of a block are compared through the
+    /// baseline that ran in both; where that has no numbers, as they are.
+    pub fn new(name: &str, groups: &[(&Group, Option<&Group>)], memory: Vec<Option<Memory>>) -> Entrant {
+        let logs = groups.iter().map(|(group, baseline)| logs(group, *baseline)).collect();
+        Entrant { name: name.to_owned(), logs, memory }
     }
+}
+
+fn logs(group: &Group, baseline: Option<&Group>) -> BTreeMap<u32, f64> {
+    let logs = match baseline.filter(|baseline| !baseline.processes.is_empty()) {
+        Some(baseline) => group.log_ratios(baseline, |process| Some(process.ns_per_op)),
+        None => group.processes.iter().map(|(slot, (_, process))| (*slot, process.ns_per_op.ln())).collect(),
+    };
+    logs.into_iter().map(|((block, _), log)| (block, log)).collect()
 }
 
 /// The fastest first, by geometric mean of the ratios to the baseline, or to the first entrant where the baseline is none.

@@ -6,7 +6,7 @@ use super::stats::median;
 use crate::execute::Measurement;
 use crate::plan::Case as PlannedCase;
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The records that count: of those with the same cell name the last, at the place of the first.
 pub fn latest(records: &[Record]) -> Vec<&Record> {
@@ -33,9 +33,18 @@ pub(super) fn strays(run: &RunFile, records: &[&Record]) -> usize {
     records.iter().filter(|record| makes_a_row(record) && !planned(record)).count()
 }
 
+/// One more than the last block that has a sample.
+pub(super) fn blocks_begun(records: &[&Record]) -> u32 {
+    let samples = records.iter().filter(|record| record.purpose == Purpose::Sample);
+    samples.map(|record| record.block.saturating_add(1)).max().unwrap_or(0)
+}
+
 fn makes_a_row(record: &Record) -> bool {
     matches!(record.purpose, Purpose::Check | Purpose::Sample)
 }
+
+/// A block and its part: processes of the same slot are compared, as they ran one after the other.
+pub(super) type Slot = (u32, u32);
 
 /// The processes of one row.
 pub(super) struct Group<'a> {
@@ -45,8 +54,8 @@ pub(super) struct Group<'a> {
     pub allocator: &'a AllocatorInfo,
     /// Set if any check or sample did not end `ok`; then `processes` is empty.
     pub failed: Option<Failed>,
-    /// By block: what was measured, and what it comes to.
-    pub processes: BTreeMap<u32, (&'a Measurement, Process)>,
+    /// What was measured, and what it comes to.
+    pub processes: BTreeMap<Slot, (&'a Measurement, Process)>,
     /// What its check said of it, which timed nothing.
     pub check: Option<&'a Measurement>,
     /// Samples that ended `ok` and have nothing to divide.
@@ -68,7 +77,7 @@ impl<'a> Group<'a> {
             for record in own.iter().filter(|record| record.purpose == Purpose::Sample) {
                 let measurement = record.measurement.as_ref();
                 match measurement.and_then(|m| Some((m, Process::new(m, record.threads)?))) {
-                    Some(process) => _ = processes.insert(record.block, process),
+                    Some(process) => _ = processes.insert((record.block, record.part), process),
                     None => unusable += 1,
                 }
             }
@@ -76,6 +85,20 @@ impl<'a> Group<'a> {
         let check = own.iter().find(|record| record.purpose == Purpose::Check && failed.is_none());
         let check = check.and_then(|record| record.measurement.as_ref());
         Group { case, allocator, failed, processes, check, unusable }
+    }
+
+    /// In how many blocks it has a process.
+    pub fn blocks(&self) -> usize {
+        self.processes.keys().map(|(block, _)| block).collect::<BTreeSet<_>>().len()
+    }
+
+    /// ln of a value over the other's, slot by slot where both have one.
+    pub fn log_ratios(&self, other: &Group, value: impl Fn(&Process) -> Option<f64>) -> BTreeMap<Slot, f64> {
+        let log = |(slot, (_, ours)): (&Slot, &(&Measurement, Process))| {
+            let (_, theirs) = other.processes.get(slot)?;
+            Some((*slot, (value(ours)? / value(theirs)?).ln()))
+        };
+        self.processes.iter().filter_map(log).collect()
     }
 
     /// The median over processes of whatever each of them says, if it does.

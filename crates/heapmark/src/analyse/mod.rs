@@ -3,11 +3,13 @@
 //! A row, an allocator in a case, has numbers only if every process of it ended `ok`. That is decided in one place, `group`;
 //! all that follows sees a failed row as a row without processes.
 
+pub mod call;
 pub mod contest;
 mod entrant;
 pub mod failure;
 mod group;
 pub mod memory;
+mod overall;
 pub mod process;
 pub mod ratio;
 pub mod row;
@@ -20,16 +22,19 @@ pub(crate) mod artificial;
 #[cfg(test)]
 mod tests;
 
+pub use call::Call;
 pub use contest::{Contest, Doubt};
 pub use failure::{Failed, Failure};
 pub use memory::{Memory, MemoryMeasure, MemoryRatio};
+pub use overall::Overall;
 pub use ratio::Ratio;
-pub use row::{Numbers, Purge, Role, Row, Spread, State};
-pub use verdict::{LeftOut, Standing, Verdict};
+pub use row::{Numbers, Purge, Role, Row, Spread, State, TwoModes};
+pub use verdict::{LeftOut, Standing, Verdict, Withheld};
 pub use whole::Whole;
 
 use crate::plan::Case as PlannedCase;
 use crate::store::{Record, RunFile};
+use call::{Calls, Judged};
 use group::Group;
 use serde::Serialize;
 
@@ -40,10 +45,12 @@ pub use group::latest;
 pub struct Analysis {
     /// Name of the allocator that the others are compared with.
     pub baseline: String,
-    /// Blocks that the run asked for.
+    /// Blocks that the run has made, or was to make at least.
     pub planned_blocks: u32,
     /// One table per workload and thread count, in plan order.
     pub cases: Vec<Case>,
+    /// Every candidate's time over the baseline's, over all cases that say something.
+    pub overall: Vec<Overall>,
     /// Every process that did not end `ok`, whatever it was run for.
     pub failures: Vec<Failure>,
     /// Checks and samples of a case or an allocator that the plan does not name; they enter nothing.
@@ -71,6 +78,12 @@ pub struct Case {
     pub whole_process: bool,
     /// What nobody should read the table without.
     pub caution: Option<String>,
+    /// The baseline's copy over the baseline; `None` where none rode along.
+    pub shadow: Option<Ratio>,
+    /// Whether that copy came out different: then nothing is claimed here.
+    pub shadow_differs: bool,
+    /// Whether the harness takes more than half of the fastest allocator's time: then nothing is claimed here.
+    pub floor_hides: bool,
     /// One per allocator of the run, in plan order, and one per program.
     pub rows: Vec<Row>,
 }
@@ -78,17 +91,17 @@ pub struct Case {
 /// Derives everything from the records of a run. Of records with the same cell name the last one counts.
 pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     let records = latest(records);
-    let grid: Vec<Vec<Group>> = run
-        .plan
-        .cases
-        .iter()
-        .map(|case| run.entrants(case).map(|entrant| Group::new(case, entrant, &records)).collect())
-        .collect();
-    let cases: Vec<Case> = run.plan.cases.iter().zip(&grid).map(|(case, groups)| table(run, case, groups)).collect();
+    let grid = grid(run, &records);
+    let judged: Vec<Judged> =
+        run.plan.cases.iter().zip(&grid).map(|(case, groups)| judged(run, case, groups)).collect();
+    let calls = call::calls(&judged);
+    let tables = run.plan.cases.iter().zip(judged.iter().zip(&calls));
+    let cases: Vec<Case> = tables.map(|(case, (judged, calls))| table(run, case, judged, calls)).collect();
     let (verdict, left_out) = verdict::judge(run, &cases, &grid);
     Analysis {
         baseline: run.plan.baseline.clone(),
-        planned_blocks: run.plan.blocks,
+        planned_blocks: group::blocks_begun(&records).clamp(run.plan.blocks, run.plan.most_blocks()),
+        overall: overall::overall(run, &cases, &grid),
         failures: failure::collect(&records),
         strays: group::strays(run, &records),
         cases,
@@ -97,14 +110,47 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     }
 }
 
-fn table(run: &RunFile, case: &PlannedCase, groups: &[Group]) -> Case {
+/// Half of each candidate's 95 % interval in log units, with the row's name; `None` where there is no interval yet. A failed
+/// row will never have one and is not among them. Cheap enough to be asked after every block.
+pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64>)> {
+    let grid = grid(run, &latest(records));
+    let mut widths = Vec::new();
+    for (case, groups) in run.plan.cases.iter().zip(&grid) {
+        let judged = judged(run, case, groups);
+        let Some(baseline) = judged.baseline() else { continue };
+        for group in judged.of(Role::Candidate).filter(|group| group.failed.is_none()) {
+            let ratio = Ratio::of(group, baseline, |process| Some(process.ns_per_op));
+            let width = ratio.and_then(|ratio| ratio.interval).map(|(low, high)| (high / low).ln() / 2.0);
+            widths.push((format!("{} on {}", group.allocator.name, case.label()), width));
+        }
+    }
+    widths
+}
+
+fn grid<'a>(run: &'a RunFile, records: &[&'a Record]) -> Vec<Vec<Group<'a>>> {
+    let groups = |case| run.entrants(case).map(|entrant| Group::new(case, entrant, records)).collect();
+    run.plan.cases.iter().map(groups).collect()
+}
+
+fn judged<'a, 'g>(run: &RunFile, case: &PlannedCase, groups: &'a [Group<'g>]) -> Judged<'a, 'g> {
+    let baseline = case.baseline(&run.plan.baseline);
+    Judged { groups, roles: groups.iter().map(|group| Role::of(group.allocator, baseline)).collect() }
+}
+
+fn table(run: &RunFile, case: &PlannedCase, judged: &Judged, calls: &Calls) -> Case {
     let name = case.baseline(&run.plan.baseline);
-    let baseline = groups.iter().find(|group| group.allocator.name == name);
-    let floor_ns = groups
+    let floor_ns = judged.of(Role::Floor).filter_map(Group::median_ns_per_op).min_by(f64::total_cmp);
+    let mut rows: Vec<Row> = judged
+        .groups
         .iter()
-        .filter(|group| row::is_floor(group.allocator))
-        .filter_map(|group| group.median_ns_per_op())
-        .min_by(f64::total_cmp);
+        .zip(&judged.roles)
+        .map(|(group, role)| Row::new(group, *role, judged.baseline(), floor_ns))
+        .collect();
+    for (row, (wall, cpu)) in rows.iter_mut().zip(calls.wall.iter().zip(&calls.cpu)) {
+        if let State::Measured(numbers) = &mut row.state {
+            (numbers.call, numbers.cpu_call) = (*wall, *cpu);
+        }
+    }
     Case {
         workload: case.workload.clone(),
         baseline: name.to_string(),
@@ -113,6 +159,9 @@ fn table(run: &RunFile, case: &PlannedCase, groups: &[Group]) -> Case {
         counts_purge: case.counts_purge,
         whole_process: case.whole_process,
         caution: case.caution.clone(),
-        rows: groups.iter().map(|group| Row::new(group, baseline, floor_ns)).collect(),
+        shadow: calls.shadow.map(Ratio::of_shift),
+        shadow_differs: calls.shadow_differs,
+        floor_hides: calls.floor_hides,
+        rows,
     }
 }

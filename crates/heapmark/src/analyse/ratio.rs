@@ -19,9 +19,13 @@ pub struct Ratio {
 impl Ratio {
     /// From log ratios, one per block. `None` where there are none.
     pub fn from_logs(logs: &[f64]) -> Option<Ratio> {
-        let Shift { estimate, interval, n } = shift(logs)?;
+        shift(logs).map(Ratio::of_shift)
+    }
+
+    /// From an estimate in logs.
+    pub(super) fn of_shift(Shift { estimate, interval, n }: Shift) -> Ratio {
         let interval = interval.map(|interval| (interval.low.exp(), interval.high.exp()));
-        Some(Ratio { ratio: estimate.exp(), interval, pairs: n })
+        Ratio { ratio: estimate.exp(), interval, pairs: n }
     }
 
     /// The baseline over itself: 1 by definition, no interval.
@@ -38,16 +42,9 @@ impl Ratio {
         }
     }
 
-    /// Pairs the processes of two rows block by block.
+    /// Pairs the processes of two rows that ran one after the other.
     pub(super) fn of(candidate: &Group, other: &Group, value: impl Fn(&Process) -> Option<f64>) -> Option<Ratio> {
-        let logs: Vec<f64> = candidate
-            .processes
-            .iter()
-            .filter_map(|(block, (_, ours))| {
-                let (_, theirs) = other.processes.get(block)?;
-                Some((value(ours)? / value(theirs)?).ln())
-            })
-            .collect();
+        let logs: Vec<f64> = candidate.log_ratios(other, value).into_values().collect();
         Ratio::from_logs(&logs)
     }
 }

@@ -1,11 +1,12 @@
 //! One line of a table: an allocator in a case. Numbers, or the reason why there are none; never both.
 
+use super::call::Call;
 use super::failure::Failed;
 use super::group::Group;
 use super::memory::Memory;
 use super::process::Process;
 use super::ratio::Ratio;
-use super::stats::median;
+use super::stats::{Modes, median, modes};
 use super::whole::Whole;
 use crate::store::AllocatorInfo;
 use serde::Serialize;
@@ -38,6 +39,8 @@ pub enum Role {
     Baseline,
     /// Compared with the baseline.
     Candidate,
+    /// The baseline's copy: what this run would call a difference. Never ranks.
+    Shadow,
     /// The harness's own cost: never ranks.
     Floor,
     /// A program with memory of its own: compared with the baseline, never ranks.
@@ -89,6 +92,8 @@ pub enum State {
 pub struct Numbers {
     /// Samples that went in.
     pub samples: usize,
+    /// Blocks that they are from: the baseline has a sample in each part of a block.
+    pub blocks: usize,
     /// Samples that ended `ok` without operations, time or iterations to divide.
     pub unusable: usize,
     /// Wall time x threads / operations.
@@ -105,14 +110,43 @@ pub struct Numbers {
     pub ratio: Option<Ratio>,
     /// `cpu_ns_per_op` over the baseline's; `None` as for `ratio`, and where a clock saw no CPU time.
     pub cpu_ratio: Option<Ratio>,
+    /// What may be said of `ratio`; `None` for rows that nothing is said of.
+    pub call: Option<Call>,
+    /// What may be said of `cpu_ratio`.
+    pub cpu_call: Option<Call>,
+    /// Its times in two modes, where one median would describe neither.
+    pub modes: Option<TwoModes>,
     /// Memory at its peak; `None` where no process reported a resident set.
     pub memory: Option<Memory>,
     /// The floor's `ns_per_op` over this row's: how much of it is the harness; `None` without a floor, and for all but allocators.
     pub floor_share: Option<f64>,
+    /// `ns_per_op` without the floor's; `None` as for `floor_share`.
+    pub net_ns_per_op: Option<f64>,
     /// The row as a process; only where the case's rows are whole processes.
     pub whole: Option<Whole>,
     /// The workload's further figures.
     pub figures: BTreeMap<String, f64>,
+}
+
+/// `ns_per_op` where processes come out in two ways and nothing between.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TwoModes {
+    /// Median of the faster ones.
+    pub low: f64,
+    /// How many these are.
+    pub low_count: usize,
+    /// Median of the slower ones.
+    pub high: f64,
+    /// How many these are.
+    pub high_count: usize,
+}
+
+impl TwoModes {
+    fn among(group: &Group) -> Option<TwoModes> {
+        let Modes { low, high } = modes(&group.values(|_, process| Some(process.ns_per_op.ln())))?;
+        let (low_count, high_count) = (low.count, high.count);
+        Some(TwoModes { low: low.median.exp(), low_count, high: high.median.exp(), high_count })
+    }
 }
 
 /// The middle and both ends of one value per process.
@@ -137,19 +171,21 @@ impl Spread {
     }
 }
 
-/// Whether an allocator is the harness's own cost.
-pub(super) fn is_floor(allocator: &AllocatorInfo) -> bool {
-    allocator.tier == "floor"
+impl Role {
+    /// Of an entrant of a case.
+    pub(super) fn of(entrant: &AllocatorInfo, baseline: &str) -> Role {
+        match entrant.tier.as_str() {
+            "floor" => Role::Floor,
+            "shadow" => Role::Shadow,
+            _ if entrant.name == baseline => Role::Baseline,
+            "program" => Role::Program,
+            _ => Role::Candidate,
+        }
+    }
 }
 
 impl Row {
-    pub(super) fn new(group: &Group, baseline: Option<&Group>, floor_ns: Option<f64>) -> Row {
-        let role = match baseline {
-            _ if is_floor(group.allocator) => Role::Floor,
-            Some(baseline) if baseline.allocator.name == group.allocator.name => Role::Baseline,
-            _ if group.allocator.tier == "program" => Role::Program,
-            _ => Role::Candidate,
-        };
+    pub(super) fn new(group: &Group, role: Role, baseline: Option<&Group>, floor_ns: Option<f64>) -> Row {
         let state = match (&group.failed, Numbers::new(group, role, baseline, floor_ns)) {
             (Some(failed), _) => State::Failed(failed.clone()),
             (None, Some(numbers)) => State::Measured(Box::new(numbers)),
@@ -198,10 +234,11 @@ impl Numbers {
             Role::Baseline => {
                 Some(group.values(|_, process| value(process)).len()).filter(|n| *n > 0).map(Ratio::baseline)
             }
-            Role::Candidate | Role::Program => Ratio::of(group, baseline?, value),
+            Role::Candidate | Role::Shadow | Role::Program => Ratio::of(group, baseline?, value),
         };
         Some(Numbers {
             samples,
+            blocks: group.blocks(),
             unusable: group.unusable,
             ns_per_op,
             mops_per_s: Spread::of(&group.values(|_, process| Some(process.mops_per_s)))?,
@@ -211,11 +248,17 @@ impl Numbers {
                 .median_of(|_, process| process.ns_per_op_without_purge().filter(|_| counts_purge)),
             ratio: ratio(|process| Some(process.ns_per_op)),
             cpu_ratio: ratio(|process| process.cpu_ns_per_op),
+            call: None,
+            cpu_call: None,
+            modes: TwoModes::among(group),
             memory: Memory::new(group),
             // A program is not the guest: the guest's cost is no part of its time.
             floor_share: floor_ns
                 .filter(|_| matches!(role, Role::Baseline | Role::Candidate))
                 .map(|floor_ns| floor_ns / ns_per_op.median),
+            net_ns_per_op: floor_ns
+                .filter(|_| matches!(role, Role::Baseline | Role::Candidate))
+                .map(|floor_ns| ns_per_op.median - floor_ns),
             whole: group.case.whole_process.then(|| Whole::new(group)).flatten(),
             figures: figures(group),
         })

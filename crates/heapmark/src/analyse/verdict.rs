@@ -4,11 +4,13 @@
 //! block by block, the mean over cases of log ratios. A winner has to win every contest, corrected for their number.
 
 use super::Case;
-use super::contest::Contest;
+use super::contest::{self, Contest};
 use super::entrant::{Entrant, rank};
 use super::group::Group;
 use super::memory::MemoryRatio;
-use super::row::is_floor;
+use super::ratio::Ratio;
+use super::row::{Role, Row};
+use super::stats::{mean, shift};
 use crate::plan::blocks_needed;
 use crate::store::RunFile;
 use serde::Serialize;
@@ -28,6 +30,21 @@ pub enum Verdict {
     Fastest(Standing),
     /// It is not.
     Unclear(Standing),
+    /// Nothing is claimed, whatever the numbers are.
+    Withheld(Withheld),
+}
+
+/// Why nothing is claimed.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(tag = "why", rename_all = "kebab-case")]
+pub enum Withheld {
+    /// The baseline's copy came out different from it, over all cases.
+    Shadow {
+        /// The copy over the baseline.
+        ratio: Ratio,
+    },
+    /// In every case the harness takes more than half of the fastest allocator's time.
+    Floor,
 }
 
 /// The leader and its contests.
@@ -72,32 +89,71 @@ impl Standing {
 
 /// Judges a run: `grid` holds the rows of each case, in the same order as `cases` and their rows.
 pub(super) fn judge(run: &RunFile, cases: &[Case], grid: &[Vec<Group>]) -> (Verdict, Vec<LeftOut>) {
-    // What only programs run says nothing about allocators.
-    let of_allocators = run.plan.cases.iter().map(|case| case.is_for_allocators());
-    let judged: Vec<(&Case, &Vec<Group>)> =
-        cases.iter().zip(grid).zip(of_allocators).filter(|(_, judged)| *judged).map(|(pair, _)| pair).collect();
+    // What only programs run says nothing about allocators, and what the harness hides nothing about anybody.
+    let of_allocators = cases.iter().zip(grid).zip(&run.plan.cases).filter(|(_, case)| case.is_for_allocators());
+    let tables: Vec<Table> = of_allocators.map(|((case, groups), _)| Table { case, groups }).collect();
+    let judged: Vec<&Table> = tables.iter().filter(|table| !table.case.floor_hides).collect();
+    if judged.is_empty() && !tables.is_empty() {
+        return (Verdict::Withheld(Withheld::Floor), Vec::new());
+    }
     let mut entrants = Vec::new();
     let mut left_out = Vec::new();
-    for (place, allocator) in run.allocators.iter().enumerate() {
-        if is_floor(allocator) {
+    let ranks = |role| matches!(role, Role::Baseline | Role::Candidate);
+    for name in &run.plan.allocators {
+        let rows: Vec<_> = judged.iter().filter_map(|table| table.row(name)).collect();
+        if !rows.iter().all(|(row, _)| ranks(row.role)) {
             continue;
         }
-        let groups: Vec<&Group> = judged.iter().map(|(_, groups)| &groups[place]).collect();
-        let failed = groups.iter().filter(|group| group.failed.is_some()).count();
-        let missing = groups.iter().filter(|group| group.processes.is_empty()).count() - failed;
+        let failed = rows.iter().filter(|(_, group)| group.failed.is_some()).count();
+        let missing = rows.iter().filter(|(_, group)| group.processes.is_empty()).count() - failed;
         if failed + missing > 0 {
-            left_out.push(LeftOut { allocator: allocator.name.clone(), failed, missing });
+            left_out.push(LeftOut { allocator: name.clone(), failed, missing });
         } else {
-            let numbers = judged.iter().map(|(case, _)| case.rows[place].numbers());
-            let memory = numbers.map(|numbers| numbers.and_then(|numbers| numbers.memory)).collect();
-            entrants.push(Entrant::new(&allocator.name, &groups, memory));
+            let memory = rows.iter().map(|(row, _)| row.numbers().and_then(|numbers| numbers.memory)).collect();
+            entrants.push(Entrant::new(name, &beside_baseline(name, &judged), memory));
         }
     }
     if judged.is_empty() || entrants.is_empty() {
         return (Verdict::NothingOk, left_out);
     }
+    if let Some(ratio) = run.plan.shadow.as_ref().and_then(|shadow| differs(shadow, &judged)) {
+        return (Verdict::Withheld(Withheld::Shadow { ratio }), left_out);
+    }
     let ranked = rank(&run.plan.baseline, entrants, &mut left_out);
     (settle(&run.plan.baseline, &ranked), left_out)
+}
+
+/// A case with its groups, row by row.
+struct Table<'a, 'g> {
+    case: &'a Case,
+    groups: &'a [Group<'g>],
+}
+
+impl<'a, 'g> Table<'a, 'g> {
+    fn row(&self, name: &str) -> Option<(&'a Row, &'a Group<'g>)> {
+        self.case.rows.iter().zip(self.groups).find(|(row, _)| row.allocator == name)
+    }
+}
+
+fn beside_baseline<'a, 'g>(name: &str, tables: &[&Table<'a, 'g>]) -> Vec<(&'a Group<'g>, Option<&'a Group<'g>>)> {
+    let pair = |table: &&Table<'a, 'g>| {
+        let (_, own) = table.row(name)?;
+        Some((own, table.row(&table.case.baseline).map(|(_, group)| group)))
+    };
+    tables.iter().filter_map(pair).collect()
+}
+
+/// The baseline's copy over the baseline, over all cases, if the 95 % interval excludes 1.
+fn differs(shadow: &str, tables: &[&Table]) -> Option<Ratio> {
+    let copy = Entrant::new(shadow, &beside_baseline(shadow, tables), Vec::new());
+    let blocks = copy.logs.first()?.keys();
+    let mean_of = |block: &u32| {
+        let logs: Option<Vec<f64>> = copy.logs.iter().map(|logs| logs.get(block).copied()).collect();
+        mean(&logs?)
+    };
+    let shift = shift(&blocks.filter_map(mean_of).collect::<Vec<f64>>())?;
+    let interval = shift.interval?;
+    (interval.low > 0.0 || interval.high < 0.0).then(|| Ratio::of_shift(shift))
 }
 
 fn settle(baseline: &str, ranked: &[Entrant]) -> Verdict {
@@ -110,8 +166,7 @@ fn settle(baseline: &str, ranked: &[Entrant]) -> Verdict {
     };
     let cases = leader.logs.len();
     let blocks_needed = blocks_needed(cases * ranked.len());
-    let contest = |other: &Entrant| Contest::new(leader, other, baseline, others.len(), blocks_needed);
-    let contests: Vec<Contest> = others.iter().map(contest).collect();
+    let contests = contest::all(leader, others, baseline, blocks_needed);
     let base = others.iter().find(|other| other.name == baseline);
     let standing = Standing {
         leader: leader.name.clone(),

@@ -34,6 +34,11 @@ pub fn short_hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     hash.finalize()[..6].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// All digits of the SHA-256 of a file's content.
+pub fn hash_of(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The place of one library or program.
 #[derive(Clone, Debug)]
 pub struct Place {

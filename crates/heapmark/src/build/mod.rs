@@ -6,6 +6,7 @@ mod cargo_sources;
 pub mod check;
 mod compile;
 mod configure;
+mod copy;
 mod files;
 pub mod inspect;
 mod library;
@@ -17,6 +18,8 @@ mod system;
 mod toolchain;
 mod user;
 
+pub use cache::hash_of;
+pub use copy::copy;
 pub use inspect::{Inspection, Refusal, inspect};
 pub use program::Executable;
 pub use state::{State, original, state};

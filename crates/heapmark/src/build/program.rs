@@ -37,10 +37,7 @@ pub fn state(program: &Program) -> State<Executable> {
 
 fn look(program: &Program) -> Result<State<Executable>> {
     Ok(match Work::new(program)? {
-        Err(need) => State::Absent {
-            why: format!("{} is not there", need.what),
-            line: need.line(),
-        },
+        Err(need) => State::Absent { why: format!("{} is not there", need.what), line: need.line() },
         Ok(work) => {
             let line = format!("heapmark build {}", program.name);
             work.cached()?.map_or(State::NotBuilt { line }, State::Ready)

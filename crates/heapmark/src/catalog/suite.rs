@@ -26,6 +26,11 @@ pub struct Suite {
     pub baseline: String,
     /// How often each allocator runs each workload; without it, as often as a verdict needs.
     pub blocks: Option<u32>,
+    /// More blocks than a verdict needs, until the intervals are narrow.
+    #[serde(default)]
+    pub adaptive: bool,
+    /// No block begins after so many minutes.
+    pub budget_minutes: Option<f64>,
     /// What one process should measure on the baseline, where the preset is calibrated.
     pub target_ms: u32,
     /// What `--preset quick` makes of a suite with a document's size.

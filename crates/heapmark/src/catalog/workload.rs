@@ -272,7 +272,8 @@ impl Workload {
                 ),
                 Some(program) => {
                     let known = |word: &str| {
-                        self.parameters.contains_key(word) || row.is_some_and(|row: &Row| row.parameters.contains_key(word))
+                        self.parameters.contains_key(word)
+                            || row.is_some_and(|row: &Row| row.parameters.contains_key(word))
                     };
                     for word in program.placeholders().filter(|word| !known(word)) {
                         let mend = format!("give the row `parameters = {{ {word} = ... }}`");

@@ -62,12 +62,6 @@ impl Case {
         self.rows.iter().find(|row| row.name == name)
     }
 
-    /// The names of its rows, given those of the run's allocators.
-    pub fn entrants<'a>(&'a self, allocators: &'a [String]) -> impl Iterator<Item = &'a String> {
-        let allocators = if self.is_for_allocators() { allocators } else { &[] };
-        allocators.iter().chain(self.rows.iter().map(|row| &row.name))
-    }
-
     /// The row that the others are compared with: the run's baseline, or the first program where no allocator runs it.
     pub fn baseline<'a>(&'a self, of_the_run: &'a str) -> &'a str {
         if self.is_for_allocators() { of_the_run } else { self.rows.first().map_or(of_the_run, |row| &row.name) }

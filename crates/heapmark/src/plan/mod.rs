@@ -18,8 +18,17 @@ use serde::{Deserialize, Serialize};
 pub struct Plan {
     /// Starts every random choice.
     pub seed: u64,
-    /// How often each allocator runs each case.
+    /// How often each allocator runs each case, at least.
     pub blocks: u32,
+    /// How often at most; `None`: exactly `blocks` times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_blocks: Option<u32>,
+    /// Between the two the run ends as soon as half of each 95 % interval, as a share of its ratio, is at most this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<f64>,
+    /// No block begins after so many seconds of processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_s: Option<f64>,
     /// Name of the allocator that the others are compared with; one of `allocators`.
     pub baseline: String,
     /// What one process should measure on the baseline, where a case is calibrated.
@@ -28,20 +37,31 @@ pub struct Plan {
     pub cases: Vec<Case>,
     /// Names of the allocators.
     pub allocators: Vec<String>,
+    /// Name of the baseline's copy, which shows what this run would call a difference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shadow: Option<String>,
+    /// Name of the null allocator, which shows what the harness itself takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub floor: Option<String>,
 }
 
 /// One process to run: holds all that is needed to run it again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// Unique in a plan: `larson@2/b03/jemalloc`.
+    /// Unique in a plan: `larson@2/b03/jemalloc`; `larson@2/b03.1/jemalloc` where a block has several parts, and
+    /// `larson@2/b03~1/jemalloc` where it is run once more.
     pub id: String,
     /// Index of its case.
     pub case: usize,
     /// Name of its allocator, or of its program's row.
     pub allocator: String,
-    /// Block, from 0: pairs the processes that are compared.
+    /// Block, from 0.
     pub block: u32,
-    /// Position in its block, from 0.
+    /// Part of the block, from 0: pairs the processes that are compared.
+    pub part: u32,
+    /// How often this part was run before.
+    pub attempt: u32,
+    /// Position in its part, from 0.
     pub position: u32,
     /// Random state of the workload: the same for every allocator of a block.
     pub seed: u64,
@@ -49,8 +69,14 @@ pub struct Cell {
     pub padding: u32,
 }
 
+/// What runs in one go: the baseline and a few others, in random order. Compared processes are neighbours in time.
+pub type Part = Vec<Cell>;
+
+/// Processes in a part, the baseline among them. More would move the last one too far from the baseline.
+const MOST_IN_A_PART: usize = 6;
+
 /// Chance of a false alarm that a verdict accepts, over all its comparisons together.
-pub const ALPHA: f64 = 0.05;
+const ALPHA: f64 = 0.05;
 
 /// Blocks that a verdict over this many comparisons (cases x allocators) needs: with fewer, not even blocks that all agree
 /// could pass the correction for so many.
@@ -64,38 +90,75 @@ pub fn blocks_needed(comparisons: usize) -> u32 {
 const UNMEASURED_SEED: u64 = 1;
 
 impl Plan {
-    /// All measured cells in the order they run. A block holds every case once, every case holds every allocator once: the
-    /// processes that are compared are neighbours in time, and each case is spread over the whole session.
+    /// The most blocks that may be run.
+    pub fn most_blocks(&self) -> u32 {
+        self.most_blocks.unwrap_or(self.blocks).max(self.blocks)
+    }
+
+    /// All cells of the blocks that are run in any case, in the order they run.
     pub fn cells(&self) -> Vec<Cell> {
+        (0..self.blocks).flat_map(|block| self.block(block)).flatten().collect()
+    }
+
+    /// One block: every case once, and in it every allocator once; the baseline in each part. Each case is spread over the
+    /// whole session. A block depends on no other one.
+    pub fn block(&self, block: u32) -> Vec<Part> {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
-        let mut cells = Vec::new();
-        for block in 0..self.blocks {
-            let mut cases: Vec<usize> = (0..self.cases.len()).collect();
-            cases.shuffle(&mut random);
-            for case in cases {
-                let seed = random.random();
-                let mut allocators: Vec<String> = self.cases[case].entrants(&self.allocators).cloned().collect();
-                allocators.shuffle(&mut random);
-                for (position, allocator) in allocators.into_iter().enumerate() {
-                    cells.push(Cell {
-                        id: format!("{}/b{block:02}/{allocator}", self.cases[case].label()),
-                        case,
-                        allocator,
-                        block,
-                        position: position as u32,
-                        seed,
-                        padding: random.random_range(0..4096),
-                    });
-                }
-            }
-        }
-        cells
+        random.set_stream(u64::from(block));
+        let mut cases: Vec<usize> = (0..self.cases.len()).collect();
+        cases.shuffle(&mut random);
+        cases.into_iter().flat_map(|case| self.parts(block, case, &mut random)).collect()
+    }
+
+    fn parts(&self, block: u32, case: usize, random: &mut ChaCha8Rng) -> Vec<Part> {
+        let (seed, baseline) = (random.random(), self.cases[case].baseline(&self.baseline));
+        let mut others: Vec<&str> = self.entrants(&self.cases[case]).filter(|name| *name != baseline).collect();
+        others.shuffle(random);
+        let count = others.len().div_ceil(MOST_IN_A_PART - 1).max(1);
+        let size = others.len().div_ceil(count).max(1);
+        (0..count)
+            .map(|part| {
+                let mut names = vec![baseline];
+                names.extend(others.iter().skip(part * size).take(size));
+                names.shuffle(random);
+                let place = if count == 1 { format!("b{block:02}") } else { format!("b{block:02}.{part}") };
+                let cell = |(position, name): (usize, &str)| Cell {
+                    id: format!("{}/{place}/{name}", self.cases[case].label()),
+                    case,
+                    allocator: name.to_string(),
+                    block,
+                    part: part as u32,
+                    attempt: 0,
+                    position: position as u32,
+                    seed,
+                    padding: random.random_range(0..4096),
+                };
+                names.into_iter().enumerate().map(cell).collect()
+            })
+            .collect()
+    }
+
+    /// The same part once more.
+    pub fn again(part: &[Cell], attempt: u32) -> Part {
+        let again = |cell: &Cell| {
+            let (front, allocator) = cell.id.rsplit_once('/').unwrap_or((&cell.id, ""));
+            let front = front.split('~').next().unwrap_or_default();
+            Cell { id: format!("{front}~{attempt}/{allocator}"), attempt, ..cell.clone() }
+        };
+        part.iter().map(again).collect()
+    }
+
+    /// Who has a row in a case: its allocators, the baseline's copy and the floor, then its programs.
+    pub fn entrants<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a str> {
+        let compared = self.allocators.iter().chain(&self.shadow).filter(|_| case.is_for_allocators());
+        let floor = self.floor.iter().filter(|_| case.kernel.is_some());
+        compared.chain(floor).chain(case.rows.iter().map(|row| &row.name)).map(String::as_str)
     }
 
     /// One checked process for every case and allocator: blocks held against each other, nothing timed.
     pub fn checks(&self) -> Vec<Cell> {
         let pairs = self.cases.iter().enumerate();
-        let pairs = pairs.flat_map(|(place, case)| case.entrants(&self.allocators).map(move |name| (place, name)));
+        let pairs = pairs.flat_map(|(place, case)| self.entrants(case).map(move |name| (place, name)));
         pairs.map(|(case, name)| self.unmeasured(case, name, &format!("check/{name}"))).collect()
     }
 
@@ -110,6 +173,8 @@ impl Plan {
             case,
             allocator: allocator.to_string(),
             block: 0,
+            part: 0,
+            attempt: 0,
             position: 0,
             seed: UNMEASURED_SEED,
             padding: 0,
@@ -138,7 +203,7 @@ impl Plan {
         };
         let (mut seconds, mut unknown) = (0.0, 0);
         for case in &self.cases {
-            let processes = case.entrants(&self.allocators).count() * (self.blocks as usize + 1);
+            let processes = self.entrants(case).count() * (self.blocks as usize + 1);
             match process(case) {
                 Some(each) => seconds += each * processes as f64,
                 None => unknown += processes,
@@ -162,7 +227,12 @@ mod tests {
             baseline: "glibc".into(),
             target_ms: 250,
             cases: cases(&workloads, "quick", &[1, 2], 2, &[]).unwrap(),
-            allocators: ["glibc", "jemalloc", "null"].map(String::from).to_vec(),
+            allocators: ["glibc", "jemalloc"].map(String::from).to_vec(),
+            floor: Some("null".into()),
+            most_blocks: None,
+            precision: None,
+            budget_s: None,
+            shadow: None,
         }
     }
 
@@ -193,6 +263,28 @@ mod tests {
         let places: std::collections::BTreeSet<_> =
             cells.iter().filter(|cell| cell.allocator == "glibc").map(|cell| cell.position).collect();
         assert_eq!(places.len(), 3);
+    }
+
+    #[test]
+    fn many_allocators_share_blocks_in_parts_that_each_repeat_the_baseline() {
+        let names = || ["glibc"].into_iter().map(String::from).chain((0..12).map(|n| format!("a{n}")));
+        let plan = Plan { allocators: names().collect(), shadow: Some("glibc-copy".into()), ..plan(7) };
+        let parts = plan.block(3);
+        assert_eq!(parts.len(), 4 * 3, "14 others besides the baseline make three parts of a case");
+        for case in 0..4 {
+            let own: Vec<&Part> = parts.iter().filter(|part| part[0].case == case).collect();
+            assert!(own.iter().all(|part| part.len() <= MOST_IN_A_PART));
+            assert!(own.iter().all(|part| part.iter().filter(|cell| cell.allocator == "glibc").count() == 1));
+            let mut others: Vec<&str> =
+                own.iter().flat_map(|part| part.iter()).map(|cell| cell.allocator.as_str()).collect();
+            others.retain(|name| *name != "glibc");
+            others.sort_unstable();
+            others.dedup();
+            assert_eq!(others.len(), 14);
+        }
+        assert_eq!(parts, plan.block(3), "a block depends on no other one");
+        let again = Plan::again(&Plan::again(&parts[0], 1), 2);
+        assert!(again.iter().all(|cell| cell.id.contains("~2/") && !cell.id.contains("~1")), "{}", again[0].id);
     }
 
     #[test]

@@ -15,7 +15,8 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
         return lines;
     }
     if marked(&|case, _| !case.whole_process) {
-        lines.push("ns/op: wall time x threads / operations; ops/s: of all threads. Medians over processes.".to_owned());
+        lines
+            .push("ns/op: wall time x threads / operations; ops/s: of all threads. Medians over processes.".to_owned());
     }
     if marked(&|case, _| case.whole_process) {
         lines.push(

@@ -2,7 +2,7 @@
 
 use super::legend::legend;
 use super::sentence;
-use super::sheet::{Column, Sheet};
+use super::sheet::{self, Column, Sheet};
 use super::text::{count, markdown as escape};
 use crate::analyse::{Analysis, Failure};
 use crate::store::RunFile;
@@ -14,6 +14,13 @@ pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
         let sheet = Sheet::new(case, analysis.planned_blocks);
         out.push_str(&format!("\n## {}\n\n", escape(&sheet.heading)));
         out.push_str(&sheet_text(&sheet));
+    }
+    let overall = sheet::overall(analysis);
+    if !overall.is_empty() {
+        out.push_str(&format!("\n## {}\n\n", escape(&sheet::overall_heading(analysis))));
+        out.push_str(&line(["allocator", "ratio [95 %]"].map(String::from).into_iter()));
+        out.push_str(&line([":--", ":--"].map(String::from).into_iter()));
+        overall.iter().for_each(|(name, ratio)| out.push_str(&line([escape(name), escape(ratio)].into_iter())));
     }
     if !analysis.failures.is_empty() {
         out.push_str("\n## Not ok\n\n");
@@ -54,6 +61,7 @@ fn sheet_text(sheet: &Sheet) -> String {
         }
         out.push('\n');
     }
+    out.extend(sheet.trust.iter().map(|line| format!("- {}\n", escape(line))));
     out.extend(sheet.caution.iter().map(|caution| format!("{}\n\n", escape(caution))));
     out.extend(sheet.floors.iter().map(|floor| format!("- {}\n", escape(floor))));
     out.extend(

@@ -2,7 +2,9 @@
 
 use super::text::{count, list};
 use super::units::{digits, times};
-use crate::analyse::{Analysis, Contest, Doubt, LeftOut, MemoryMeasure, MemoryRatio, Purge, Ratio, Standing, Verdict};
+use crate::analyse::{
+    Analysis, Contest, Doubt, LeftOut, MemoryMeasure, MemoryRatio, Purge, Ratio, Standing, Verdict, Withheld,
+};
 
 /// What the run says, and whom it cannot speak about.
 pub(super) fn verdict(analysis: &Analysis) -> String {
@@ -16,6 +18,19 @@ pub(super) fn verdict(analysis: &Analysis) -> String {
             format!("No verdict: only {allocator} can be judged, and there is nothing to compare it with.")
         }
         Verdict::Fastest(standing) => fastest(analysis, standing) + &caveat(analysis, &standing.leader),
+        Verdict::Withheld(Withheld::Floor) => {
+            "No verdict: in every case the harness takes more than half of the fastest \
+             allocator's time, so the order may be the harness's."
+                .to_owned()
+        }
+        Verdict::Withheld(Withheld::Shadow { ratio }) => {
+            let (low, high) = ratio.interval.unwrap_or((ratio.ratio, ratio.ratio));
+            format!(
+                "No verdict: a copy of {0} took {1:.3}x the time of {0} itself (95 % interval {low:.3}-{high:.3}), so this \
+                 run calls equal things different. Run again on a quieter machine, or longer.",
+                analysis.baseline, ratio.ratio
+            )
+        }
         Verdict::Unclear(standing) => unclear(analysis, standing) + &caveat(analysis, &standing.leader),
     };
     if !analysis.left_out.is_empty() {
@@ -78,7 +93,16 @@ fn unclear(analysis: &Analysis, standing: &Standing) -> String {
     } else if rivals.iter().all(|contest| contest.doubt == Some(Doubt::Small)) {
         sentence.push_str(&format!("{}: {leader} is ahead, but by 1 % or less. Choose by memory.", closest(standing)));
     } else {
-        sentence.push_str(&format!("{}. Run more blocks, or choose among them by memory.", closest(standing)));
+        // The hardest contest decides; one without an estimate would take more blocks than are reasonable.
+        let doubts = || rivals.iter().filter(|contest| contest.doubt == Some(Doubt::Chance));
+        let more = if doubts().all(|contest| contest.blocks_more.is_some()) {
+            doubts().filter_map(|contest| contest.blocks_more).max()
+        } else {
+            None
+        };
+        let more =
+            more.map_or("More blocks will hardly tell".into(), |more| format!("About {more} more blocks might tell"));
+        sentence.push_str(&format!("{}. {more}; or choose among them by memory.", closest(standing)));
     }
     let baseline = standing.against_baseline().filter(|contest| contest.doubt.is_none());
     if let Some(claim) = baseline.and_then(|contest| as_fast(contest, "")) {

@@ -2,7 +2,7 @@
 //! prints them makes them harmless.
 
 use super::{text, units, whole};
-use crate::analyse::{Case, Numbers, Purge, Ratio, Role, Row, State};
+use crate::analyse::{Analysis, Call, Case, Numbers, Purge, Ratio, Role, Row, State, TwoModes};
 
 /// One case, ready to be laid out.
 pub(super) struct Sheet {
@@ -12,6 +12,8 @@ pub(super) struct Sheet {
     pub columns: Vec<Column>,
     /// `floor: null 2.00 ns/op`, one per floor that was measured.
     pub floors: Vec<String>,
+    /// `A/A: a copy of glibc takes 0.998 [0.991, 1.004] of its time`; and why nothing is claimed, where nothing is.
+    pub trust: Vec<String>,
     /// What nobody should read the table without.
     pub caution: Option<String>,
     /// Allocators without numbers, and why.
@@ -46,20 +48,55 @@ impl Sheet {
     pub fn new(case: &Case, planned_blocks: u32) -> Sheet {
         let mut rows: Vec<(&Row, &Numbers)> = case.rows.iter().filter_map(|row| Some((row, row.numbers()?))).collect();
         rows.sort_by(|(_, a), (_, b)| a.ns_per_op.median.total_cmp(&b.ns_per_op.median));
+        rows.retain(|(row, _)| row.role != Role::Shadow);
         let (floors, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(row, _)| row.role == Role::Floor);
         Sheet {
             heading: heading(case),
             floors: floors.iter().map(|(row, numbers)| floor_line(row, numbers)).collect(),
             numberless: case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect(),
             columns: if rows.is_empty() { Vec::new() } else { columns(rows, case, planned_blocks) },
+            trust: trust(case),
             caution: case.caution.clone(),
         }
     }
 }
 
+/// `Overall: time / glibc, geometric mean over 6 cases`.
+pub(super) fn overall_heading(analysis: &Analysis) -> String {
+    let cases = analysis.overall.iter().map(|one| one.cases).max().unwrap_or(0);
+    format!(
+        "Overall: time / {}, geometric mean over {} [95 % by bootstrap of blocks]",
+        analysis.baseline,
+        text::count(cases, "case")
+    )
+}
+
+/// Name and ratio of each candidate, the fastest first; nothing for a single case, whose table says it.
+pub(super) fn overall(analysis: &Analysis) -> Vec<(String, String)> {
+    let several = analysis.overall.iter().filter(|one| one.cases > 1);
+    several
+        .map(|one| {
+            let interval = one.interval.map(|(low, high)| format!(" [{}, {}]", units::ratio(low), units::ratio(high)));
+            (one.allocator.clone(), format!("{}{}", units::ratio(one.ratio), interval.unwrap_or_default()))
+        })
+        .collect()
+}
+
 fn heading(case: &Case) -> String {
     let mark = if case.oversubscribed { " (oversubscribed)" } else { "" };
     format!("{}, {}{mark}", case.workload, text::count(case.threads as usize, "thread"))
+}
+
+fn trust(case: &Case) -> Vec<String> {
+    let (name, mut lines) = (&case.baseline, Vec::new());
+    if let Some(shadow) = &case.shadow {
+        let verdict = if case.shadow_differs { ": different, so nothing is claimed here" } else { "" };
+        lines.push(format!("A/A: a copy of {name} takes {} of its time{verdict}", interval(shadow)));
+    }
+    if case.floor_hides {
+        lines.push("the harness takes more than half of the fastest time: nothing is claimed here".to_owned());
+    }
+    lines
 }
 
 fn floor_line(row: &Row, numbers: &Numbers) -> String {
@@ -105,6 +142,12 @@ impl Table<'_> {
         self.columns.iter_mut().last().into_iter().for_each(|column| column.spare = true);
     }
 
+    /// Words that a narrow page can do without.
+    pub fn spare_words(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) {
+        self.words(title, cell);
+        self.columns.iter_mut().last().into_iter().for_each(|column| column.spare = true);
+    }
+
     /// A column of words.
     pub fn words(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) {
         self.column(title, cell);
@@ -137,11 +180,15 @@ fn operations(table: &mut Table<'_>, case: &Case) {
     table.spare(rate.name, |_, n| units::digits(n.mops_per_s.median / rate.size));
     if table.rows.iter().any(|(_, n)| n.ratio.is_some()) {
         table.words(&format!("time / {} [95 %]", case.baseline), |row, n| ratio(row, n.ratio.as_ref()));
+        table.words("verdict", |_, n| call(n.call));
         table.column("CPU", |row, n| cpu_ratio(row, n.cpu_ratio.as_ref()));
+        table.spare_words("by CPU", |_, n| call(n.cpu_call));
     }
     table.column(memory_title(&table.rows), |_, n| memory(n));
     if table.rows.iter().any(|(_, n)| n.floor_share.is_some()) {
         table.spare("floor", |_, n| n.floor_share.map(units::percent).unwrap_or_default());
+        table.spare("- floor", |_, n| n.net_ns_per_op.map(|net| units::digits(net / time.size)).unwrap_or_default());
+        table.spare("x floor", |_, n| n.floor_share.map(|share| units::times(1.0 / share)).unwrap_or_default());
     }
 }
 
@@ -149,10 +196,22 @@ pub(super) fn ratio(row: &Row, ratio: Option<&Ratio>) -> String {
     match ratio {
         None => "-".into(),
         Some(_) if row.role == Role::Baseline => "1 (baseline)".into(),
-        Some(Ratio { ratio, interval: Some((low, high)), .. }) => {
-            format!("{} [{}, {}]", units::ratio(*ratio), units::ratio(*low), units::ratio(*high))
-        }
-        Some(Ratio { ratio, interval: None, pairs }) => format!("{} [n = {pairs}]", units::ratio(*ratio)),
+        Some(ratio) => interval(ratio),
+    }
+}
+
+/// `0.704 [0.690, 0.719]`.
+pub(super) fn interval(Ratio { ratio, interval, pairs }: &Ratio) -> String {
+    match interval {
+        Some((low, high)) => format!("{} [{}, {}]", units::ratio(*ratio), units::ratio(*low), units::ratio(*high)),
+        None => format!("{} [n = {pairs}]", units::ratio(*ratio)),
+    }
+}
+
+pub(super) fn call(call: Option<Call>) -> String {
+    match call {
+        Some(Call::Unclear { blocks_more: Some(more) }) => format!("unclear (+{more})"),
+        call => call.map_or_else(String::new, |call| call.word().to_owned()),
     }
 }
 
@@ -193,8 +252,13 @@ fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u32) -> Stri
             Purge::Called => notes.extend(numbers.purge_share.map(|share| format!("purge {}", units::percent(share)))),
         }
     }
-    if numbers.samples < planned_blocks as usize {
-        notes.push(format!("{} of {} blocks", numbers.samples, planned_blocks));
+    if numbers.blocks < planned_blocks as usize {
+        notes.push(format!("{} of {} blocks", numbers.blocks, planned_blocks));
+    }
+    if let Some(TwoModes { low, low_count, high, high_count }) = numbers.modes {
+        let unit = units::time(low);
+        let mode = |value: f64, count: usize| format!("{} ({count}x)", units::digits(value / unit.size));
+        notes.push(format!("two modes: {} and {} {}", mode(low, low_count), mode(high, high_count), unit.name));
     }
     if let Some(pairs) = numbers.ratio.map(|ratio| ratio.pairs).filter(|pairs| *pairs < numbers.samples) {
         notes.push(text::count(pairs, "pair"));

@@ -2,7 +2,7 @@
 
 use super::legend::legend;
 use super::sentence;
-use super::sheet::{Column, Sheet};
+use super::sheet::{self, Column, Sheet};
 use super::text::{count, plain, wrap};
 use crate::analyse::{Analysis, Failure, Verdict};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
@@ -29,6 +29,7 @@ pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
         out.push_str(&sheet_text(sheet, screen, &mut dropped));
         out.push('\n');
     }
+    out.push_str(&overall(analysis, screen));
     if !analysis.failures.is_empty() {
         out.push_str(&format!("{}\n", screen.paint(RED, "Not ok")));
         for failure in &analysis.failures {
@@ -75,6 +76,9 @@ fn sheet_text(sheet: Sheet, screen: Screen, dropped: &mut Vec<String>) -> String
     for floor in &sheet.floors {
         out.push_str(&format!("  {}\n", plain(floor)));
     }
+    for line in &sheet.trust {
+        out.push_str(&format!("{}\n", wrap(&format!("  {}", plain(line)), screen.width, 4)));
+    }
     if let Some(caution) = &sheet.caution {
         out.push_str(&format!("{}\n", wrap(&format!("  {}", plain(caution)), screen.width, 2)));
     }
@@ -85,7 +89,7 @@ fn sheet_text(sheet: Sheet, screen: Screen, dropped: &mut Vec<String>) -> String
     out
 }
 
-/// Where the columns are too wide, puts the notes below the table, then leaves spare columns out, the first ones first.
+/// Where the columns are too wide, puts the notes below the table, then leaves spare columns out, the last ones first.
 fn fitting(mut columns: Vec<Column>, width: usize, dropped: &mut Vec<String>) -> (Vec<Column>, Vec<String>) {
     let too_wide = |columns: &[Column]| columns.iter().map(|column| width_of(column) + GAP).sum::<usize>() > width;
     let mut below = Vec::new();
@@ -103,7 +107,7 @@ fn fitting(mut columns: Vec<Column>, width: usize, dropped: &mut Vec<String>) ->
         below = said.iter().map(|(note, names)| format!("  {}: {}", names.join(", "), plain(note))).collect();
     }
     while too_wide(&columns)
-        && let Some(spare) = columns.iter().position(|column| column.spare)
+        && let Some(spare) = columns.iter().rposition(|column| column.spare)
     {
         let column = columns.remove(spare);
         if !dropped.contains(&column.title) {
@@ -136,6 +140,19 @@ fn table(columns: &[Column], width: usize) -> String {
         }
     }
     table.trim_fmt()
+}
+
+/// The candidates over all cases, where there are several.
+fn overall(analysis: &Analysis, screen: Screen) -> String {
+    let lines = sheet::overall(analysis);
+    if lines.is_empty() {
+        return String::new();
+    }
+    let heading = wrap(&plain(&sheet::overall_heading(analysis)), screen.width, 2);
+    let mut out = format!("{}\n", screen.paint(BOLD, &heading));
+    lines.iter().for_each(|(name, ratio)| out.push_str(&format!("  {:<width$}  {ratio}\n", plain(name), width = 20)));
+    out.push('\n');
+    out
 }
 
 fn failure_text(failure: &Failure, screen: Screen) -> String {

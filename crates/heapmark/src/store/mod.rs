@@ -200,6 +200,8 @@ mod tests {
             threads: 1,
             allocator: "glibc".into(),
             block: 0,
+            part: 0,
+            attempt: 0,
             position: 0,
             seed: 1,
             started: String::new(),

@@ -18,6 +18,10 @@ pub enum Purpose {
     Sample,
 }
 
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 /// One process and what came of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
@@ -33,7 +37,13 @@ pub struct Record {
     pub allocator: String,
     /// Block number, from 0; pairs the processes that are compared.
     pub block: u32,
-    /// Position within its block, from 0.
+    /// Part of its block, from 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub part: u32,
+    /// How often this part was run before.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempt: u32,
+    /// Position within its part, from 0.
     pub position: u32,
     /// Random state the workload started from.
     pub seed: u64,

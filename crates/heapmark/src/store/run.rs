@@ -23,7 +23,7 @@ pub struct RunFile {
     pub preset: String,
     /// What is measured, how often and in which order.
     pub plan: Plan,
-    /// The allocators of the comparison, in plan order, as people are told of them.
+    /// The allocators of the comparison, in plan order, then the baseline's copy and the floor, as people are told of them.
     pub allocators: Vec<AllocatorInfo>,
     /// The same, as they are run: what `--resume` starts again.
     pub subjects: Vec<Subject>,
@@ -44,10 +44,11 @@ pub struct RunFile {
 
 impl RunFile {
     /// Who has a row in a case: its allocators in plan order, then its programs.
-    pub fn entrants(&self, case: &Case) -> impl Iterator<Item = &AllocatorInfo> {
-        let allocators = if case.is_for_allocators() { self.allocators.as_slice() } else { &[] };
-        let rows = case.rows.iter().filter_map(|row| self.rows.iter().find(|info| info.name == row.name));
-        allocators.iter().chain(rows)
+    pub fn entrants<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a AllocatorInfo> {
+        self.plan.entrants(case).filter_map(|name| {
+            let mut infos = self.allocators.iter().chain(&self.rows);
+            infos.find(|info| info.name == name)
+        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! `heapmark run`: plan, measure, store, and print what came of it.
 
+mod alone;
+mod companions;
 mod programs;
 mod progress;
 mod select;
@@ -43,9 +45,24 @@ pub struct Args {
     /// Another value for a parameter of a workload
     #[arg(long, value_name = "WORKLOAD.PARAMETER=VALUE")]
     set: Vec<Override>,
-    /// How often each allocator runs each workload, in fresh processes
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    /// How often each allocator runs each workload, in fresh processes: exactly so often
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), conflicts_with_all = ["precision", "max_blocks", "budget"])]
     blocks: Option<u32>,
+    /// More blocks, until half of each 95 % interval is at most this: 1%, 0.5%, ...
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    precision: Option<f64>,
+    /// And no more blocks than these [default: 40, or what a verdict needs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    max_blocks: Option<u32>,
+    /// Begin no block after so much time: 90s, 5min, 2h
+    #[arg(long, value_name = "TIME", value_parser = budget)]
+    budget: Option<std::time::Duration>,
+    /// Without the copy of the baseline that shows what this run would call a difference
+    #[arg(long)]
+    no_shadow: bool,
+    /// Without the null allocator that shows what the harness itself takes
+    #[arg(long)]
+    no_floor: bool,
     /// Milliseconds that one process should measure on the baseline, where the preset is calibrated
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
     target_ms: Option<u32>,
@@ -76,6 +93,16 @@ fn seconds(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|s| (0.001..1e6).contains(s)).ok_or_else(|| "expected a number of seconds above 0".into())
 }
 
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
+    number.filter(|p| (0.01..=50.0).contains(p)).map(|p| p / 100.0).ok_or_else(|| "expected 0.01% to 50%".into())
+}
+
+fn budget(text: &str) -> Result<std::time::Duration, String> {
+    let duration = text.parse::<jiff::SignedDuration>().ok().and_then(|time| time.try_into().ok());
+    duration.filter(|time: &std::time::Duration| !time.is_zero()).ok_or_else(|| "expected a time: 90s, 5min, 2h".into())
+}
+
 /// Runs the command.
 pub fn run(args: Args) -> Result<Exit> {
     let selection = match &args.resume {
@@ -90,7 +117,7 @@ pub fn run(args: Args) -> Result<Exit> {
     let stop = stop_on_signals()?;
     if let Some(id) = &args.cell {
         let known = args.resume.as_deref().map(|run| store::read(&store::find(run)?)).transpose()?;
-        return session::run_alone(guest, selection, known.map(|run| run.records).unwrap_or_default(), id, stop);
+        return alone::run(guest, selection, known.map(|run| run.records).unwrap_or_default(), id, stop);
     }
     let (dir, store, head, known) = match &args.resume {
         Some(run) => {
@@ -106,8 +133,10 @@ pub fn run(args: Args) -> Result<Exit> {
             (dir, store, head, Vec::new())
         }
     };
-    say(&format!("{} processes in {}", selection.plan.cells().len() + selection.plan.checks().len(), dir.display()));
-    let interrupted = !Session::new(guest, selection, store, known, stop).run(&head)?;
+    let plan = &selection.plan;
+    let more = if plan.most_blocks() > plan.blocks { ", or more" } else { "" };
+    say(&format!("{}{more} processes in {}", plan.cells().len() + plan.checks().len(), dir.display()));
+    let interrupted = !Session::new(guest, selection, Some(store), known, stop).run(&head)?;
     let all_ok = print_results(&dir)?;
     Ok(match (interrupted, all_ok) {
         (true, _) => {

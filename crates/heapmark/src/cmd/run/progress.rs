@@ -1,7 +1,8 @@
 //! Progress on stderr: a bar on a terminal, a plain line per block otherwise.
 
-use crate::analyse::Analysis;
+use crate::analyse::stats::{Next, Stop};
 use crate::cmd::say;
+use crate::plan::Plan;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Instant;
@@ -51,15 +52,36 @@ impl Progress {
     }
 
     /// A block is over: how far, how sure, how long still.
-    pub(super) fn block(&self, block: u32, of: u32, analysis: &Analysis) {
-        let left = self.began.elapsed().as_secs_f64() / self.done.max(1) as f64 * (self.total - self.done) as f64;
-        let widest = widest(analysis)
-            .map_or(String::new(), |(row, width)| format!(", widest interval ±{:.1} % ({row})", width * 100.0));
-        let line = format!("block {} of {of}{widest}, {} left", block + 1, clock(left));
+    pub(super) fn block(&mut self, block: u32, plan: &Plan, widths: &[(String, Option<f64>)], next: Next) {
+        let (done, least, most) = (block + 1, plan.blocks, plan.most_blocks());
+        let of = if most > least { format!("{least} to {most}") } else { least.to_string() };
+        let precise = widths.iter().filter_map(|(row, width)| Some((row, (*width)?)));
+        let widest = precise.max_by(|(_, a), (_, b)| a.total_cmp(b));
+        let widest =
+            widest.map_or(String::new(), |(row, width)| format!(", widest interval ±{:.1} % ({row})", width * 100.0));
+        let rest = match next {
+            Next::Stop(Stop::Precision) => "precise enough".to_owned(),
+            Next::Stop(Stop::Budget) => "the budget is used up".to_owned(),
+            Next::Stop(Stop::MaxBlocks) => "done".to_owned(),
+            Next::GoOn => {
+                if done >= least {
+                    self.extend(plan.block(done).iter().map(Vec::len).sum());
+                }
+                let each = self.began.elapsed().as_secs_f64() / self.done.max(1) as f64;
+                format!("{} left", clock(each * self.total.saturating_sub(self.done) as f64))
+            }
+        };
+        let line = format!("block {done} of {of}{widest}, {rest}");
         match &self.bar {
             Some(bar) => bar.set_message(line),
             None => say(&line),
         }
+    }
+
+    /// There is more to do than was known.
+    fn extend(&mut self, processes: usize) {
+        self.total += processes;
+        self.bar.iter().for_each(|bar| bar.set_length(self.total as u64));
     }
 
     /// Takes the bar away.
@@ -68,16 +90,6 @@ impl Progress {
             bar.finish_and_clear();
         }
     }
-}
-
-/// The row whose ratio is least certain, and half the width of its interval.
-fn widest(analysis: &Analysis) -> Option<(String, f64)> {
-    let rows = analysis.cases.iter().flat_map(|case| case.rows.iter().map(move |row| (case, row)));
-    rows.filter_map(|(case, row)| {
-        let (low, high) = row.numbers()?.ratio.as_ref()?.interval?;
-        Some((format!("{} on {}@{}", row.allocator, case.workload, case.threads), (high / low).ln() / 2.0))
-    })
-    .max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 fn clock(seconds: f64) -> String {

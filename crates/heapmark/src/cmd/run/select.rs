@@ -1,6 +1,7 @@
 //! From flags to what is run: subjects, plan, and what is missing.
 
 use super::Args;
+use super::companions::{self, Companions};
 use super::programs;
 use crate::build::{self, State};
 use crate::catalog::suite::thread_counts;
@@ -11,13 +12,41 @@ use crate::plan::{Plan, blocks_needed, cases};
 use crate::sample::machine;
 use crate::store::{AllocatorInfo, RunFile, SCHEMA};
 use anyhow::{Context, Result, anyhow, bail};
-use sha2::{Digest, Sha256};
 use std::path::Path;
+
+/// How many blocks a run makes.
+struct Extent {
+    blocks: u32,
+    most_blocks: Option<u32>,
+    precision: Option<f64>,
+    budget_s: Option<f64>,
+}
+
+impl Extent {
+    /// Flags before the suite; with neither, as many blocks as a verdict needs.
+    fn new(args: &Args, suite: &Suite, needed: u32) -> Extent {
+        const MOST: u32 = 40;
+        const PRECISION: f64 = 0.01;
+        let asked = args.precision.is_some() || args.max_blocks.is_some() || args.budget.is_some();
+        let exactly = args.blocks.or(suite.blocks.filter(|_| !asked));
+        if exactly.is_some() || !(asked || suite.adaptive) {
+            let blocks = exactly.unwrap_or(needed);
+            return Extent { blocks, most_blocks: None, precision: None, budget_s: None };
+        }
+        let most = args.max_blocks.unwrap_or(MOST.max(needed));
+        Extent {
+            blocks: needed.min(most),
+            most_blocks: Some(most),
+            precision: args.precision.or(Some(PRECISION)),
+            budget_s: args.budget.map(|budget| budget.as_secs_f64()).or(suite.budget_minutes.map(|min| min * 60.0)),
+        }
+    }
+}
 
 /// What a run consists of.
 pub(super) struct Selection {
     pub plan: Plan,
-    /// In the order of `plan.allocators`.
+    /// In the order of `plan.allocators`, then who runs along.
     pub subjects: Vec<Subject>,
     /// Those that rows of programs always run under, whatever the run compares.
     pub pinned: Vec<Subject>,
@@ -53,21 +82,30 @@ impl Selection {
 
         let baseline = args.baseline.as_ref().unwrap_or(&suite.baseline);
         let (baseline, chosen) = choose(args, suite, baseline, &catalog)?;
-        let subjects = resolve(chosen, &catalog, args.dry_run)?;
+        let mut subjects = resolve(chosen, &catalog, args.dry_run)?;
         if !subjects.iter().any(|subject| subject.allocator.name == baseline) {
             bail!("the baseline {baseline} is not ready, so nothing can be compared: choose another with --baseline");
         }
         programs::mark(&mut cases, &catalog);
         let programs = programs::resolve(&cases, &catalog, args.dry_run)?;
         let pinned = resolve(programs::pinned(&cases, &subjects, &catalog)?, &catalog, args.dry_run)?;
+        let Companions { shadow, floor } = companions::choose(args, &mut subjects, &baseline, &cases, &catalog)?;
+        let name = |subject: &Subject| subject.allocator.name.clone();
+        let extent = Extent::new(args, suite, blocks_needed(cases.len() * subjects.len()));
         let plan = Plan {
             seed: args.seed.unwrap_or_else(|| jiff::Timestamp::now().as_nanosecond() as u64 & 0xffff_ffff),
-            blocks: args.blocks.or(suite.blocks).unwrap_or_else(|| blocks_needed(cases.len() * subjects.len())),
+            blocks: extent.blocks,
+            most_blocks: extent.most_blocks,
+            precision: extent.precision,
+            budget_s: extent.budget_s,
             baseline,
             target_ms: args.target_ms.unwrap_or(suite.target_ms),
             cases,
-            allocators: subjects.iter().map(|subject| subject.allocator.name.clone()).collect(),
+            allocators: subjects.iter().map(name).collect(),
+            shadow: shadow.as_ref().map(name),
+            floor: floor.as_ref().map(name),
         };
+        subjects.extend(shadow.into_iter().chain(floor));
         Ok(Selection {
             plan,
             subjects,
@@ -109,7 +147,11 @@ impl Selection {
             suite: self.suite.clone(),
             preset: self.preset.clone(),
             plan: self.plan.clone(),
-            allocators: self.subjects.iter().map(|subject| info(guest, subject)).collect::<Result<_>>()?,
+            allocators: self
+                .subjects
+                .iter()
+                .map(|subject| info(guest, subject, self.plan.shadow.as_ref() == Some(&subject.allocator.name)))
+                .collect::<Result<_>>()?,
             subjects: self.subjects.clone(),
             pinned: self.pinned.clone(),
             rows: programs::rows(&self.plan.cases, &self.programs)?,
@@ -203,7 +245,7 @@ fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) -> Result<Vec<Subje
     Ok(subjects)
 }
 
-fn info(guest: &Guest, subject: &Subject) -> Result<AllocatorInfo> {
+fn info(guest: &Guest, subject: &Subject, shadow: bool) -> Result<AllocatorInfo> {
     let Subject { allocator, library, refused } = subject;
     let purge = match &allocator.purge {
         None => "none",
@@ -217,7 +259,7 @@ fn info(guest: &Guest, subject: &Subject) -> Result<AllocatorInfo> {
     Ok(AllocatorInfo {
         name: allocator.name.clone(),
         family: allocator.family.clone(),
-        tier: tier(allocator).into(),
+        tier: if shadow { "shadow".into() } else { tier(allocator).into() },
         origin: library.origin.clone(),
         version: if refused.is_some() { "-".into() } else { version(guest, subject)? },
         files: library.files.iter().map(|file| file.display().to_string()).collect(),
@@ -228,6 +270,5 @@ fn info(guest: &Guest, subject: &Subject) -> Result<AllocatorInfo> {
 }
 
 pub(super) fn hash(file: &Path) -> Result<String> {
-    let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    Ok(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(build::hash_of(&std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?))
 }

@@ -3,8 +3,8 @@
 
 use super::progress::Progress;
 use super::select::Selection;
-use crate::analyse::analyse;
-use crate::cmd::{Exit, print, usage};
+use crate::analyse::half_widths;
+use crate::analyse::stats::{Next, Stopping};
 use crate::execute::{self, Attempt, Guest, Job, Measurement, Subject, Watch};
 use crate::plan::Cell;
 use crate::sample::series::Recorder;
@@ -36,9 +36,9 @@ pub(super) struct Session {
 }
 
 /// What a calibration tells about a case.
-struct Pace {
-    iterations: u32,
-    timeout: Duration,
+pub(super) struct Pace {
+    pub(super) iterations: u32,
+    pub(super) timeout: Duration,
 }
 
 /// A signal came: stop, with everything stored.
@@ -48,29 +48,23 @@ impl Session {
     pub(super) fn new(
         guest: Guest,
         selection: Selection,
-        store: Store,
+        store: Option<Store>,
         known: Vec<Record>,
         stop: Arc<AtomicBool>,
     ) -> Session {
-        Session { guest, selection, store: Some(store), known: known.into_iter().collect(), stop }
+        Session { guest, selection, store, known: known.into_iter().collect(), stop }
     }
 
     /// Runs what is not stored yet. `false` where a signal ended it early.
     pub(super) fn run(mut self, head: &RunFile) -> Result<bool> {
-        let (checks, cells) = (self.selection.plan.checks(), self.selection.plan.cells());
-        let mut progress = Progress::new(checks.len() + cells.len());
-        let done = self.all(head, &checks, &cells, &mut progress);
+        let checks = self.selection.plan.checks();
+        let mut progress = Progress::new(checks.len() + self.selection.plan.cells().len());
+        let done = self.all(head, &checks, &mut progress);
         progress.finish();
         Ok(done?.is_ok())
     }
 
-    fn all(
-        &mut self,
-        head: &RunFile,
-        checks: &[Cell],
-        cells: &[Cell],
-        progress: &mut Progress,
-    ) -> Result<Result<(), Interrupted>> {
+    fn all(&mut self, head: &RunFile, checks: &[Cell], progress: &mut Progress) -> Result<Result<(), Interrupted>> {
         if self.control()?.is_err() {
             return Ok(Err(Interrupted));
         }
@@ -90,7 +84,26 @@ impl Session {
             }
             progress.step();
         }
-        for (index, cell) in cells.iter().enumerate() {
+        for block in 0..self.selection.plan.most_blocks() {
+            for part in self.selection.plan.block(block) {
+                if self.part(&part, &paces, progress)?.is_err() {
+                    return Ok(Err(Interrupted));
+                }
+            }
+            let widths = half_widths(head, self.known.all());
+            let bare: Vec<Option<f64>> = widths.iter().map(|(_, width)| *width).collect();
+            let next = self.stopping().after(block as usize + 1, &bare, self.over_budget());
+            progress.block(block, &self.selection.plan, &widths, next);
+            if next != Next::GoOn {
+                break;
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// The baseline and a few others, one after the other.
+    fn part(&mut self, part: &[Cell], paces: &[Pace], progress: &mut Progress) -> Result<Result<(), Interrupted>> {
+        for cell in part {
             progress.begin(&cell.id);
             if self.worth_running(cell) {
                 let pace = &paces[cell.case];
@@ -100,11 +113,20 @@ impl Session {
                 }
             }
             progress.step();
-            if cells.get(index + 1).is_none_or(|next| next.block != cell.block) {
-                progress.block(cell.block, self.selection.plan.blocks, &analyse(head, self.known.all()));
-            }
         }
         Ok(Ok(()))
+    }
+
+    fn stopping(&self) -> Stopping {
+        let plan = &self.selection.plan;
+        let (least, most) = (plan.blocks as usize, plan.most_blocks() as usize);
+        Stopping { least, most, precision: plan.precision.unwrap_or(0.0) }
+    }
+
+    /// Counted over all processes, so that a run that is taken up again ends where it would have ended.
+    fn over_budget(&self) -> bool {
+        let spent_ns: u64 = self.known.all().iter().filter_map(|record| Some(record.usage.as_ref()?.wall_ns)).sum();
+        self.selection.plan.budget_s.is_some_and(|budget_s| spent_ns as f64 / 1e9 >= budget_s)
     }
 
     /// The negative control: without preload the proof must show libc. Once per run, and again where it has failed: no
@@ -122,6 +144,8 @@ impl Session {
             case: 0,
             allocator: libc.allocator.name,
             block: 0,
+            part: 0,
+            attempt: 0,
             position: 0,
             seed: 1,
             padding: 0,
@@ -135,12 +159,12 @@ impl Session {
         Ok(Ok(()))
     }
 
-    fn case(&self, cell: &Cell) -> &Case {
+    pub(super) fn case(&self, cell: &Cell) -> &Case {
         &self.selection.plan.cases[cell.case]
     }
 
     /// How many iterations a process of this case makes, and how long it may take.
-    fn pace(&mut self, case: usize) -> Result<Option<Pace>> {
+    pub(super) fn pace(&mut self, case: usize) -> Result<Option<Pace>> {
         let cell = self.selection.plan.calibration(case);
         let iterations = match self.case(&cell).iterations {
             Iterations::Fixed(count) => count,
@@ -221,7 +245,13 @@ impl Session {
     }
 
     /// The guest under an allocator, a program under one, or a program by itself.
-    fn start(&self, cell: &Cell, job: &Job, timeout: Duration, watch: Option<Watch<'_>>) -> Result<Option<Attempt>> {
+    pub(super) fn start(
+        &self,
+        cell: &Cell,
+        job: &Job,
+        timeout: Duration,
+        watch: Option<Watch<'_>>,
+    ) -> Result<Option<Attempt>> {
         let case = self.case(cell);
         let row = case.row(&cell.allocator);
         let libc = Subject::libc();
@@ -256,31 +286,6 @@ impl Session {
     }
 }
 
-/// Runs one cell, prints what the guest said, stores nothing.
-pub(super) fn run_alone(
-    guest: Guest,
-    selection: Selection,
-    known: Vec<Record>,
-    id: &str,
-    stop: Arc<AtomicBool>,
-) -> Result<Exit> {
-    let (checks, cells) = (selection.plan.checks(), selection.plan.cells());
-    let check = checks.iter().any(|cell| cell.id == id);
-    let Some(cell) = checks.iter().chain(&cells).find(|cell| cell.id == id) else {
-        let example = cells.first().map_or("", |cell| cell.id.as_str());
-        return Err(usage(anyhow!("the plan has no cell `{id}`: --dry-run prints them, the first is {example}")));
-    };
-    let mut session = Session { guest, selection, store: None, known: known.into_iter().collect(), stop };
-    let Some(pace) = session.pace(cell.case)? else { return Ok(Exit::Interrupted) };
-    let case = session.case(cell);
-    let (cold, iterations) = if check { (0, 1) } else { (case.cold, pace.iterations) };
-    let job = Job::new(case, cell, cold, iterations, check)?;
-    let Some(attempt) = session.start(cell, &job, pace.timeout, None)? else { return Ok(Exit::Interrupted) };
-    let stderr = if attempt.stderr.is_empty() { String::new() } else { format!("stderr: {}\n", attempt.stderr) };
-    print(&format!("{}{stderr}outcome: {}\n", attempt.report, attempt.outcome))?;
-    Ok(if attempt.outcome.is_ok() { Exit::Done } else { Exit::NotAllOk })
-}
-
 fn now() -> String {
     jiff::Timestamp::now().to_string()
 }
@@ -301,6 +306,8 @@ fn record(purpose: Purpose, cell: &Cell, workload: &str, threads: u32, started: 
         threads,
         allocator: cell.allocator.clone(),
         block: cell.block,
+        part: cell.part,
+        attempt: cell.attempt,
         position: cell.position,
         seed: cell.seed,
         started,

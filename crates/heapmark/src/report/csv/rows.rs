@@ -1,7 +1,7 @@
 //! The derived export: the rows of all tables.
 
 use super::{outcome, write};
-use crate::analyse::{Analysis, Case, Purge, Ratio, Role, Row, State};
+use crate::analyse::{Analysis, Call, Case, Purge, Ratio, Role, Row, State};
 use crate::report::text::plain;
 use serde::Serialize;
 
@@ -44,6 +44,10 @@ struct RowLine {
     peak_rss_bytes: Option<f64>,
     overhead: Option<f64>,
     floor_share: Option<f64>,
+    net_ns_per_op: Option<f64>,
+    verdict: &'static str,
+    cpu_verdict: &'static str,
+    modes: String,
     figures: String,
 }
 
@@ -68,6 +72,7 @@ fn row_line(case: &Case, row: &Row, planned_blocks: u32) -> RowLine {
         role: match row.role {
             Role::Baseline => "baseline",
             Role::Candidate => "candidate",
+            Role::Shadow => "shadow",
             Role::Floor => "floor",
             Role::Program => "program",
         },
@@ -122,6 +127,13 @@ fn row_line(case: &Case, row: &Row, planned_blocks: u32) -> RowLine {
         peak_rss_bytes: numbers.memory.map(|memory| memory.peak_rss_bytes),
         overhead: numbers.memory.and_then(|memory| memory.overhead),
         floor_share: numbers.floor_share,
+        net_ns_per_op: numbers.net_ns_per_op,
+        verdict: numbers.call.map_or("", Call::word),
+        cpu_verdict: numbers.cpu_call.map_or("", Call::word),
+        modes: numbers
+            .modes
+            .map(|m| format!("{} ({});{} ({})", m.low, m.low_count, m.high, m.high_count))
+            .unwrap_or_default(),
         figures: figures.join(";"),
         ..head
     }

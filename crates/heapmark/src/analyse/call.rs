@@ -1,0 +1,164 @@
+//! What may be said about each row: faster, slower, same, small, unclear. One family over all rows of a run, so that a run of
+//! many rows is wrong no more often than a run of one.
+
+use super::group::Group;
+use super::process::Process;
+use super::row::Role;
+use super::stats::{BlocksMore, Finding, Judgement, Shift, judge_family, shift};
+use crate::plan::blocks_needed;
+use serde::Serialize;
+
+/// What may be said about a row beside the baseline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "word", rename_all = "kebab-case")]
+pub enum Call {
+    /// Less time, by more than 1 %.
+    Faster,
+    /// More time, by more than 1 %.
+    Slower,
+    /// The whole 95 % interval lies within 1 %.
+    Same,
+    /// A difference that is real, and perhaps not more than 1 %.
+    Small,
+    /// Anything else.
+    Unclear {
+        /// About so many more blocks would tell; `None`: more than is reasonable.
+        blocks_more: Option<u32>,
+    },
+    /// The baseline's own copy differed from it: whatever differs here may be the machine's doing.
+    ShadowDiffers,
+    /// The harness takes more than half of the fastest allocator's time: the order may be the harness's.
+    FloorHides,
+}
+
+impl Call {
+    /// The word for tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Call::Faster => "faster",
+            Call::Slower => "slower",
+            Call::Same => "same",
+            Call::Small => "small",
+            Call::Unclear { .. } => "unclear",
+            Call::ShadowDiffers => "withheld: A/A",
+            Call::FloorHides => "withheld: floor",
+        }
+    }
+
+    fn of(judgement: &Judgement) -> Call {
+        match judgement.finding {
+            Finding::Lower => Call::Faster,
+            Finding::Higher => Call::Slower,
+            Finding::Same => Call::Same,
+            Finding::Small => Call::Small,
+            Finding::Unclear => Call::Unclear {
+                blocks_more: match judgement.blocks_more {
+                    Some(BlocksMore::About(blocks)) => Some(blocks),
+                    Some(BlocksMore::TooMany) | None => None,
+                },
+            },
+        }
+    }
+}
+
+/// The calls of one table, row by row; `None` for rows that are not judged, or have nothing to be judged by.
+pub(super) struct Calls {
+    /// By wall time.
+    pub wall: Vec<Option<Call>>,
+    /// By CPU time.
+    pub cpu: Vec<Option<Call>>,
+    /// The baseline's copy over the baseline; `None` where there is none.
+    pub shadow: Option<Shift>,
+    /// Whether that copy came out different.
+    pub shadow_differs: bool,
+    /// Whether the harness takes more than half of the fastest allocator's time.
+    pub floor_hides: bool,
+}
+
+/// A table before its rows are written: its groups, and who is who.
+pub(super) struct Judged<'a, 'g> {
+    pub groups: &'a [Group<'g>],
+    pub roles: Vec<Role>,
+}
+
+impl<'g> Judged<'_, 'g> {
+    pub fn baseline(&self) -> Option<&Group<'g>> {
+        self.of(Role::Baseline).next()
+    }
+
+    pub fn of(&self, role: Role) -> impl Iterator<Item = &Group<'g>> {
+        self.groups.iter().zip(&self.roles).filter(move |(_, own)| **own == role).map(|(group, _)| group)
+    }
+
+    /// The rows that a verdict may speak about.
+    fn allocators(&self) -> impl Iterator<Item = &Group<'g>> {
+        self.of(Role::Baseline).chain(self.of(Role::Candidate))
+    }
+
+    fn logs(&self, group: &Group, value: fn(&Process) -> Option<f64>) -> Vec<f64> {
+        self.baseline().map(|baseline| group.log_ratios(baseline, value).into_values().collect()).unwrap_or_default()
+    }
+
+    fn floor_hides(&self) -> bool {
+        let least = |groups: &mut dyn Iterator<Item = &Group<'g>>| {
+            groups.filter_map(Group::median_ns_per_op).min_by(f64::total_cmp)
+        };
+        let (floor, fastest) = (least(&mut self.of(Role::Floor)), least(&mut self.allocators()));
+        floor.zip(fastest).is_some_and(|(floor, fastest)| floor > fastest / 2.0)
+    }
+}
+
+/// Judges all tables of a run together.
+pub(super) fn calls(tables: &[Judged]) -> Vec<Calls> {
+    let wall = |process: &Process| Some(process.ns_per_op);
+    let cpu = |process: &Process| process.cpu_ns_per_op;
+    let shadows = family(tables, Role::Shadow, wall);
+    let mut all: Vec<Calls> = tables
+        .iter()
+        .zip(&shadows)
+        .map(|(table, shadow)| {
+            let copy = table.of(Role::Shadow).next();
+            Calls {
+                wall: vec![None; table.groups.len()],
+                cpu: vec![None; table.groups.len()],
+                shadow: copy.and_then(|copy| shift(&table.logs(copy, wall))),
+                shadow_differs: shadow
+                    .iter()
+                    .flatten()
+                    .any(|call| matches!(call, Call::Faster | Call::Slower | Call::Small)),
+                floor_hides: table.floor_hides(),
+            }
+        })
+        .collect();
+    // Programs are a family of their own: they rank among themselves, not among allocators.
+    for role in [Role::Candidate, Role::Program] {
+        let (wall, cpu) = (family(tables, role, wall), family(tables, role, cpu));
+        for ((calls, wall), cpu) in all.iter_mut().zip(wall).zip(cpu) {
+            let withheld = match () {
+                () if calls.shadow_differs => Some(Call::ShadowDiffers),
+                () if calls.floor_hides => Some(Call::FloorHides),
+                () => None,
+            };
+            for (own, new) in [(&mut calls.wall, wall), (&mut calls.cpu, cpu)] {
+                for (own, new) in own.iter_mut().zip(new).filter(|(_, new)| new.is_some()) {
+                    *own = withheld.or(new);
+                }
+            }
+        }
+    }
+    all
+}
+
+/// The calls of all rows of a role, table by table.
+fn family(tables: &[Judged], role: Role, value: fn(&Process) -> Option<f64>) -> Vec<Vec<Option<Call>>> {
+    let members = || {
+        tables.iter().flat_map(|table| {
+            let own = table.groups.iter().zip(&table.roles);
+            own.filter(move |(_, own)| **own == role).map(move |(group, _)| table.logs(group, value))
+        })
+    };
+    let logs: Vec<Vec<f64>> = members().collect();
+    let mut judged = judge_family(&logs, blocks_needed(logs.len()) as usize).into_iter();
+    let mut call = |own: &Role| (*own == role).then(|| judged.next().flatten().as_ref().map(Call::of)).flatten();
+    tables.iter().map(|table| table.roles.iter().map(&mut call).collect()).collect()
+}

@@ -1,0 +1,50 @@
+//! Each candidate over all cases together: the geometric mean of its ratios. Raw times are never averaged across workloads.
+
+use super::Case;
+use super::group::Group;
+use super::row::Role;
+use super::stats::{MeanShift, mean_shift};
+use crate::store::RunFile;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A candidate's time over the baseline's, over all cases.
+#[derive(Clone, Debug, Serialize)]
+pub struct Overall {
+    /// Its name.
+    pub allocator: String,
+    /// Geometric mean over cases of its ratio in each.
+    pub ratio: f64,
+    /// 95 % interval by bootstrap of whole blocks; `None` with fewer than 6 blocks in some case.
+    pub interval: Option<(f64, f64)>,
+    /// Cases that went in: those whose floor leaves something to see.
+    pub cases: usize,
+}
+
+/// The fastest first; only candidates with numbers in every case that counts.
+pub(super) fn overall(run: &RunFile, cases: &[Case], grid: &[Vec<Group>]) -> Vec<Overall> {
+    let counts = |case: &Case| !case.floor_hides && !case.whole_process;
+    let tables: Vec<(&Case, &Vec<Group>)> = cases.iter().zip(grid).filter(|(case, _)| counts(case)).collect();
+    let mut all: Vec<Overall> = run
+        .allocators
+        .iter()
+        .filter(|info| Role::of(info, &run.plan.baseline) == Role::Candidate)
+        .filter_map(|info| {
+            let logs: Option<Vec<BTreeMap<u32, f64>>> =
+                tables.iter().map(|(case, groups)| by_block(&info.name, &case.baseline, groups)).collect();
+            let MeanShift { estimate, interval, cells, .. } = mean_shift(&logs?, run.plan.seed)?;
+            let interval = interval.map(|interval| (interval.low.exp(), interval.high.exp()));
+            Some(Overall { allocator: info.name.clone(), ratio: estimate.exp(), interval, cases: cells })
+        })
+        .collect();
+    all.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
+    all
+}
+
+/// ln of its time over the baseline's, block by block; `None` where there is none.
+fn by_block(name: &str, baseline: &str, groups: &[Group]) -> Option<BTreeMap<u32, f64>> {
+    let find = |name: &str| groups.iter().find(|group| group.allocator.name == name);
+    let logs = find(name)?.log_ratios(find(baseline)?, |process| Some(process.ns_per_op));
+    // A candidate runs once in a block, so its block names the pair.
+    (!logs.is_empty()).then(|| logs.into_iter().map(|((block, _), log)| (block, log)).collect())
+}

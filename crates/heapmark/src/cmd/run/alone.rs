@@ -1,0 +1,37 @@
+//! `heapmark run --cell`: one process of a plan by itself.
+
+use super::select::Selection;
+use super::session::Session;
+use crate::cmd::{Exit, print, usage};
+use crate::execute::{Guest, Job};
+use crate::store::Record;
+use anyhow::{Result, anyhow};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Runs one cell, prints what the guest said, stores nothing.
+pub(super) fn run(
+    guest: Guest,
+    selection: Selection,
+    known: Vec<Record>,
+    id: &str,
+    stop: Arc<AtomicBool>,
+) -> Result<Exit> {
+    let checks = selection.plan.checks();
+    let check = checks.iter().any(|cell| cell.id == id);
+    let blocks = (0..selection.plan.most_blocks()).flat_map(|block| selection.plan.block(block)).flatten();
+    let Some(cell) = &checks.iter().cloned().chain(blocks).find(|cell| cell.id == id) else {
+        let cells = selection.plan.cells();
+        let example = cells.first().map_or("", |cell| cell.id.as_str());
+        return Err(usage(anyhow!("the plan has no cell `{id}`: --dry-run prints them, the first is {example}")));
+    };
+    let mut session = Session::new(guest, selection, None, known, stop);
+    let Some(pace) = session.pace(cell.case)? else { return Ok(Exit::Interrupted) };
+    let case = session.case(cell);
+    let (cold, iterations) = if check { (0, 1) } else { (case.cold, pace.iterations) };
+    let job = Job::new(case, cell, cold, iterations, check)?;
+    let Some(attempt) = session.start(cell, &job, pace.timeout, None)? else { return Ok(Exit::Interrupted) };
+    let stderr = if attempt.stderr.is_empty() { String::new() } else { format!("stderr: {}\n", attempt.stderr) };
+    print(&format!("{}{stderr}outcome: {}\n", attempt.report, attempt.outcome))?;
+    Ok(if attempt.outcome.is_ok() { Exit::Done } else { Exit::NotAllOk })
+}

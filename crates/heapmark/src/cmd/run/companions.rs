@@ -1,0 +1,56 @@
+//! Who runs along without being compared: a copy of the baseline, and the null allocator.
+
+use super::Args;
+use crate::build;
+use crate::catalog::{Catalog, Tier};
+use crate::execute::Subject;
+use crate::plan::Case;
+use anyhow::{Context, Result};
+
+/// What rides along.
+pub(super) struct Companions {
+    /// The baseline's copy, in runs that compare.
+    pub shadow: Option<Subject>,
+    /// The null allocator, in runs of kernels.
+    pub floor: Option<Subject>,
+}
+
+/// Chooses them; takes the null allocator out of those that are compared.
+pub(super) fn choose(
+    args: &Args,
+    subjects: &mut Vec<Subject>,
+    baseline: &str,
+    cases: &[Case],
+    catalog: &Catalog,
+) -> Result<Companions> {
+    let is_floor = |subject: &Subject| subject.allocator.tier == Tier::Floor && subject.allocator.name != baseline;
+    let asked = subjects.iter().position(is_floor).map(|place| subjects.remove(place));
+    let kernels = cases.iter().any(|case| case.kernel.is_some());
+    let floor = match asked {
+        None if kernels && !args.no_floor => null(catalog),
+        asked => asked,
+    };
+    let compares = subjects.len() > 1 && cases.iter().any(Case::is_for_allocators);
+    let original = subjects.iter().find(|subject| subject.allocator.name == baseline && subject.refused.is_none());
+    let shadow = original.filter(|_| compares && !args.no_shadow).map(copy_of).transpose()?;
+    Ok(Companions { shadow, floor })
+}
+
+fn null(catalog: &Catalog) -> Option<Subject> {
+    let allocator = catalog.allocators.iter().find(|allocator| allocator.tier == Tier::Floor)?.clone();
+    Some(Subject { allocator, library: Default::default(), refused: None })
+}
+
+/// The same allocator in another file, under a name that no allocator has.
+fn copy_of(original: &Subject) -> Result<Subject> {
+    let mut copy = original.clone();
+    copy.allocator.name = format!("{} (copy)", original.allocator.name);
+    copy.library.files = original
+        .library
+        .files
+        .iter()
+        .map(|file| build::copy(file))
+        .collect::<Result<_>>()
+        .context("copying the baseline")?;
+    Ok(copy)
+}
