@@ -7,6 +7,7 @@ pub mod call;
 pub mod contest;
 mod entrant;
 pub mod failure;
+pub mod gate;
 mod group;
 pub mod memory;
 mod overall;
@@ -25,6 +26,7 @@ mod tests;
 pub use call::Call;
 pub use contest::{Contest, Doubt};
 pub use failure::{Failed, Failure};
+pub use gate::Gate;
 pub use memory::{Memory, MemoryMeasure, MemoryRatio};
 pub use overall::Overall;
 pub use ratio::Ratio;
@@ -51,6 +53,8 @@ pub struct Analysis {
     pub cases: Vec<Case>,
     /// Every candidate's time over the baseline's, over all cases that say something.
     pub overall: Vec<Overall>,
+    /// What else the machine did.
+    pub gate: Gate,
     /// Every process that did not end `ok`, whatever it was run for.
     pub failures: Vec<Failure>,
     /// Checks and samples of a case or an allocator that the plan does not name; they enter nothing.
@@ -91,7 +95,8 @@ pub struct Case {
 /// Derives everything from the records of a run. Of records with the same cell name the last one counts.
 pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     let records = latest(records);
-    let grid = grid(run, &records);
+    let (counting, gate) = gate::pass(&records);
+    let grid = grid(run, &counting);
     let judged: Vec<Judged> =
         run.plan.cases.iter().zip(&grid).map(|(case, groups)| judged(run, case, groups)).collect();
     let calls = call::calls(&judged);
@@ -102,6 +107,7 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
         baseline: run.plan.baseline.clone(),
         planned_blocks: group::blocks_begun(&records).clamp(run.plan.blocks, run.plan.most_blocks()),
         overall: overall::overall(run, &cases, &grid),
+        gate,
         failures: failure::collect(&records),
         strays: group::strays(run, &records),
         cases,
@@ -113,7 +119,7 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
 /// Half of each candidate's 95 % interval in log units, with the row's name; `None` where there is no interval yet. A failed
 /// row will never have one and is not among them. Cheap enough to be asked after every block.
 pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64>)> {
-    let grid = grid(run, &latest(records));
+    let grid = grid(run, &gate::pass(&latest(records)).0);
     let mut widths = Vec::new();
     for (case, groups) in run.plan.cases.iter().zip(&grid) {
         let judged = judged(run, case, groups);

@@ -29,6 +29,9 @@ pub struct Plan {
     /// No block begins after so many seconds of processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_s: Option<f64>,
+    /// Whether parts that something else disturbed are run again.
+    #[serde(default)]
+    pub repeats: bool,
     /// Name of the allocator that the others are compared with; one of `allocators`.
     pub baseline: String,
     /// What one process should measure on the baseline, where a case is calibrated.
@@ -233,6 +236,7 @@ mod tests {
             precision: None,
             budget_s: None,
             shadow: None,
+            repeats: false,
         }
     }
 

@@ -3,7 +3,7 @@
 use super::text::{count, list};
 use super::units::{digits, times};
 use crate::analyse::{
-    Analysis, Contest, Doubt, LeftOut, MemoryMeasure, MemoryRatio, Purge, Ratio, Standing, Verdict, Withheld,
+    Analysis, Contest, Doubt, Gate, LeftOut, MemoryMeasure, MemoryRatio, Purge, Ratio, Standing, Verdict, Withheld,
 };
 
 /// What the run says, and whom it cannot speak about.
@@ -38,6 +38,22 @@ pub(super) fn verdict(analysis: &Analysis) -> String {
         sentence.push_str(&format!(" Left out: {}.", list(&left_out)));
     }
     sentence
+}
+
+/// What the gate saw, where it saw something.
+pub(super) fn gate(gate: &Gate) -> Option<String> {
+    let Gate { parts, disturbed, repeated, causes } = gate;
+    let again = (*repeated > 0).then(|| format!("{} disturbed and run again", count(*repeated, "part")));
+    let kept = (*disturbed > 0).then(|| {
+        let causes: Vec<String> = causes.iter().map(|(cause, parts)| format!("{cause} ({parts})")).collect();
+        format!(
+            "{disturbed} of {} disturbed each time, by {}, and kept: trust the verdicts by CPU time before those by wall time",
+            count(*parts, "part"),
+            list(&causes)
+        )
+    });
+    let said: Vec<String> = again.into_iter().chain(kept).collect();
+    (!said.is_empty()).then(|| format!("Gate: {}.", said.join("; ")))
 }
 
 fn fastest(analysis: &Analysis, standing: &Standing) -> String {

@@ -30,6 +30,9 @@ pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
         out.push('\n');
     }
     out.push_str(&overall(analysis, screen));
+    if let Some(line) = sentence::gate(&analysis.gate) {
+        out.push_str(&format!("{}\n\n", wrap(&plain(&line), screen.width, 2)));
+    }
     if !analysis.failures.is_empty() {
         out.push_str(&format!("{}\n", screen.paint(RED, "Not ok")));
         for failure in &analysis.failures {

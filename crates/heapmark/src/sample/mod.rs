@@ -1,5 +1,9 @@
-//! What is known of the machine while a run goes on.
+//! What is known of the machine before, while and after a run goes on.
 
+pub mod cgroup;
+pub mod counters;
+pub mod disturbance;
 pub mod machine;
 pub mod maps;
+pub mod root;
 pub mod series;

@@ -208,6 +208,7 @@ mod tests {
             outcome,
             measurement: None,
             usage: None,
+            disturbance: None,
             proof: None,
             environment: Default::default(),
             stderr: String::new(),

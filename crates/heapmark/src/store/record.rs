@@ -1,5 +1,6 @@
 //! The lines of `samples.jsonl`: one per process that ran, whatever came of it.
 
+use crate::sample::disturbance::Disturbance;
 use crate::execute::{Measurement, Outcome, Proof, Usage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -57,6 +58,9 @@ pub struct Record {
     /// What the kernel counted; absent where no process was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// What else the machine did meanwhile; only of measured processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbance: Option<Disturbance>,
     /// Who served the malloc family; absent where the process did not get that far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,

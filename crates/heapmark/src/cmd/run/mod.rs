@@ -69,6 +69,9 @@ pub struct Args {
     /// Record memory over time in this interval, for every workload (some always do): 1ms, 500us, ...
     #[arg(long, value_name = "TIME", value_parser = formula::interval)]
     series: Option<std::time::Duration>,
+    /// Keep what other programs disturbed, without running it again
+    #[arg(long)]
+    no_repeat: bool,
     /// Starts every random choice; the same seed gives the same plan
     #[arg(long, value_name = "N")]
     seed: Option<u64>,

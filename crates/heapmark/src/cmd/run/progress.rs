@@ -65,7 +65,7 @@ impl Progress {
             Next::Stop(Stop::MaxBlocks) => "done".to_owned(),
             Next::GoOn => {
                 if done >= least {
-                    self.extend(plan.block(done).iter().map(Vec::len).sum());
+                    self.more(plan.block(done).iter().map(Vec::len).sum());
                 }
                 let each = self.began.elapsed().as_secs_f64() / self.done.max(1) as f64;
                 format!("{} left", clock(each * self.total.saturating_sub(self.done) as f64))
@@ -79,7 +79,7 @@ impl Progress {
     }
 
     /// There is more to do than was known.
-    fn extend(&mut self, processes: usize) {
+    pub(super) fn more(&mut self, processes: usize) {
         self.total += processes;
         self.bar.iter().for_each(|bar| bar.set_length(self.total as u64));
     }

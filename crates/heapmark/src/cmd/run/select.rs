@@ -98,6 +98,7 @@ impl Selection {
             most_blocks: extent.most_blocks,
             precision: extent.precision,
             budget_s: extent.budget_s,
+            repeats: !args.no_repeat,
             baseline,
             target_ms: args.target_ms.unwrap_or(suite.target_ms),
             cases,

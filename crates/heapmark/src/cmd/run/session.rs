@@ -3,10 +3,13 @@
 
 use super::progress::Progress;
 use super::select::Selection;
+use crate::analyse::gate::disturbed_by;
 use crate::analyse::half_widths;
 use crate::analyse::stats::{Next, Stopping};
 use crate::execute::{self, Attempt, Guest, Job, Measurement, Subject, Watch};
-use crate::plan::Cell;
+use crate::plan::{Cell, Part, Plan};
+use crate::sample::disturbance::{Counters, Disturbance};
+use crate::sample::root::Root;
 use crate::sample::series::Recorder;
 use crate::store::{Purpose, Record, Records, RunFile, Store};
 use crate::{catalog::Iterations, plan::Case};
@@ -32,6 +35,9 @@ pub(super) struct Session {
     selection: Selection,
     store: Option<Store>,
     known: Records,
+    counters: Counters,
+    /// Parts that were run once more.
+    repeats: usize,
     stop: Arc<AtomicBool>,
 }
 
@@ -52,7 +58,8 @@ impl Session {
         known: Vec<Record>,
         stop: Arc<AtomicBool>,
     ) -> Session {
-        Session { guest, selection, store, known: known.into_iter().collect(), stop }
+        let (known, counters) = (known.into_iter().collect(), Counters::open(&Root::machine()));
+        Session { guest, selection, store, known, counters, repeats: 0, stop }
     }
 
     /// Runs what is not stored yet. `false` where a signal ended it early.
@@ -84,11 +91,18 @@ impl Session {
             }
             progress.step();
         }
+        let mut left_over = Vec::new();
         for block in 0..self.selection.plan.most_blocks() {
+            let mut disturbed = Vec::new();
             for part in self.selection.plan.block(block) {
-                if self.part(&part, &paces, progress)?.is_err() {
-                    return Ok(Err(Interrupted));
+                match self.part(&part, &paces, progress)? {
+                    Err(Interrupted) => return Ok(Err(Interrupted)),
+                    Ok(quiet) => disturbed.extend((!quiet).then_some(part)),
                 }
+            }
+            match self.repeat(disturbed, 1, &paces, progress)? {
+                Err(Interrupted) => return Ok(Err(Interrupted)),
+                Ok(still) => left_over.extend(still),
             }
             let widths = half_widths(head, self.known.all());
             let bare: Vec<Option<f64>> = widths.iter().map(|(_, width)| *width).collect();
@@ -98,11 +112,43 @@ impl Session {
                 break;
             }
         }
-        Ok(Ok(()))
+        // Whatever disturbed them then may be over now.
+        Ok(self.repeat(left_over, 2, &paces, progress)?.map(|_| ()))
     }
 
-    /// The baseline and a few others, one after the other.
-    fn part(&mut self, part: &[Cell], paces: &[Pace], progress: &mut Progress) -> Result<Result<(), Interrupted>> {
+    /// Runs parts that something else disturbed once more, all together at most as many as were planned; returns those that
+    /// were disturbed again.
+    fn repeat(
+        &mut self,
+        parts: Vec<Part>,
+        attempt: u32,
+        paces: &[Pace],
+        progress: &mut Progress,
+    ) -> Result<Result<Vec<Part>, Interrupted>> {
+        let mut still = Vec::new();
+        for part in parts {
+            if !self.selection.plan.repeats || self.repeats >= self.planned_parts() || self.over_budget() {
+                still.push(part);
+                continue;
+            }
+            self.repeats += 1;
+            let again = Plan::again(&part, attempt);
+            progress.more(again.len());
+            match self.part(&again, paces, progress)? {
+                Err(Interrupted) => return Ok(Err(Interrupted)),
+                Ok(quiet) => still.extend((!quiet).then_some(part)),
+            }
+        }
+        Ok(Ok(still))
+    }
+
+    fn planned_parts(&self) -> usize {
+        let plan = &self.selection.plan;
+        plan.blocks as usize * plan.block(0).len()
+    }
+
+    /// The baseline and a few others, one after the other. Says whether nothing else disturbed them.
+    fn part(&mut self, part: &[Cell], paces: &[Pace], progress: &mut Progress) -> Result<Result<bool, Interrupted>> {
         for cell in part {
             progress.begin(&cell.id);
             if self.worth_running(cell) {
@@ -114,7 +160,8 @@ impl Session {
             }
             progress.step();
         }
-        Ok(Ok(()))
+        let found = part.iter().filter_map(|cell| self.known.get(&cell.id)?.disturbance.as_ref());
+        Ok(Ok(found.into_iter().all(|disturbance| disturbed_by(disturbance).is_empty())))
     }
 
     fn stopping(&self) -> Stopping {
@@ -214,9 +261,14 @@ impl Session {
         let every = recorder.as_ref().and_then(Recorder::every);
         let mut look = |pid, page: &_| recorder.iter_mut().for_each(|recorder| recorder.look(pid, page));
         let watch = every.map(|every| Watch { every, look: &mut look });
+        let before = self.counters.snapshot(0);
         let Some(attempt) = self.start(cell, &job, timeout, watch)? else {
             return Ok(Err(Interrupted));
         };
+        let own_ns = attempt.usage.as_ref().map(|usage| usage.user_ns + usage.sys_ns);
+        let disturbance = own_ns.filter(|_| purpose == Purpose::Sample);
+        let disturbance =
+            disturbance.map(|own_ns| Disturbance::between(&before, &self.counters.snapshot(own_ns)));
         // Before the record: whoever finds the record finds the series whole.
         if let (Some(store), Some(recorder)) = (&self.store, recorder)
             && let Some(table) = recorder.csv()?
@@ -228,7 +280,7 @@ impl Session {
         }
         let case = self.case(cell);
         let record = record(purpose, cell, &case.workload, case.threads, started, attempt);
-        self.keep(record)?;
+        self.keep(Record { disturbance, ..record })?;
         Ok(Ok(()))
     }
 
@@ -314,6 +366,7 @@ fn record(purpose: Purpose, cell: &Cell, workload: &str, threads: u32, started: 
         outcome: attempt.outcome,
         measurement: attempt.measurement,
         usage: attempt.usage,
+        disturbance: None,
         proof: attempt.proof,
         environment: attempt.environment,
         stderr: attempt.stderr,

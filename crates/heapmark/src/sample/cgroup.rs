@@ -1,0 +1,163 @@
+//! The control groups that limit this process: where the files of its own group and of all groups above it lie, in version 1,
+//! version 2, and where both are mounted.
+
+use super::counters::Throttled;
+use super::root::Root;
+
+/// The groups of one controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Groups {
+    /// Which names the files have.
+    pub version: Version,
+    /// Folders, the process's own group first, then those above it as far as they can be seen.
+    pub folders: Vec<String>,
+}
+
+/// Of control groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// One hierarchy per controller.
+    One,
+    /// One hierarchy.
+    Two,
+}
+
+impl Groups {
+    /// Of a controller: `cpu`, `memory`. A controller that version 1 has taken is not in version 2.
+    pub fn of(root: &Root, controller: &str) -> Option<Groups> {
+        let lines = root.text("proc/self/cgroup")?;
+        let find = |wanted: &dyn Fn(&str) -> bool| {
+            lines.lines().find_map(|line| {
+                let (_, rest) = line.split_once(':')?;
+                let (controllers, path) = rest.split_once(':')?;
+                wanted(controllers).then(|| path.to_string())
+            })
+        };
+        let (version, path) = match find(&|controllers| controllers.split(',').any(|name| name == controller)) {
+            Some(path) => (Version::One, path),
+            None => (Version::Two, find(&str::is_empty)?),
+        };
+        let mounts = root.text("proc/self/mountinfo")?;
+        let mount = mounts.lines().filter_map(Mount::parse).find(|mount| match version {
+            Version::One => mount.kind == "cgroup" && mount.options.split(',').any(|name| name == controller),
+            Version::Two => mount.kind == "cgroup2",
+        })?;
+        // In a container the mount may begin below the machine's own root, and the path with it.
+        let below = path.strip_prefix(mount.root).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let inside = below.unwrap_or(&path);
+        let mut folders = Vec::new();
+        let mut inside = inside.trim_matches('/');
+        loop {
+            folders.push(format!("{}/{inside}", mount.point).trim_end_matches('/').to_string());
+            if inside.is_empty() {
+                return Some(Groups { version, folders });
+            }
+            inside = inside.rsplit_once('/').map_or("", |(above, _)| above);
+        }
+    }
+
+    /// What a file says in each of the groups that have it, with the group's folder.
+    pub fn texts(&self, root: &Root, file: &str) -> Vec<(String, String)> {
+        let text = |folder: &String| Some((folder.clone(), root.text(&format!("{folder}/{file}"))?));
+        self.folders.iter().filter_map(text).collect()
+    }
+
+    /// Whether the topmost group is the machine's own root, above which nothing can limit. Only it has no type.
+    pub fn reach_the_root(&self, root: &Root) -> bool {
+        let has = |file: &str| self.folders.last().is_some_and(|top| root.path(&format!("{top}/{file}")).exists());
+        self.version == Version::Two && has("cgroup.controllers") && !has("cgroup.type")
+    }
+
+    /// All throttling of this process: a group above throttles, too. `None` where no group tells.
+    pub fn throttled(&self, root: &Root) -> Option<Throttled> {
+        self.texts(root, "cpu.stat").iter().filter_map(|(_, text)| Throttled::read(text)).reduce(|sum, one| sum + one)
+    }
+}
+
+/// A line of mountinfo.
+struct Mount<'a> {
+    root: &'a str,
+    point: &'a str,
+    kind: &'a str,
+    options: &'a str,
+}
+
+impl Mount<'_> {
+    fn parse(line: &str) -> Option<Mount<'_>> {
+        let (before, after) = line.split_once(" - ")?;
+        let mut before = before.split(' ').skip(3);
+        let mut after = after.split(' ');
+        let (root, point) = (before.next()?, before.next()?);
+        Some(Mount { root, point, kind: after.next()?, options: after.nth(1)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn planted(cgroup: &str, mountinfo: &str) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("proc/self")).unwrap();
+        fs::write(dir.path().join("proc/self/cgroup"), cgroup).unwrap();
+        fs::write(dir.path().join("proc/self/mountinfo"), mountinfo).unwrap();
+        dir
+    }
+
+    fn folders(cgroup: &str, mountinfo: &str, controller: &str) -> Option<(Version, Vec<String>)> {
+        let groups = Groups::of(&Root::at(planted(cgroup, mountinfo).path()), controller)?;
+        Some((groups.version, groups.folders))
+    }
+
+    const TWO: &str =
+        "29 22 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot\n";
+    const BOTH: &str = "\
+32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct
+35 31 0:32 / /sys/fs/cgroup/memory rw,relatime shared:9 master:3 - cgroup cgroup rw,memory
+41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+";
+
+    #[test]
+    fn a_desktop_of_version_2_has_every_group_above() {
+        let expected = ["/sys/fs/cgroup/user.slice/session.scope", "/sys/fs/cgroup/user.slice", "/sys/fs/cgroup"];
+        let found = folders("0::/user.slice/session.scope\n", TWO, "cpu");
+        assert_eq!(found, Some((Version::Two, expected.map(String::from).to_vec())));
+    }
+
+    #[test]
+    fn a_controller_of_version_1_is_found_beside_an_empty_version_2() {
+        let cgroup = "4:memory:/jobs/7\n2:cpu,cpuacct:/\n1:cpuset:/\n0::/\n";
+        let memory = ["/sys/fs/cgroup/memory/jobs/7", "/sys/fs/cgroup/memory/jobs", "/sys/fs/cgroup/memory"];
+        assert_eq!(folders(cgroup, BOTH, "memory"), Some((Version::One, memory.map(String::from).to_vec())));
+        assert_eq!(folders(cgroup, BOTH, "cpu"), Some((Version::One, vec!["/sys/fs/cgroup/cpu,cpuacct".into()])));
+        // What version 1 has not taken is version 2's.
+        assert_eq!(folders(cgroup, BOTH, "io"), Some((Version::Two, vec!["/sys/fs/cgroup/unified".into()])));
+    }
+
+    #[test]
+    fn a_mount_that_begins_at_the_containers_group_is_that_group() {
+        let mount = "35 31 0:32 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
+        let found = folders("4:memory:/docker/abc\n", mount, "memory");
+        assert_eq!(found, Some((Version::One, vec!["/sys/fs/cgroup/memory".into()])));
+    }
+
+    #[test]
+    fn what_is_not_mounted_is_not_told() {
+        assert_eq!(folders("4:memory:/\n", TWO, "memory"), None);
+        assert_eq!(folders("", TWO, "memory"), None);
+    }
+
+    #[test]
+    fn throttling_is_summed_over_the_groups_that_tell_it() {
+        let dir = planted("0::/a/b\n", TWO);
+        for (folder, times) in [("a/b", 2), ("a", 3)] {
+            let folder = dir.path().join("sys/fs/cgroup").join(folder);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("cpu.stat"), format!("nr_throttled {times}\nthrottled_usec 5\n")).unwrap();
+        }
+        let root = Root::at(dir.path());
+        let groups = Groups::of(&root, "cpu").unwrap();
+        assert_eq!(groups.throttled(&root), Some(Throttled { times: 5, total_ns: 10_000 }));
+    }
+}

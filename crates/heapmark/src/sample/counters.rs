@@ -1,0 +1,110 @@
+//! The kernel's counters as numbers: `/proc/stat`, `/proc/pressure`, `/proc/vmstat` and `cpu.stat`. Text in, numbers out.
+
+/// CPU time of the whole machine since it started, in clock ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuTicks {
+    /// What programs, the kernel and interrupts took.
+    pub busy: u64,
+    /// What the hypervisor gave to others while a CPU of ours wanted to run.
+    pub steal: u64,
+}
+
+impl CpuTicks {
+    /// From the first line of /proc/stat. Guests' time is part of `user` already.
+    pub fn read(stat: &str) -> Option<CpuTicks> {
+        let mut words = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().map(str::parse);
+        let mut next = || words.next()?.ok();
+        let (user, nice, system): (u64, u64, u64) = (next()?, next()?, next()?);
+        let (_idle, _waiting): (u64, u64) = (next()?, next()?);
+        let (interrupts, soft, steal): (u64, u64, u64) = (next()?, next()?, next()?);
+        Some(CpuTicks { busy: user + nice + system + interrupts + soft, steal })
+    }
+}
+
+/// Pressure: that at least one task stood still for lack of something.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stall {
+    /// Share of the last ten seconds.
+    pub last_10s_percent: f64,
+    /// Sum since the machine started.
+    pub total_us: u64,
+}
+
+impl Stall {
+    /// From the line `some` of a file of /proc/pressure.
+    pub fn read(pressure: &str) -> Option<Stall> {
+        let line = pressure.lines().find_map(|line| line.strip_prefix("some "))?;
+        let value = |key: &str| line.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+        Some(Stall { last_10s_percent: value("avg10")?.parse().ok()?, total_us: value("total")?.parse().ok()? })
+    }
+}
+
+/// How often, and for how long, a group stood still because its CPU time was used up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Throttled {
+    /// Periods in which it did.
+    pub times: u64,
+    /// For how long in all.
+    pub total_ns: u64,
+}
+
+impl Throttled {
+    /// From cpu.stat: version 2 of control groups tells microseconds, version 1 nanoseconds.
+    pub fn read(cpu_stat: &str) -> Option<Throttled> {
+        let total_ns = match value(cpu_stat, "throttled_usec") {
+            Some(us) => us * 1000,
+            None => value(cpu_stat, "throttled_time")?,
+        };
+        Some(Throttled { times: value(cpu_stat, "nr_throttled")?, total_ns })
+    }
+}
+
+impl std::ops::Add for Throttled {
+    type Output = Throttled;
+
+    fn add(self, other: Throttled) -> Throttled {
+        Throttled { times: self.times + other.times, total_ns: self.total_ns + other.total_ns }
+    }
+}
+
+/// The number behind a key, in a file of lines `key number`.
+pub fn value(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_of_stat_is_the_whole_machine() {
+        let stat = "cpu  1400314 133698 287044 737821 5625 3 1357 1773 50 0\ncpu0 1 1 1 1 1 1 1 1 1 1\nintr 1 0\n";
+        let expected = CpuTicks { busy: 1400314 + 133698 + 287044 + 3 + 1357, steal: 1773 };
+        assert_eq!(CpuTicks::read(stat), Some(expected));
+        for no in ["", "cpu0 1 2 3 4 5 6 7 8", "cpu  1 2 3 4 5 6 7", "cpu  1 2 x 4 5 6 7 8"] {
+            assert_eq!(CpuTicks::read(no), None, "{no}");
+        }
+    }
+
+    #[test]
+    fn pressure_is_the_line_some() {
+        let text = "some avg10=1.46 avg60=0.95 avg300=0.32 total=78948091\nfull avg10=1.04 avg60=0.71 avg300=0.21 total=34459662\n";
+        assert_eq!(Stall::read(text), Some(Stall { last_10s_percent: 1.46, total_us: 78948091 }));
+        assert_eq!(Stall::read("full avg10=1.04 avg60=0.71 avg300=0.21 total=34459662\n"), None);
+    }
+
+    #[test]
+    fn both_versions_of_control_groups_tell_throttling() {
+        let two = "usage_usec 100\nuser_usec 60\nsystem_usec 40\nnr_periods 9\nnr_throttled 4\nthrottled_usec 2500\n";
+        let one = "nr_periods 9\nnr_throttled 4\nthrottled_time 2500000\nnr_bursts 0\nburst_time 0\n";
+        let expected = Some(Throttled { times: 4, total_ns: 2_500_000 });
+        assert_eq!((Throttled::read(two), Throttled::read(one)), (expected, expected));
+        assert_eq!(Throttled::read("usage_usec 100\nuser_usec 60\nsystem_usec 40\n"), None);
+    }
+
+    #[test]
+    fn a_key_is_a_whole_word() {
+        let text = "pswpin_all 1\npswpin 2\npswpout 3\n";
+        assert_eq!((value(text, "pswpin"), value(text, "pswpout"), value(text, "pswp")), (Some(2), Some(3), None));
+    }
+}
