@@ -18,6 +18,8 @@ enum Command {
     List(cmd::list::Args),
     Build(cmd::build::Args),
     Export(cmd::export::Args),
+    Noise(cmd::noise::Args),
+    Selftest(cmd::selftest::Args),
 }
 
 fn main() -> ExitCode {
@@ -26,6 +28,8 @@ fn main() -> ExitCode {
         Command::List(args) => cmd::list::run(args),
         Command::Build(args) => cmd::build::run(args),
         Command::Export(args) => cmd::export::run(args),
+        Command::Noise(args) => cmd::noise::run(args),
+        Command::Selftest(args) => cmd::selftest::run(args),
     };
     result.unwrap_or_else(|error| Exit::of_error(&error)).into()
 }

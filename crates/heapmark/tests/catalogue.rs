@@ -23,7 +23,22 @@ fn every_workload_ends_ok_on_glibc_and_on_the_null_allocator() {
         "memory*.round=2000",
     ];
     let set = small.iter().flat_map(|change| ["--set", change]);
-    let flags = ["run", "-w", "*", "-a", "glibc,null", "-t", "1,3", "--blocks", "1", "--target-ms", "5", "-o", "run"];
+    let flags = [
+        "run",
+        "-w",
+        "*",
+        "-a",
+        "glibc,null",
+        "-t",
+        "1,3",
+        "--blocks",
+        "1",
+        "--target-ms",
+        "5",
+        "--no-repeat",
+        "-o",
+        "run",
+    ];
     let end = place.run(&flags.into_iter().chain(set).collect::<Vec<_>>());
     assert!(matches!(end.code, Some(0 | 4)), "{}{}", end.stdout, end.stderr);
     let records = samples(&place.at("run"));

@@ -61,7 +61,7 @@ fn a_run_is_the_plan_that_was_printed() {
 #[test]
 fn one_cell_runs_alone_and_shows_what_the_guest_said() {
     let place = Place::new();
-    let flags = ["run", "-a", "glibc,null", "--blocks", "2", "--cell", "churn@1/b01/glibc"];
+    let flags = ["run", "-a", "glibc,null", "--blocks", "2", "--no-repeat", "--cell", "churn@1/b01/glibc"];
     let end = place.run(&[&flags[..], &SMALL[..]].concat());
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let lines: Vec<&str> = end.stdout.lines().collect();

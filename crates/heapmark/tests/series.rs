@@ -52,7 +52,7 @@ fn series(subject: &Subject, workload: &str, set: &[&str]) -> (Table, u64) {
     let set: Vec<Override> = set.iter().map(|text| format!("{workload}.{text}").parse().unwrap()).collect();
     let case = cases(&catalog.workloads(workload).unwrap(), "quick", &[1], 2, &set).unwrap().remove(0);
     let allocator = subject.allocator.name.clone();
-    let cell = Cell { id: String::new(), case: 0, allocator, block: 0, position: 0, seed: 7, padding: 0 };
+    let cell = Cell { allocator, seed: 7, ..Cell::default() };
     let mut recorder = Recorder::of(&case, guest.path()).unwrap().unwrap();
     let mut job = Job::new(&case, &cell, 0, 1, false).unwrap();
     job.series = Some(recorder.word());
@@ -139,8 +139,23 @@ fn heapmark(dir: &Path, args: &[&str]) {
 #[test]
 fn a_run_has_a_series_for_each_sample_and_taking_it_up_again_replaces_what_was_left_behind() {
     let dir = tempfile::tempdir().unwrap();
-    let small =
-        ["run", "-a", "glibc", "--blocks", "2", "-o", "run", "-w", "memory,churn", "-t", "1", "--series", "1ms"];
+    let small = [
+        "run",
+        "-a",
+        "glibc",
+        "--blocks",
+        "2",
+        "-o",
+        "run",
+        "-w",
+        "memory,churn",
+        "-t",
+        "1",
+        "--series",
+        "1ms",
+        "--no-floor",
+        "--no-repeat",
+    ];
     heapmark(dir.path(), &[&small[..], &["--target-ms", "5", "--set", "churn.objects=1000"]].concat());
     let run = dir.path().join("run");
     let names = || {

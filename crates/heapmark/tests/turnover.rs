@@ -30,7 +30,7 @@ fn memory_does_not_grow_with_the_number_of_threads_that_have_ended() {
             let set: Vec<_> = set.iter().map(|text| text.parse().unwrap()).collect();
             let cases = cases(&catalog.workloads("larson").unwrap(), "quick", &[1], 2, &set).unwrap();
             let allocator = subject.allocator.name.clone();
-            let cell = Cell { id: String::new(), case: 0, allocator, block: 0, position: 0, seed: 1, padding: 0 };
+            let cell = Cell { allocator, seed: 1, ..Cell::default() };
             let job = Job::new(&cases[0], &cell, 0, 1, false).unwrap();
             let stop = AtomicBool::new(false);
             let attempt = execute::run(&guest, &subject, &job, Duration::from_secs(60), &stop).unwrap().unwrap();

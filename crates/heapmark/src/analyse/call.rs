@@ -67,6 +67,8 @@ pub(super) struct Calls {
     pub wall: Vec<Option<Call>>,
     /// By CPU time.
     pub cpu: Vec<Option<Call>>,
+    /// By growth of the resident set: `Faster` is less, `Slower` is more.
+    pub memory: Vec<Option<Call>>,
     /// The baseline's copy over the baseline; `None` where there is none.
     pub shadow: Option<Shift>,
     /// Whether that copy came out different.
@@ -121,6 +123,7 @@ pub(super) fn calls(tables: &[Judged]) -> Vec<Calls> {
             Calls {
                 wall: vec![None; table.groups.len()],
                 cpu: vec![None; table.groups.len()],
+                memory: vec![None; table.groups.len()],
                 shadow: copy.and_then(|copy| shift(&table.logs(copy, wall))),
                 shadow_differs: shadow
                     .iter()
@@ -133,7 +136,10 @@ pub(super) fn calls(tables: &[Judged]) -> Vec<Calls> {
     // Programs are a family of their own: they rank among themselves, not among allocators.
     for role in [Role::Candidate, Role::Program] {
         let (wall, cpu) = (family(tables, role, wall), family(tables, role, cpu));
-        for ((calls, wall), cpu) in all.iter_mut().zip(wall).zip(cpu) {
+        let memory = family(tables, role, |process| process.grown_bytes);
+        for (((calls, wall), cpu), memory) in all.iter_mut().zip(wall).zip(cpu).zip(memory) {
+            // Neither a busy machine nor the harness's time changes how much memory a process takes.
+            calls.memory.iter_mut().zip(memory).filter(|(_, new)| new.is_some()).for_each(|(own, new)| *own = new);
             let withheld = match () {
                 () if calls.shadow_differs => Some(Call::ShadowDiffers),
                 () if calls.floor_hides => Some(Call::FloorHides),

@@ -10,6 +10,7 @@ pub mod failure;
 pub mod gate;
 mod group;
 pub mod memory;
+pub mod noise;
 mod overall;
 pub mod process;
 pub mod ratio;
@@ -152,9 +153,10 @@ fn table(run: &RunFile, case: &PlannedCase, judged: &Judged, calls: &Calls) -> C
         .zip(&judged.roles)
         .map(|(group, role)| Row::new(group, *role, judged.baseline(), floor_ns))
         .collect();
-    for (row, (wall, cpu)) in rows.iter_mut().zip(calls.wall.iter().zip(&calls.cpu)) {
+    for (place, row) in rows.iter_mut().enumerate() {
         if let State::Measured(numbers) = &mut row.state {
-            (numbers.call, numbers.cpu_call) = (*wall, *cpu);
+            (numbers.call, numbers.cpu_call) = (calls.wall[place], calls.cpu[place]);
+            numbers.memory_call = calls.memory[place];
         }
     }
     Case {

@@ -12,6 +12,8 @@ pub struct Process {
     pub mops_per_s: f64,
     /// CPU time / operations; `None` where the kernel's clock saw none.
     pub cpu_ns_per_op: Option<f64>,
+    /// Growth of the resident set from the first operation to its peak; `None` where it did not grow.
+    pub grown_bytes: Option<f64>,
     /// The purge's part of the wall time, 0 to 1; `None` where it exceeds the whole.
     pub purge_share: Option<f64>,
 }
@@ -31,6 +33,11 @@ impl Process {
             ns_per_op: wall_ns * f64::from(threads) / ops,
             mops_per_s: ops / wall_ns * 1e3,
             cpu_ns_per_op: (cpu_ns > 0.0).then_some(cpu_ns / ops),
+            grown_bytes: measurement
+                .peak_rss_bytes
+                .checked_sub(measurement.baseline_rss_bytes)
+                .filter(|bytes| *bytes > 0)
+                .map(|bytes| bytes as f64),
             purge_share: (purge_ns <= wall_ns).then_some(purge_ns / wall_ns),
         })
     }

@@ -110,6 +110,10 @@ pub struct Numbers {
     pub ratio: Option<Ratio>,
     /// `cpu_ns_per_op` over the baseline's; `None` as for `ratio`, and where a clock saw no CPU time.
     pub cpu_ratio: Option<Ratio>,
+    /// Growth of the resident set over the baseline's; `None` as for `ratio`.
+    pub memory_ratio: Option<Ratio>,
+    /// What may be said of `memory_ratio`.
+    pub memory_call: Option<Call>,
     /// What may be said of `ratio`; `None` for rows that nothing is said of.
     pub call: Option<Call>,
     /// What may be said of `cpu_ratio`.
@@ -248,6 +252,8 @@ impl Numbers {
                 .median_of(|_, process| process.ns_per_op_without_purge().filter(|_| counts_purge)),
             ratio: ratio(|process| Some(process.ns_per_op)),
             cpu_ratio: ratio(|process| process.cpu_ns_per_op),
+            memory_ratio: ratio(|process| process.grown_bytes),
+            memory_call: None,
             call: None,
             cpu_call: None,
             modes: TwoModes::among(group),

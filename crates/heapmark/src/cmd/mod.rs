@@ -3,7 +3,9 @@
 pub mod build;
 pub mod export;
 pub mod list;
+pub mod noise;
 pub mod run;
+pub mod selftest;
 
 use crate::build::Library;
 use crate::catalog::{Allocator, Tier};

@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 /// What is measured, how often and in which order.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Plan {
     /// Starts every random choice.
     pub seed: u64,
@@ -49,7 +49,7 @@ pub struct Plan {
 }
 
 /// One process to run: holds all that is needed to run it again.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
     /// Unique in a plan: `larson@2/b03/jemalloc`; `larson@2/b03.1/jemalloc` where a block has several parts, and
     /// `larson@2/b03~1/jemalloc` where it is run once more.
@@ -171,17 +171,8 @@ impl Plan {
     }
 
     fn unmeasured(&self, case: usize, allocator: &str, kind: &str) -> Cell {
-        Cell {
-            id: format!("{}/{kind}", self.cases[case].label()),
-            case,
-            allocator: allocator.to_string(),
-            block: 0,
-            part: 0,
-            attempt: 0,
-            position: 0,
-            seed: UNMEASURED_SEED,
-            padding: 0,
-        }
+        let id = format!("{}/{kind}", self.cases[case].label());
+        Cell { id, case, allocator: allocator.to_string(), seed: UNMEASURED_SEED, ..Cell::default() }
     }
 
     /// Measured iterations of one process, once the calibration has shown how long one takes on the baseline.

@@ -8,7 +8,7 @@ mod sentence;
 mod sheet;
 mod terminal;
 mod text;
-mod units;
+pub mod units;
 mod whole;
 mod workloads;
 

@@ -71,10 +71,11 @@ pub(super) fn overall_heading(analysis: &Analysis) -> String {
     )
 }
 
-/// Name and ratio of each candidate, the fastest first; nothing for a single case, whose table says it.
+/// Name and ratio of each candidate, the fastest first.
 pub(super) fn overall(analysis: &Analysis) -> Vec<(String, String)> {
-    let several = analysis.overall.iter().filter(|one| one.cases > 1);
-    several
+    analysis
+        .overall
+        .iter()
         .map(|one| {
             let interval = one.interval.map(|(low, high)| format!(" [{}, {}]", units::ratio(low), units::ratio(high)));
             (one.allocator.clone(), format!("{}{}", units::ratio(one.ratio), interval.unwrap_or_default()))

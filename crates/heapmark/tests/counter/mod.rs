@@ -83,15 +83,7 @@ impl Counter {
         let catalog = Catalog::load().unwrap();
         let set: Vec<Override> = set.iter().map(|text| format!("{workload}.{text}").parse().unwrap()).collect();
         let cases = cases(&catalog.workloads(workload).unwrap(), "quick", &[threads], 2, &set).unwrap();
-        let cell = Cell {
-            id: "counting".into(),
-            case: 0,
-            allocator: "count".into(),
-            block: 0,
-            position: 0,
-            seed: 42,
-            padding: 0,
-        };
+        let cell = Cell { id: "counting".into(), allocator: "count".into(), seed: 42, ..Cell::default() };
         let mut job = Job::new(&cases[0], &cell, cold, iterations, false).unwrap();
         job.exercise = exercise;
         let stop = AtomicBool::new(false);

@@ -17,7 +17,20 @@ use tempfile::TempDir;
 pub const GUEST: &str = env!("CARGO_BIN_EXE_heapmark-guest");
 
 /// Flags of a run that takes a second or two: small work, one thread.
-pub const SMALL: [&str; 8] = ["-w", "churn", "-t", "1", "--target-ms", "2", "--set", "churn.objects=5000"];
+pub const SMALL: [&str; 11] = [
+    "-w",
+    "churn",
+    "-t",
+    "1",
+    "--target-ms",
+    "2",
+    "--set",
+    "churn.objects=5000",
+    "--no-shadow",
+    "--no-floor",
+    // How busy the machine is that runs the tests must not decide how many processes a test sees.
+    "--no-repeat",
+];
 
 /// A folder of one test: its home, its configuration, its results.
 pub struct Place {

@@ -42,7 +42,7 @@ fn null(catalog: &Catalog) -> Option<Subject> {
 }
 
 /// The same allocator in another file, under a name that no allocator has.
-fn copy_of(original: &Subject) -> Result<Subject> {
+pub(in crate::cmd) fn copy_of(original: &Subject) -> Result<Subject> {
     let mut copy = original.clone();
     copy.allocator.name = format!("{} (copy)", original.allocator.name);
     copy.library.files = original

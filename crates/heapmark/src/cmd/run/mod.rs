@@ -1,11 +1,11 @@
 //! `heapmark run`: plan, measure, store, and print what came of it.
 
 mod alone;
-mod companions;
+pub(super) mod companions;
 mod programs;
 mod progress;
-mod select;
-mod session;
+pub(super) mod select;
+pub(super) mod session;
 
 use super::{Exit, print, say, usage, wants_colour, width};
 use crate::analyse::analyse;
@@ -181,7 +181,7 @@ fn plan_text(plan: &Plan) -> String {
     format!("{head}{lines}about {:.1} minutes {tail}{rest}\n", seconds / 60.0)
 }
 
-fn stop_on_signals() -> Result<Arc<AtomicBool>> {
+pub(super) fn stop_on_signals() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         // The second signal of its kind ends heapmark at once.
@@ -193,6 +193,6 @@ fn stop_on_signals() -> Result<Arc<AtomicBool>> {
 }
 
 /// UTC date, for names of run directories.
-fn today() -> String {
+pub(super) fn today() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }

@@ -44,7 +44,7 @@ impl Extent {
 }
 
 /// What a run consists of.
-pub(super) struct Selection {
+pub(in crate::cmd) struct Selection {
     pub plan: Plan,
     /// In the order of `plan.allocators`, then who runs along.
     pub subjects: Vec<Subject>,
@@ -58,7 +58,7 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    pub(super) fn of_flags(args: &Args) -> Result<Selection> {
+    pub(in crate::cmd) fn of_flags(args: &Args) -> Result<Selection> {
         let catalog = Catalog::load()?;
         let suite = catalog.suite(&args.suite).map_err(usage)?;
         let suite = &suite.under(args.preset.as_ref().unwrap_or(&suite.preset));
@@ -118,9 +118,15 @@ impl Selection {
         })
     }
 
+    /// A run of another command's making: `name` stands where a suite's name would.
+    pub(in crate::cmd) fn of_parts(name: &str, plan: Plan, subjects: Vec<Subject>) -> Selection {
+        let (pinned, programs) = Default::default();
+        Selection { plan, subjects, pinned, programs, timeout_s: None, suite: name.into(), preset: "quick".into() }
+    }
+
     /// What an earlier run consists of. Its libraries must still be what they were: half a run on one library and half on
     /// another would be no run at all.
-    pub(super) fn of_run(head: &RunFile) -> Result<Selection> {
+    pub(in crate::cmd) fn of_run(head: &RunFile) -> Result<Selection> {
         for info in head.allocators.iter().chain(&head.rows) {
             for (file, sha256) in info.files.iter().zip(&info.sha256) {
                 if hash(Path::new(file))? != *sha256 {
@@ -140,7 +146,7 @@ impl Selection {
     }
 
     /// What `run.json` says.
-    pub(super) fn head(&self, guest: &Guest) -> Result<RunFile> {
+    pub(in crate::cmd) fn head(&self, guest: &Guest) -> Result<RunFile> {
         Ok(RunFile {
             schema: SCHEMA,
             heapmark: env!("CARGO_PKG_VERSION").into(),

@@ -30,7 +30,7 @@ const FIRST_TIMEOUT: Duration = Duration::from_secs(600);
 const MOST_FAILURES: usize = 2;
 
 /// A run that is going on.
-pub(super) struct Session {
+pub(in crate::cmd) struct Session {
     guest: Guest,
     selection: Selection,
     store: Option<Store>,
@@ -42,7 +42,7 @@ pub(super) struct Session {
 }
 
 /// What a calibration tells about a case.
-pub(super) struct Pace {
+pub(in crate::cmd) struct Pace {
     pub(super) iterations: u32,
     pub(super) timeout: Duration,
 }
@@ -51,7 +51,7 @@ pub(super) struct Pace {
 struct Interrupted;
 
 impl Session {
-    pub(super) fn new(
+    pub(in crate::cmd) fn new(
         guest: Guest,
         selection: Selection,
         store: Option<Store>,
@@ -63,7 +63,7 @@ impl Session {
     }
 
     /// Runs what is not stored yet. `false` where a signal ended it early.
-    pub(super) fn run(mut self, head: &RunFile) -> Result<bool> {
+    pub(in crate::cmd) fn run(mut self, head: &RunFile) -> Result<bool> {
         let checks = self.selection.plan.checks();
         let mut progress = Progress::new(checks.len() + self.selection.plan.cells().len());
         let done = self.all(head, &checks, &mut progress);
@@ -186,17 +186,7 @@ impl Session {
         let (libc, started) = (Subject::libc(), now());
         let Some(attempt) = self.guest.control(&libc, &self.stop)? else { return Ok(Err(Interrupted)) };
         let outcome = attempt.outcome.clone();
-        let cell = Cell {
-            id: CELL.into(),
-            case: 0,
-            allocator: libc.allocator.name,
-            block: 0,
-            part: 0,
-            attempt: 0,
-            position: 0,
-            seed: 1,
-            padding: 0,
-        };
+        let cell = Cell { id: CELL.into(), allocator: libc.allocator.name, seed: 1, ..Cell::default() };
         self.keep(record(Purpose::Control, &cell, "churn", 1, started, attempt))?;
         if !outcome.is_ok() {
             bail!(
@@ -206,12 +196,12 @@ impl Session {
         Ok(Ok(()))
     }
 
-    pub(super) fn case(&self, cell: &Cell) -> &Case {
+    pub(in crate::cmd) fn case(&self, cell: &Cell) -> &Case {
         &self.selection.plan.cases[cell.case]
     }
 
     /// How many iterations a process of this case makes, and how long it may take.
-    pub(super) fn pace(&mut self, case: usize) -> Result<Option<Pace>> {
+    pub(in crate::cmd) fn pace(&mut self, case: usize) -> Result<Option<Pace>> {
         let cell = self.selection.plan.calibration(case);
         let iterations = match self.case(&cell).iterations {
             Iterations::Fixed(count) => count,
@@ -267,8 +257,7 @@ impl Session {
         };
         let own_ns = attempt.usage.as_ref().map(|usage| usage.user_ns + usage.sys_ns);
         let disturbance = own_ns.filter(|_| purpose == Purpose::Sample);
-        let disturbance =
-            disturbance.map(|own_ns| Disturbance::between(&before, &self.counters.snapshot(own_ns)));
+        let disturbance = disturbance.map(|own_ns| Disturbance::between(&before, &self.counters.snapshot(own_ns)));
         // Before the record: whoever finds the record finds the series whole.
         if let (Some(store), Some(recorder)) = (&self.store, recorder)
             && let Some(table) = recorder.csv()?
@@ -297,7 +286,7 @@ impl Session {
     }
 
     /// The guest under an allocator, a program under one, or a program by itself.
-    pub(super) fn start(
+    pub(in crate::cmd) fn start(
         &self,
         cell: &Cell,
         job: &Job,

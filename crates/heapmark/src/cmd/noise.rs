@@ -1,0 +1,114 @@
+//! `heapmark noise`: an allocator against its own copy on this machine, for some minutes.
+
+use super::run::select::Selection;
+use super::run::session::Session;
+use super::run::{companions, stop_on_signals, today};
+use super::{Exit, print, usage};
+use crate::analyse::noise::{Noise, noise};
+use crate::build;
+use crate::catalog::Catalog;
+use crate::execute::{Guest, Subject};
+use crate::plan::{Plan, cases};
+use crate::report::units;
+use crate::sample::machine;
+use crate::store::{self, Store};
+use anyhow::{Result, bail};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Compare an allocator with its own copy: how often this machine makes a difference out of nothing
+#[derive(clap::Args)]
+pub struct Args {
+    /// How long
+    #[arg(long, value_name = "M", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=600))]
+    minutes: u32,
+    /// The allocator
+    #[arg(short, long, value_name = "A", default_value = "glibc")]
+    allocator: String,
+    /// The workload
+    #[arg(short, long, value_name = "NAME", default_value = "same-thread")]
+    workload: String,
+    /// Its threads
+    #[arg(short, long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    threads: u32,
+    /// Starts every random choice
+    #[arg(long, value_name = "N", default_value = "1")]
+    seed: u64,
+    /// Blocks, where the time shall not decide
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(6..=10_000))]
+    blocks: Option<u32>,
+    /// Milliseconds that one process should measure
+    #[arg(long, value_name = "MS", default_value = "150", value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
+    target_ms: u32,
+    /// Run directory to create [default: heapmark-results/DATE-N]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+/// More blocks than fit into any time.
+const ENDLESS: u32 = 10_000;
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<Exit> {
+    let catalog = Catalog::load()?;
+    let allocator = catalog.allocator(&args.allocator).map_err(usage)?.clone();
+    let workloads = catalog.workloads(&args.workload).map_err(usage)?;
+    let library = match build::state(&allocator, &catalog.allocators) {
+        build::State::Ready(library) => library,
+        build::State::NotBuilt { line } | build::State::Absent { line, .. } => {
+            bail!("{} is not ready: {line}", args.allocator)
+        }
+        build::State::Refused { why } => bail!("{}: {why}", args.allocator),
+    };
+    let original = Subject { allocator, library, refused: None };
+    let copy = companions::copy_of(&original)?;
+    let (original_name, copy_name) = (original.allocator.name.clone(), copy.allocator.name.clone());
+    let plan = Plan {
+        seed: args.seed,
+        blocks: args.blocks.unwrap_or(ENDLESS),
+        budget_s: args.blocks.is_none().then(|| f64::from(args.minutes) * 60.0),
+        baseline: original_name.clone(),
+        target_ms: args.target_ms,
+        cases: cases(&workloads[..1], "quick", &[args.threads], machine::usable_cpus(), &[]).map_err(usage)?,
+        allocators: vec![original_name.clone()],
+        shadow: Some(copy_name.clone()),
+        ..Plan::default()
+    };
+    let guest = Guest::find()?;
+    let selection = Selection::of_parts("noise", plan, vec![original, copy]);
+    let dir = args.output.unwrap_or_else(|| store::fresh(&today()));
+    let head = selection.head(&guest)?;
+    let store = Store::create(&dir, &head).map_err(usage)?;
+    let whole = Session::new(guest, selection, Some(store), Vec::new(), stop_on_signals()?).run(&head)?;
+    let records = store::read(&dir)?.records;
+    let [wall, cpu] = noise(&records, &original_name, &copy_name);
+    let name = format!("{} on {}", original_name, head.plan.cases[0].label());
+    print(&told(&name, wall.as_ref(), cpu.as_ref()))?;
+    Ok(if whole { Exit::Done } else { Exit::Interrupted })
+}
+
+fn told(name: &str, wall: Option<&Noise>, cpu: Option<&Noise>) -> String {
+    let mut text = format!("\n{name} against its own copy:\n");
+    for (clock, noise) in [("wall time", wall), ("CPU time", cpu)] {
+        let Some(Noise { pairs, single_runs_differ, levels, blocks_for_one_percent }) = noise else {
+            let _ = writeln!(text, "\n{clock}: too few blocks for anything.");
+            continue;
+        };
+        let _ = writeln!(
+            text,
+            "\n{clock}, {pairs} blocks. After one run of each, {} would have said \"they differ by more than 2 %\".\n\
+             \x20 blocks  comparisons  false alarms  95 % half-width",
+            units::percent(*single_runs_differ)
+        );
+        for level in levels {
+            let (alarms, width) = (units::percent(level.false_alarms), units::percent(level.half_width));
+            let _ = writeln!(text, "  {:>6}  {:>11}  {alarms:>12}  {width:>15}", level.blocks, level.comparisons);
+        }
+        let _ = match blocks_for_one_percent {
+            Some(blocks) => writeln!(text, "  For a half-width of 1 %: about {blocks} blocks."),
+            None => writeln!(text, "  A half-width of 1 % is out of reach here."),
+        };
+    }
+    text.push_str("\nA comparison is a stretch of neighbouring blocks; stretches overlap. 5 % false alarms are what is accepted.\n");
+    text
+}
