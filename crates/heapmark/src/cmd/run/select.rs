@@ -159,6 +159,7 @@ impl Selection {
             programs: self.programs.clone(),
             timeout_s: self.timeout_s,
             machine: machine::describe(),
+            looks: Default::default(),
         })
     }
 }

@@ -9,6 +9,7 @@ use crate::analyse::stats::{Next, Stopping};
 use crate::execute::{self, Attempt, Guest, Job, Measurement, Subject, Watch};
 use crate::plan::{Cell, Part, Plan};
 use crate::sample::disturbance::{Counters, Disturbance};
+use crate::sample::preflight::{Preflight, When};
 use crate::sample::root::Root;
 use crate::sample::series::Recorder;
 use crate::store::{Purpose, Record, Records, RunFile, Store};
@@ -63,12 +64,16 @@ impl Session {
     }
 
     /// Runs what is not stored yet. `false` where a signal ended it early.
-    pub(super) fn run(mut self, head: &RunFile) -> Result<bool> {
+    pub(super) fn run(mut self, head: &RunFile, root: &Root) -> Result<bool> {
         let checks = self.selection.plan.checks();
         let mut progress = Progress::new(checks.len() + self.selection.plan.cells().len());
         let done = self.all(head, &checks, &mut progress);
         progress.finish();
-        Ok(done?.is_ok())
+        let ended = done?.is_ok();
+        if let Some(store) = &self.store {
+            store.keep_look(When::After, Preflight::look(root, When::After))?;
+        }
+        Ok(ended)
     }
 
     fn all(&mut self, head: &RunFile, checks: &[Cell], progress: &mut Progress) -> Result<Result<(), Interrupted>> {
