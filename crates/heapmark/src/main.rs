@@ -15,6 +15,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(Box<cmd::run::Args>),
+    Doctor(cmd::doctor::Args),
     List(cmd::list::Args),
     Build(cmd::build::Args),
     Export(cmd::export::Args),
@@ -25,6 +26,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => cmd::run::run(*args),
+        Command::Doctor(args) => cmd::doctor::run(args),
         Command::List(args) => cmd::list::run(args),
         Command::Build(args) => cmd::build::run(args),
         Command::Export(args) => cmd::export::run(args),

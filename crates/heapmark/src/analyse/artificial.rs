@@ -45,6 +45,7 @@ impl Lab {
             timeout_s: None,
             allocators: allocators.iter().map(|name| allocator(name)).collect(),
             machine: BTreeMap::from([("cpu".into(), "Abacus 2".into())]),
+            looks: Default::default(),
         };
         Lab { run, records: Vec::new() }
     }

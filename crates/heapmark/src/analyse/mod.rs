@@ -64,6 +64,8 @@ pub struct Analysis {
     pub verdict: Verdict,
     /// Allocators that the verdict cannot speak about.
     pub left_out: Vec<LeftOut>,
+    /// What of the machine made numbers wander; absent where nobody looked.
+    pub machine_warnings: Option<Vec<String>>,
 }
 
 /// One table: a workload at a thread count.
@@ -114,6 +116,7 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
         cases,
         verdict,
         left_out,
+        machine_warnings: run.looks.warnings(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! One file per command: reads flags, calls the stages, prints. Judges and measures nothing itself.
 
 pub mod build;
+pub mod doctor;
 pub mod export;
 pub mod list;
 pub mod noise;
@@ -16,8 +17,8 @@ use std::process::ExitCode;
 
 /// Shown below `--help`.
 pub const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 heapmark failed, 2 usage, 4 some processes did not end `ok`, 130 interrupted
-(what was measured is stored; `heapmark run --resume DIR` goes on).";
+Exit codes: 0 done, 1 heapmark failed, 2 usage, 4 some processes did not end `ok`, 5 `--strict` and
+the machine has warnings, 130 interrupted (what was measured is stored; `heapmark run --resume DIR` goes on).";
 
 /// How heapmark ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub enum Exit {
     Usage = 2,
     /// Some processes did not end `ok`.
     NotAllOk = 4,
+    /// `--strict`, and something of the machine makes numbers wander.
+    Warned = 5,
     /// A signal asked it to stop.
     Interrupted = 130,
 }

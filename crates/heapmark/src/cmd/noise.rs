@@ -11,6 +11,7 @@ use crate::execute::{Guest, Subject};
 use crate::plan::{Plan, cases};
 use crate::report::units;
 use crate::sample::machine;
+use crate::sample::root::Root;
 use crate::store::{self, Store};
 use anyhow::{Result, bail};
 use std::fmt::Write;
@@ -79,12 +80,12 @@ pub fn run(args: Args) -> Result<Exit> {
     let dir = args.output.unwrap_or_else(|| store::fresh(&today()));
     let head = selection.head(&guest)?;
     let store = Store::create(&dir, &head).map_err(usage)?;
-    let whole = Session::new(guest, selection, Some(store), Vec::new(), stop_on_signals()?).run(&head)?;
+    let ended = Session::new(guest, selection, Some(store), Vec::new(), stop_on_signals()?).run(&head, &Root::find().map_err(usage)?)?;
     let records = store::read(&dir)?.records;
     let [wall, cpu] = noise(&records, &original_name, &copy_name);
     let name = format!("{} on {}", original_name, head.plan.cases[0].label());
     print(&told(&name, wall.as_ref(), cpu.as_ref()))?;
-    Ok(if whole { Exit::Done } else { Exit::Interrupted })
+    Ok(if ended.whole { Exit::Done } else { Exit::Interrupted })
 }
 
 fn told(name: &str, wall: Option<&Noise>, cpu: Option<&Noise>) -> String {

@@ -10,6 +10,7 @@ use crate::catalog::Catalog;
 use crate::execute::{Guest, Subject};
 use crate::plan::{Plan, cases};
 use crate::sample::machine;
+use crate::sample::root::Root;
 use crate::store::{self, Store};
 use anyhow::{Context, Result, anyhow, bail};
 use std::fmt::Write;
@@ -85,7 +86,8 @@ pub fn run(args: Args) -> Result<Exit> {
     let dir = args.output.unwrap_or_else(|| store::fresh(&super::run::today()));
     let head = selection.head(&guest)?;
     let store = Store::create(&dir, &head).map_err(usage)?;
-    if !Session::new(guest, selection, Some(store), Vec::new(), super::run::stop_on_signals()?).run(&head)? {
+    let session = Session::new(guest, selection, Some(store), Vec::new(), super::run::stop_on_signals()?);
+    if !session.run(&head, &Root::find().map_err(usage)?)?.whole {
         return Ok(Exit::Interrupted);
     }
     let stored = store::read(&dir)?;

@@ -1,6 +1,7 @@
 //! The tables of a run as Markdown: the content of the terminal, for an issue or a page.
 
 use super::legend::legend;
+use super::machine::machine_line;
 use super::sentence;
 use super::sheet::{self, Column, Sheet};
 use super::text::{count, markdown as escape};
@@ -32,6 +33,7 @@ pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
     if analysis.strays > 0 {
         out.push_str(&format!("- {} of no planned row: ignored.\n", count(analysis.strays, "record")));
     }
+    out.extend(machine_line(analysis).map(|line| format!("\n{}\n", escape(&line))));
     if !run.machine.is_empty() {
         out.push_str("\n## Machine\n\n");
         out.extend(run.machine.iter().map(|(key, value)| format!("- {}: {}\n", escape(key), escape(value))));

@@ -3,6 +3,7 @@
 mod csv;
 mod json;
 mod legend;
+mod machine;
 mod markdown;
 mod sentence;
 mod sheet;
@@ -15,6 +16,7 @@ mod workloads;
 #[cfg(test)]
 mod tests;
 
+pub use machine::{doctor, warnings};
 pub use terminal::{Screen, terminal};
 pub use workloads::workloads;
 

@@ -1,10 +1,12 @@
 //! The tables of a run for a terminal: plain words, fitted to its width. Colour only underlines what the words say already.
 
 use super::legend::legend;
+use super::machine::machine_line;
 use super::sentence;
 use super::sheet::{self, Column, Sheet};
 use super::text::{count, plain, wrap};
 use crate::analyse::{Analysis, Failure, Verdict};
+use crate::sample::preflight::State;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 /// Where the text will be read.
@@ -50,6 +52,11 @@ pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
 }
 
 impl Screen {
+    /// A heading in the colour of its state.
+    pub(super) fn heading(&self, state: State, text: &str) -> String {
+        self.paint(if state == State::Warning { YELLOW } else { BOLD }, text)
+    }
+
     fn paint(&self, code: &str, text: &str) -> String {
         if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
@@ -64,6 +71,7 @@ fn remarks(analysis: &Analysis, dropped: &[String]) -> Vec<String> {
     if analysis.strays > 0 {
         remarks.push(format!("{} of no planned row: ignored.", count(analysis.strays, "record")));
     }
+    remarks.extend(machine_line(analysis));
     remarks
 }
 

@@ -1,7 +1,7 @@
 //! The machine, as key and value: what somebody needs to judge whether numbers from here hold elsewhere. No host name.
 
+use super::root::Root;
 use std::collections::BTreeMap;
-use std::fs::read_to_string;
 
 /// Usable CPUs: what affinity and CPU limits leave of the machine.
 pub fn usable_cpus() -> u32 {
@@ -12,42 +12,31 @@ pub fn usable_cpus() -> u32 {
 pub fn describe() -> BTreeMap<String, String> {
     let mut facts = BTreeMap::new();
     let mut note = |key: &str, value: Option<String>| {
-        if let Some(value) = value.map(|value| value.trim().to_string()).filter(|value| !value.is_empty()) {
-            facts.insert(key.to_string(), value);
-        }
+        facts.extend(value.filter(|value| !value.is_empty()).map(|value| (key.to_string(), value)));
     };
-    let line = |path: &str| read_to_string(path).ok();
-    let field = |path: &str, key: &str| {
-        let text = read_to_string(path).ok()?;
-        let value = text.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix(':'))?;
-        Some(value.trim().to_string())
-    };
-    // `[always] madvise never`: the chosen word stands in brackets.
-    let chosen = |path: &str| {
-        let text = read_to_string(path).ok()?;
-        Some(text.split_once('[')?.1.split_once(']')?.0.to_string())
-    };
+    let root = Root::machine();
+    let line = |path: &str| root.text(path);
 
-    note("cpu_model", field("/proc/cpuinfo", "model name").or_else(|| field("/proc/cpuinfo", "CPU part")));
-    note("microcode", field("/proc/cpuinfo", "microcode"));
+    note("cpu_model", root.field("/proc/cpuinfo", "model name").or_else(|| root.field("/proc/cpuinfo", "CPU part")));
+    note("microcode", root.field("/proc/cpuinfo", "microcode"));
     note("usable_cpus", Some(usable_cpus().to_string()));
     note("architecture", Some(std::env::consts::ARCH.to_string()));
     note("smt_active", line("/sys/devices/system/cpu/smt/active"));
     note("governor", line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
     for index in 0..4 {
         let cache = format!("/sys/devices/system/cpu/cpu0/cache/index{index}");
-        let kind = line(&format!("{cache}/type")).unwrap_or_default().trim().to_lowercase();
-        let level = line(&format!("{cache}/level")).unwrap_or_default().trim().to_string();
+        let kind = line(&format!("{cache}/type")).unwrap_or_default().to_lowercase();
+        let level = line(&format!("{cache}/level")).unwrap_or_default();
         note(&format!("cache_l{level}_{kind}"), line(&format!("{cache}/size")));
     }
-    note("memory_total", field("/proc/meminfo", "MemTotal"));
-    note("memory_available", field("/proc/meminfo", "MemAvailable"));
-    note("swap_total", field("/proc/meminfo", "SwapTotal"));
+    note("memory_total", root.field("/proc/meminfo", "MemTotal"));
+    note("memory_available", root.field("/proc/meminfo", "MemAvailable"));
+    note("swap_total", root.field("/proc/meminfo", "SwapTotal"));
     note("kernel", line("/proc/sys/kernel/osrelease"));
     note("kernel_command_line", line("/proc/cmdline"));
     note("hypervisor", line("/sys/hypervisor/type").or_else(|| line("/sys/class/dmi/id/product_name")));
-    note("transparent_huge_pages", chosen("/sys/kernel/mm/transparent_hugepage/enabled"));
-    note("transparent_huge_pages_defrag", chosen("/sys/kernel/mm/transparent_hugepage/defrag"));
+    note("transparent_huge_pages", root.chosen("/sys/kernel/mm/transparent_hugepage/enabled"));
+    note("transparent_huge_pages_defrag", root.chosen("/sys/kernel/mm/transparent_hugepage/defrag"));
     note("overcommit_memory", line("/proc/sys/vm/overcommit_memory"));
     note("randomize_va_space", line("/proc/sys/kernel/randomize_va_space"));
     note("clock_source", line("/sys/devices/system/clocksource/clocksource0/current_clocksource"));

@@ -5,5 +5,6 @@ pub mod counters;
 pub mod disturbance;
 pub mod machine;
 pub mod maps;
+pub mod preflight;
 pub mod root;
 pub mod series;

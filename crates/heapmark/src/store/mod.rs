@@ -1,15 +1,18 @@
-//! The append-only run directory: `run.json`, `samples.jsonl` and `series/`. Raw samples only; whatever can be derived is derived.
+//! The append-only run directory: `run.json`, `samples.jsonl`, `series/` and `machine/`. Raw samples only; whatever can be derived is derived.
 //! A process that was killed at any moment leaves a directory that every reader accepts.
 
+pub mod looks;
 pub mod record;
 mod records;
 pub mod run;
 
 pub use crate::plan::Case;
+pub use looks::Looks;
 pub use record::{Purpose, Record};
 pub use records::Records;
 pub use run::{AllocatorInfo, RunFile, SCHEMA};
 
+use crate::sample::preflight::{Preflight, When};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File, OpenOptions};
@@ -52,16 +55,8 @@ impl Store {
         if store.samples.metadata().is_ok_and(|metadata| metadata.len() > 0) {
             bail!("{} holds samples of a run whose run.json is gone: give another directory with -o", dir.display());
         }
-        // Complete or not there: a reader never sees half a head.
-        let temporary = dir.join("run.json.new");
         let text = serde_json::to_string_pretty(head).context("cannot write the run's head")?;
-        let write = || -> std::io::Result<()> {
-            let mut out = File::create(&temporary)?;
-            out.write_all(text.as_bytes())?;
-            out.sync_all()?;
-            fs::rename(&temporary, &file)
-        };
-        write().with_context(|| format!("cannot write {}", file.display()))?;
+        replace(&file, &text)?;
         Ok(store)
     }
 
@@ -104,10 +99,28 @@ impl Store {
         write().with_context(|| format!("cannot write {}", path.display()))
     }
 
+    /// Stores a look at the machine beside those of earlier parts of the run.
+    pub fn keep_look(&self, when: When, look: Preflight) -> Result<()> {
+        looks::add(&self.dir, when, look)
+    }
+
     /// The directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
+}
+
+/// Writes a file that a reader finds complete or not at all.
+fn replace(file: &Path, text: &str) -> Result<()> {
+    let mut temporary = file.as_os_str().to_owned();
+    temporary.push(".new");
+    let write = || -> std::io::Result<()> {
+        let mut out = File::create(&temporary)?;
+        out.write_all(text.as_bytes())?;
+        out.sync_all()?;
+        fs::rename(&temporary, file)
+    };
+    write().with_context(|| format!("cannot write {}", file.display()))
 }
 
 /// Reads a run directory. What was written later about the same cell counts.
@@ -123,7 +136,8 @@ pub fn read(dir: &Path) -> Result<Run> {
             path.display()
         );
     }
-    let head: RunFile = serde_json::from_value(value).with_context(|| format!("{} is damaged", path.display()))?;
+    let mut head: RunFile = serde_json::from_value(value).with_context(|| format!("{} is damaged", path.display()))?;
+    head.looks = looks::read(dir)?;
     let samples = dir.join("samples.jsonl");
     let bytes = if samples.exists() {
         fs::read(&samples).with_context(|| format!("cannot read {}", samples.display()))?

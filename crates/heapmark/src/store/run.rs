@@ -2,6 +2,7 @@
 
 use crate::execute::{Program, Subject};
 use crate::plan::{Case, Plan};
+use crate::store::Looks;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -40,6 +41,9 @@ pub struct RunFile {
     pub timeout_s: Option<f64>,
     /// The machine, as key and value.
     pub machine: BTreeMap<String, String>,
+    /// The preflights of the run, where it has been read: files of their own, as each part of a run adds to them.
+    #[serde(skip)]
+    pub looks: Looks,
 }
 
 impl RunFile {

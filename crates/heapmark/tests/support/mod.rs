@@ -5,6 +5,7 @@
 #![allow(dead_code)]
 
 pub mod live;
+pub mod machine;
 
 use heapmark::plan::Plan;
 use serde_json::Value;

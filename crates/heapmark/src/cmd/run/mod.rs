@@ -13,10 +13,12 @@ use crate::catalog::formula;
 use crate::execute::Guest;
 use crate::plan::{Cell, Override, Plan};
 use crate::report::{self, Format, Screen};
+use crate::sample::preflight::{Preflight, State, When};
+use crate::sample::root::Root;
 use crate::store::{self, Purpose, Store};
 use anyhow::{Context, Result, anyhow};
 use select::Selection;
-use session::Session;
+use session::{Ended, Session};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -84,6 +86,9 @@ pub struct Args {
     /// Go on with an interrupted run: a run directory, or `latest`
     #[arg(long, value_name = "RUN")]
     resume: Option<String>,
+    /// Measure nothing where `heapmark doctor` has a warning: exit code 5
+    #[arg(long)]
+    strict: bool,
     /// Print the plan and how long it takes, measure nothing
     #[arg(long)]
     dry_run: bool,
@@ -116,6 +121,13 @@ pub fn run(args: Args) -> Result<Exit> {
         print(&plan_text(&selection.plan))?;
         return Ok(Exit::Done);
     }
+    let root = Root::find().map_err(usage)?;
+    // After building, before the first process.
+    let look = Preflight::look(&root, When::Before);
+    if args.strict && !look.warnings().is_empty() {
+        refuse(&look);
+        return Ok(Exit::Warned);
+    }
     let guest = Guest::find()?;
     let stop = stop_on_signals()?;
     if let Some(id) = &args.cell {
@@ -139,9 +151,12 @@ pub fn run(args: Args) -> Result<Exit> {
     let plan = &selection.plan;
     let more = if plan.most_blocks() > plan.blocks { ", or more" } else { "" };
     say(&format!("{}{more} processes in {}", plan.cells().len() + plan.checks().len(), dir.display()));
-    let interrupted = !Session::new(guest, selection, Some(store), known, stop).run(&head)?;
+    say(&report::warnings(&look.warnings()));
+    store.keep_look(When::Before, look)?;
+    let ended = Session::new(guest, selection, Some(store), known, stop).run(&head, &root)?;
     let all_ok = print_results(&dir)?;
-    Ok(match (interrupted, all_ok) {
+    say(&share(&ended));
+    Ok(match (!ended.whole, all_ok) {
         (true, _) => {
             say(&format!("interrupted; what was measured is stored: heapmark run --resume {} goes on", dir.display()));
             Exit::Interrupted
@@ -149,6 +164,25 @@ pub fn run(args: Args) -> Result<Exit> {
         (false, true) => Exit::Done,
         (false, false) => Exit::NotAllOk,
     })
+}
+
+/// How much of the time went into what was measured.
+fn share(ended: &Ended) -> String {
+    let took_s = ended.took.as_secs_f64();
+    let share = (took_s > 0.0).then(|| ended.measured.as_secs_f64() / took_s).unwrap_or(0.0);
+    format!(
+        "measured phases: {} of {took_s:.1} s (the rest: starts, proofs, calibration, checked processes, the store)",
+        report::units::percent(share)
+    )
+}
+
+/// Says what `--strict` does not let through.
+fn refuse(look: &Preflight) {
+    for item in look.in_state(State::Warning) {
+        let found = item.found.as_deref().unwrap_or("not told");
+        say(&format!("{}: {found}: {}; change: {}", item.name, item.means, item.change));
+    }
+    say(&format!("heapmark: {}; nothing was measured because of --strict", report::warnings(&look.warnings())));
 }
 
 /// The tables on stdout, the same as a page in the run directory; says whether every process ended `ok`.

@@ -165,6 +165,7 @@ impl Selection {
             programs: self.programs.clone(),
             timeout_s: self.timeout_s,
             machine: machine::describe(),
+            looks: Default::default(),
         })
     }
 }

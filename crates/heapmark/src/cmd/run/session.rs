@@ -9,6 +9,7 @@ use crate::analyse::stats::{Next, Stopping};
 use crate::execute::{self, Attempt, Guest, Job, Measurement, Subject, Watch};
 use crate::plan::{Cell, Part, Plan};
 use crate::sample::disturbance::{Counters, Disturbance};
+use crate::sample::preflight::{Preflight, When};
 use crate::sample::root::Root;
 use crate::sample::series::Recorder;
 use crate::store::{Purpose, Record, Records, RunFile, Store};
@@ -16,7 +17,7 @@ use crate::{catalog::Iterations, plan::Case};
 use anyhow::{Result, anyhow, bail};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Measured iterations of a calibration: enough that one slow one does not decide.
 const CALIBRATION_ITERATIONS: u32 = 3;
@@ -38,6 +39,7 @@ pub(in crate::cmd) struct Session {
     counters: Counters,
     /// Parts that were run once more.
     repeats: usize,
+    measured_ns: u64,
     stop: Arc<AtomicBool>,
 }
 
@@ -45,6 +47,16 @@ pub(in crate::cmd) struct Session {
 pub(in crate::cmd) struct Pace {
     pub(super) iterations: u32,
     pub(super) timeout: Duration,
+}
+
+/// How a run came to its end.
+pub(in crate::cmd) struct Ended {
+    /// Not where a signal ended it early.
+    pub(in crate::cmd) whole: bool,
+    /// All of it: starts, proofs, calibration, checks, the store.
+    pub(in crate::cmd) took: Duration,
+    /// The measured phases in it, cold iterations too.
+    pub(in crate::cmd) measured: Duration,
 }
 
 /// A signal came: stop, with everything stored.
@@ -59,16 +71,20 @@ impl Session {
         stop: Arc<AtomicBool>,
     ) -> Session {
         let (known, counters) = (known.into_iter().collect(), Counters::open(&Root::machine()));
-        Session { guest, selection, store, known, counters, repeats: 0, stop }
+        Session { guest, selection, store, known, counters, repeats: 0, measured_ns: 0, stop }
     }
 
-    /// Runs what is not stored yet. `false` where a signal ended it early.
-    pub(in crate::cmd) fn run(mut self, head: &RunFile) -> Result<bool> {
-        let checks = self.selection.plan.checks();
+    /// Runs what is not stored yet.
+    pub(in crate::cmd) fn run(mut self, head: &RunFile, root: &Root) -> Result<Ended> {
+        let (checks, began) = (self.selection.plan.checks(), Instant::now());
         let mut progress = Progress::new(checks.len() + self.selection.plan.cells().len());
         let done = self.all(head, &checks, &mut progress);
         progress.finish();
-        Ok(done?.is_ok())
+        let whole = done?.is_ok();
+        if let Some(store) = &self.store {
+            store.keep_look(When::After, Preflight::look(root, When::After))?;
+        }
+        Ok(Ended { whole, took: began.elapsed(), measured: Duration::from_nanos(self.measured_ns) })
     }
 
     fn all(&mut self, head: &RunFile, checks: &[Cell], progress: &mut Progress) -> Result<Result<(), Interrupted>> {
@@ -319,6 +335,9 @@ impl Session {
     }
 
     fn keep(&mut self, record: Record) -> Result<()> {
+        if let (Purpose::Sample, Some(measurement)) = (record.purpose, &record.measurement) {
+            self.measured_ns += measurement.iterations.iter().map(|iteration| iteration.wall_ns).sum::<u64>();
+        }
         if let Some(store) = &mut self.store {
             store.append(&record)?;
         }

@@ -1,0 +1,33 @@
+//! `heapmark doctor`: what of this machine makes numbers wander, and how to change it. Changes nothing itself.
+
+use super::{Exit, print, usage, wants_colour, width};
+use crate::report::{self, Screen};
+use crate::sample::preflight::{Preflight, When};
+use crate::sample::root::Root;
+use anyhow::{Context, Result};
+
+/// Look at the machine: what disturbs measurements, what it does to results, how to change it
+#[derive(clap::Args)]
+#[command(
+    after_help = "Changes nothing. HEAPMARK_MACHINE_ROOT names a folder with copies of /proc and /sys to look at instead."
+)]
+pub struct Args {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+    /// End with exit code 5 where there is a warning
+    #[arg(long)]
+    strict: bool,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<Exit> {
+    let look = Preflight::look(&Root::find().map_err(usage)?, When::Before);
+    if args.json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&look).context("cannot write JSON")?))?;
+    } else {
+        let screen = Screen { width: width(), colour: wants_colour(&std::io::stdout()) };
+        print(&report::doctor(&look, screen))?;
+    }
+    Ok(if args.strict && !look.warnings().is_empty() { Exit::Warned } else { Exit::Done })
+}

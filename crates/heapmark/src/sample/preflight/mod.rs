@@ -1,0 +1,68 @@
+//! The machine before anything is measured: what it is set up to do, what limits it, and what it is busy with. Looks, judges
+//! each thing by itself, and changes nothing.
+
+mod activity;
+mod background;
+mod item;
+mod limits;
+mod memory;
+mod processor;
+mod profiling;
+mod swap;
+
+pub use item::{Item, State};
+
+use super::root::Root;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// When a look is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Before the first process of a run: whatever keeps the machine busy is somebody else's.
+    Before,
+    /// After the last one: the run's own processes are still in load and pressure, so those warn of nothing.
+    After,
+}
+
+/// One look at the machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Preflight {
+    /// UTC, RFC 3339.
+    pub looked: String,
+    /// Where it was read, if not of this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<PathBuf>,
+    /// In the order of this list: processor, memory, limits, activity, profiling.
+    pub items: Vec<Item>,
+}
+
+impl Preflight {
+    /// Looks.
+    pub fn look(root: &Root, when: When) -> Preflight {
+        let items = [
+            processor::items(root),
+            memory::items(root),
+            swap::items(root),
+            background::items(root),
+            limits::items(root),
+            activity::items(root, when),
+            profiling::items(root),
+        ];
+        Preflight {
+            looked: jiff::Timestamp::now().to_string(),
+            root: root.planted().map(PathBuf::from),
+            items: items.into_iter().flatten().collect(),
+        }
+    }
+
+    /// Names of what makes numbers wander.
+    pub fn warnings(&self) -> Vec<String> {
+        self.in_state(State::Warning).map(|item| item.name.clone()).collect()
+    }
+
+    /// Items in a state.
+    pub fn in_state(&self, state: State) -> impl Iterator<Item = &Item> {
+        self.items.iter().filter(move |item| item.state == state)
+    }
+}

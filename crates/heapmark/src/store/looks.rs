@@ -1,0 +1,103 @@
+//! `machine/before.json` and `machine/after.json`: the preflight at the start and at the end of a run. Lists, as a run that is
+//! taken up again begins and ends once more.
+
+use super::replace;
+use crate::sample::preflight::{Preflight, When};
+use anyhow::{Context, Result};
+use serde::Serialize;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// All looks of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Looks {
+    /// Before the first process of each part.
+    pub before: Vec<Preflight>,
+    /// After the last one of each part that ended by itself or by a signal.
+    pub after: Vec<Preflight>,
+}
+
+impl Looks {
+    /// Names of what made numbers wander at any time, in the order it was seen; `None` where nobody looked.
+    pub fn warnings(&self) -> Option<Vec<String>> {
+        let all: Vec<&Preflight> = self.before.iter().chain(&self.after).collect();
+        let mut names: Vec<String> = Vec::new();
+        for name in all.iter().flat_map(|look| look.warnings()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        (!all.is_empty()).then_some(names)
+    }
+}
+
+/// Those of a run directory. Runs of an older heapmark have none.
+pub(super) fn read(dir: &Path) -> Result<Looks> {
+    Ok(Looks { before: list(&file(dir, When::Before))?, after: list(&file(dir, When::After))? })
+}
+
+/// Adds one.
+pub(super) fn add(dir: &Path, when: When, look: Preflight) -> Result<()> {
+    let file = file(dir, when);
+    let mut looks = list(&file)?;
+    looks.push(look);
+    let folder = dir.join(FOLDER);
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    replace(&file, &serde_json::to_string_pretty(&looks).context("cannot write a preflight")?)
+}
+
+const FOLDER: &str = "machine";
+
+fn file(dir: &Path, when: When) -> PathBuf {
+    dir.join(FOLDER).join(match when {
+        When::Before => "before.json",
+        When::After => "after.json",
+    })
+}
+
+fn list(file: &Path) -> Result<Vec<Preflight>> {
+    match fs::read_to_string(file) {
+        Ok(text) => serde_json::from_str(&text).with_context(|| format!("{} is damaged", file.display())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", file.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::preflight::{Item, State};
+
+    fn look(warnings: &[&str]) -> Preflight {
+        let item = |name: &&str| Item {
+            name: name.to_string(),
+            found: None,
+            state: State::Warning,
+            means: String::new(),
+            change: String::new(),
+        };
+        Preflight { looked: String::new(), root: None, items: warnings.iter().map(item).collect() }
+    }
+
+    #[test]
+    fn each_part_of_a_run_adds_a_look_and_a_warning_is_named_once() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(read(dir.path()).unwrap().warnings(), None);
+        add(dir.path(), When::Before, look(&[])).unwrap();
+        assert_eq!(read(dir.path()).unwrap().warnings(), Some(vec![]));
+        add(dir.path(), When::Before, look(&["load", "swap"])).unwrap();
+        add(dir.path(), When::After, look(&["governor", "swap"])).unwrap();
+        let looks = read(dir.path()).unwrap();
+        assert_eq!((looks.before.len(), looks.after.len()), (2, 1));
+        assert_eq!(looks.warnings(), Some(["load", "swap", "governor"].map(String::from).to_vec()));
+    }
+
+    #[test]
+    fn a_damaged_look_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join(FOLDER)).unwrap();
+        fs::write(dir.path().join("machine/after.json"), "[{").unwrap();
+        assert!(read(dir.path()).unwrap_err().to_string().contains("machine/after.json is damaged"));
+    }
+}
