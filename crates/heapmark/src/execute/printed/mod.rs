@@ -7,7 +7,7 @@
 mod binary_trees;
 
 use super::child::{self, End, memory_file, text};
-use super::program::{Program, bindings, fill};
+use super::program::{Program, bindings, fill, without_bindings};
 use super::report::Report;
 use super::{Attempt, Iteration, Job, Measurement, Outcome, Subject, prove};
 use crate::catalog::program::{Prints, Serves};
@@ -107,8 +107,10 @@ impl Printed<'_> {
     /// Counts, then lets the program watch itself and the dynamic linker say whom it bound.
     fn check(&self) -> Result<Option<Attempt>> {
         let mut figures = BTreeMap::new();
-        // Under another allocator nobody can count; where nothing is preloaded, the answer is the same for all.
-        if let Some(counter) = self.program.counter.as_deref().filter(|_| self.subject.library.files.is_empty()) {
+        // Calls do not depend on who answers them, so the counting library takes the place of a row's allocator; of the
+        // allocators compared, the one without a preload speaks for all.
+        let counts = self.row.is_some() || self.subject.library.files.is_empty();
+        if let Some(counter) = self.program.counter.as_deref().filter(|_| counts) {
             figures
                 .extend(self.calls_per_operation(counter)?.map(|calls| ("malloc_calls_per_operation".into(), calls)));
         }
@@ -123,7 +125,7 @@ impl Printed<'_> {
         };
         let Some(ran) = self.start(command, &self.job.parameters, &environment)? else { return Ok(None) };
         let stderr = ran.end.stderr();
-        let watched = Report::parse(&stderr).measurement();
+        let watched = Report::parse(&without_bindings(&stderr)).measurement();
         figures.extend(watched.figures);
         let proof = asked.then(|| bindings(&stderr, |path| prove::is_wanted(self.subject, path)));
         let outcome = self.fault(&ran, &self.job.parameters);
