@@ -83,7 +83,7 @@ pub struct Workload {
 }
 
 /// A row of a table that is no allocator: a program with memory of its own, run once per block.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Row {
     /// Its name in tables and cells: `PMDK:zalloc`.
