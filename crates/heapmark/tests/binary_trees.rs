@@ -135,6 +135,21 @@ fn nodes_come_from_malloc_where_a_row_says_so_and_nowhere_else() {
     }
 }
 
+#[test]
+fn the_rows_of_2019_build_a_long_lived_tree_of_one_level_more() {
+    let home = Home::with_the_callers_cache();
+    let java = &home.programs()["binary-trees-java"];
+    if java.starts_with("absent") {
+        println!("{java}");
+        return;
+    }
+    let arguments = ["-w", "binary-trees-2019", "-t", "1", "-a", "glibc", "--set", "binary-trees-2019.n=10"];
+    let (_, records) = home.run(1, &arguments);
+    let nodes_of = |row| record(&records, "sample", row)["measurement"]["iterations"][0]["ops"].as_u64().unwrap();
+    assert_eq!(nodes_of("glibc"), released(10) + nodes(10));
+    assert_eq!(nodes_of("Java:G1-2019"), released(10) + nodes(11));
+}
+
 /// What a process calls, in the order of the counting library: malloc, free, calloc, realloc, aligned.
 fn counts(program: &Value, mode: &str, n: u32, of: &str) -> [u64; 5] {
     let folder = tempfile::tempdir().unwrap();

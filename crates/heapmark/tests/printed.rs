@@ -98,7 +98,7 @@ fn what_a_process_prints_and_how_it_ends_decide_its_outcome() {
     assert_eq!(outcome("goes-on"), "wrong-result printed \"more\\n\", expected nothing more");
     // Only who passed the check is measured.
     let measured = of_purpose(&samples, "sample");
-    assert_eq!((measured.len(), &measured[0]["allocator"]), (1, &"Test:good".into()));
+    assert!(!measured.is_empty() && measured.iter().all(|record| record["allocator"] == "Test:good"), "{measured:?}");
     // By hand for n = 8.
     let (stretch, long_lived, trees) = (1023, 511, 256 * 31 + 64 * 127 + 16 * 511);
     let measurement = &measured[0]["measurement"];

@@ -106,7 +106,7 @@ fn what_a_program_does_decides_its_outcome() {
     assert_eq!(outcome("repeats"), "wrong-result 0 cold and 2 measured iterations, expected 0 and 1");
     // Only who passed the check is measured.
     let measured = of_purpose(&samples, "sample");
-    assert_eq!(measured.len(), 2);
+    assert!(!measured.is_empty() && measured.iter().all(|record| record["allocator"] == "Test:good"), "{measured:?}");
     for record in measured {
         let measurement = &record["measurement"];
         assert_eq!(measurement["iterations"].as_array().unwrap().len(), 3, "{record}");

@@ -1,7 +1,7 @@
 //! The lines of `samples.jsonl`: one per process that ran, whatever came of it.
 
-use crate::sample::disturbance::Disturbance;
 use crate::execute::{Measurement, Outcome, Proof, Usage};
+use crate::sample::disturbance::Disturbance;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -54,11 +54,13 @@ impl Home {
         End::of(command.args(arguments).current_dir(self.dir.path()).output().unwrap())
     }
 
-    /// Runs so many blocks, in place of an earlier run, and returns stdout and the records.
+    /// Runs so many blocks and nothing else, in place of an earlier run, and returns stdout and the records.
     pub fn run(&self, blocks: u32, arguments: &[&str]) -> (String, Vec<Value>) {
         let _ = fs::remove_dir_all(self.at("run"));
         let blocks = blocks.to_string();
-        let end = self.heapmark(&[&["run", "-o", "run", "--seed", "1", "--blocks", &blocks], arguments].concat());
+        let plain =
+            ["run", "-o", "run", "--seed", "1", "--no-shadow", "--no-floor", "--no-repeat", "--blocks", &blocks];
+        let end = self.heapmark(&[&plain, arguments].concat());
         assert!(self.at("run/samples.jsonl").exists(), "{}{}", end.stdout, end.stderr);
         (end.stdout, samples(&self.at("run")))
     }

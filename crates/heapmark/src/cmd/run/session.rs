@@ -267,8 +267,7 @@ impl Session {
         };
         let own_ns = attempt.usage.as_ref().map(|usage| usage.user_ns + usage.sys_ns);
         let disturbance = own_ns.filter(|_| purpose == Purpose::Sample);
-        let disturbance =
-            disturbance.map(|own_ns| Disturbance::between(&before, &self.counters.snapshot(own_ns)));
+        let disturbance = disturbance.map(|own_ns| Disturbance::between(&before, &self.counters.snapshot(own_ns)));
         // Before the record: whoever finds the record finds the series whole.
         if let (Some(store), Some(recorder)) = (&self.store, recorder)
             && let Some(table) = recorder.csv()?
