@@ -3,7 +3,7 @@
 CARGO ?= cargo
 HEAPMARK = target/release/heapmark
 
-.PHONY: run test check bench docs clean setup build
+.PHONY: run test check bench programs docs clean build setup setup-test setup-programs
 
 run: setup build            ## measure: build what is missing, run the quick suite, print the verdict
 	$(HEAPMARK) run $(ARGS)
@@ -11,15 +11,19 @@ run: setup build            ## measure: build what is missing, run the quick sui
 build:
 	$(CARGO) build --release --locked
 
-setup:                      ## system packages: installed when root, otherwise the one line to run
-	@scripts/setup.sh
+# System packages: installed when root, otherwise the one line to run.
+setup setup-test setup-programs:
+	@scripts/setup.sh $(patsubst setup-%,%,$(filter setup-%,$@))
+
+programs: setup-programs build ## the languages of the measured programs, as far as there are packages, then the programs
+	$(HEAPMARK) build --programs
 
 # Documentation examples first, so that the last line is the summary of the last test program.
-test: setup                 ## all tests
+test: setup-test            ## all tests
 	$(CARGO) test --locked --workspace --doc
 	$(CARGO) test --locked --workspace --tests
 
-check: setup                ## what a change must pass: format, lints, all tests (which read every data file)
+check: setup-test           ## what a change must pass: format, lints, all tests (which read every data file)
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(MAKE) test

@@ -1,8 +1,16 @@
 #!/bin/sh
-# Installs what heapmark can use from the system: a compiler to build allocators, the allocators that only come as
-# packages, and what measured programs need. As root it installs; otherwise it prints the one line to run. Only a missing
-# compiler stops it: an allocator or a program that is not there is listed as absent.
+# Installs what heapmark can use from the system. As root it installs; otherwise it prints the one line to run. Only a
+# missing compiler stops it: an allocator or a program that is not there is listed as absent.
+#
+#   setup.sh            a compiler, and the allocators and libraries that only come as packages
+#   setup.sh test       these, and the languages whose programs the tests ask for
+#   setup.sh programs   these, and all other languages of the measured programs
 set -eu
+
+case "$# ${1-}" in
+    "0 " | "1 test" | "1 programs") ;;
+    *) echo "setup: usage: setup.sh [test | programs]" >&2; exit 2 ;;
+esac
 
 wanted=""
 want() { # want TEST PACKAGE...: the packages are other names for the same thing on other releases
@@ -21,6 +29,22 @@ want "$(has_library libtbbmalloc_proxy.so.2)" libtbbmalloc2
 want "$(has_library libjemalloc.so.2)" libjemalloc2
 want "$(has_library libmimalloc.so)" libmimalloc2.0 libmimalloc3 libmimalloc2
 
+if [ $# = 1 ]; then
+    want "printf '#include <gc.h>' | cc -fsyntax-only -x c -" libgc-dev
+    want "command -v ocamlopt" ocaml-nox
+    want "command -v nim" nim
+    want "command -v ldc2" ldc
+fi
+if [ "${1-}" = programs ]; then
+    want "command -v go" golang-go
+    want "command -v javac" openjdk-17-jdk-headless default-jdk-headless
+    want "command -v ghc" ghc
+    want "command -v node" nodejs
+    want "command -v mcs" mono-mcs
+    want "command -v mono" mono-runtime
+    want "command -v python3" python3
+fi
+
 if [ -n "$wanted" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     apt-get update -qq || true
     for names in $wanted; do
@@ -35,7 +59,7 @@ if [ -n "$wanted" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         [ $installed = yes ] || echo "setup: no package for $names here; it will be listed as absent" >&2
     done
 elif [ -n "$wanted" ]; then
-    echo "setup: for more allocators: sudo apt-get install$(echo "$wanted" | sed 's/|[^ ]*//g')" >&2
+    echo "setup: for more allocators and programs: sudo apt-get install$(echo "$wanted" | sed 's/|[^ ]*//g')" >&2
 fi
 
 command -v cargo >/dev/null || { echo "setup: Rust is missing: see https://rustup.rs" >&2; exit 1; }

@@ -27,13 +27,15 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         *argv.add(separator).cast_mut() = core::ptr::null();
         (argv.add(3), argv.add(separator + 1))
     };
+    // SAFETY: a plain system call. The command inherits nothing of ours.
+    unsafe { libc::fcntl(file, libc::F_SETFD, libc::FD_CLOEXEC) };
     let start_ns = now_ns();
     // SAFETY: plain system calls; the child only executes.
     let (child, status, usage) = unsafe {
         let parent = libc::getpid();
         let child = libc::fork();
         if child == 0 {
-            execute(parent, command, environment);
+            execute(parent, command, environment, file);
         }
         let (mut status, mut usage) = (0, core::mem::zeroed());
         (child, libc::wait4(child, &mut status, 0, &mut usage), (status, usage))
@@ -45,6 +47,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     let (status, usage): (c_int, libc::rusage) = usage;
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
     let launched = Launched {
+        errno: 0,
         status,
         wall_ns,
         user_ns: ns(usage.ru_utime),
@@ -58,15 +61,15 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     c_int::from(write!(File(file), "{launched}").is_err())
 }
 
-/// Becomes the command; where that fails, says so and ends as a shell would.
-unsafe fn execute(parent: c_int, command: *const *const c_char, environment: *const *const c_char) -> ! {
+/// Becomes the command; where that fails, says why in the file.
+unsafe fn execute(parent: c_int, command: *const *const c_char, environment: *const *const c_char, file: c_int) -> ! {
     // SAFETY: plain system calls on the caller's strings.
     unsafe {
         // Whoever ends this launcher ends its child.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         if libc::getppid() == parent {
             libc::execve(*command, command, environment);
-            libc::perror(*command);
+            let _ = writeln!(File(file), "errno={}", *libc::__errno_location());
         }
         libc::_exit(127)
     }

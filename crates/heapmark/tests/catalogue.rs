@@ -22,11 +22,18 @@ fn every_workload_ends_ok_on_glibc_and_on_the_null_allocator() {
         "memory*.objects=2000",
         "memory*.round=2000",
     ];
+    let listed = place.run(&["list", "workloads", "--json"]);
+    let all: Vec<serde_json::Value> = serde_json::from_str(&listed.stdout).unwrap();
+    // The programs of binary-trees have a test of their own.
+    let names: Vec<&str> =
+        all.iter().filter(|one| word(one, "document") != "BT").map(|workload| word(workload, "name")).collect();
+    assert!(names.len() >= 40, "{}", names.len());
+    let chosen = names.join(",");
     let set = small.iter().flat_map(|change| ["--set", change]);
     let flags = [
         "run",
         "-w",
-        "*",
+        &chosen,
         "-a",
         "glibc,null",
         "-t",
@@ -42,15 +49,11 @@ fn every_workload_ends_ok_on_glibc_and_on_the_null_allocator() {
     let end = place.run(&flags.into_iter().chain(set).collect::<Vec<_>>());
     assert!(matches!(end.code, Some(0 | 4)), "{}{}", end.stdout, end.stderr);
     let records = samples(&place.at("run"));
-    let listed = place.run(&["list", "workloads", "--json"]);
-    let workloads: Vec<serde_json::Value> = serde_json::from_str(&listed.stdout).unwrap();
-    assert!(workloads.len() >= 40, "{}", workloads.len());
     // Rows of programs end `unsupported` where their library or their device is not there.
     let failed = records.iter().filter(|record| record["outcome"]["kind"] != "ok");
     let wrong: Vec<_> = failed.filter(|record| !word(record, "allocator").starts_with("PMDK:")).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
-    for workload in &workloads {
-        let name = word(workload, "name");
+    for name in names {
         let ran = of_purpose(&records, "check").iter().filter(|record| word(record, "workload") == name).count();
         // glibc and null, or the rows of a program.
         assert!(ran >= 2, "{name} ran {ran} times");
@@ -66,7 +69,8 @@ fn every_suite_has_a_plan() {
     for suite in &suites {
         let end = place.run(&["run", word(suite, "name"), "--dry-run", "--seed", "1"]);
         assert_eq!(end.code, Some(0), "{}: {}", word(suite, "name"), end.stderr);
-        assert!(end.stdout.contains("/b00/glibc"), "{}", end.stdout);
+        let first = |line: &str| line.contains("@1/b00") && line.contains("/glibc ");
+        assert!(end.stdout.lines().any(first), "{}", end.stdout);
     }
 }
 

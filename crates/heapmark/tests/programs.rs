@@ -1,11 +1,14 @@
 //! Programs as measured things, through the built binary: what a program does decides its outcome, and a row of a program
 //! stands beside the allocators without entering their verdict.
 
+mod support;
+
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
+use support::home::{Home, outcomes, record, runs_somewhere};
+use support::of_purpose;
 
 /// Reads its job and then does what `param.mode` says.
 const SCRIPT: &str = r#"
@@ -54,81 +57,24 @@ fn workload(name: &str, runs: &str, rows: &str) -> String {
         .replace("100_000", "1000")
 }
 
-/// A user's configuration, a cache and a place for results.
-struct Home(tempfile::TempDir);
-
-impl Home {
-    fn new() -> Home {
-        Home(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, path: &str) -> PathBuf {
-        self.0.path().join(path)
-    }
-
-    fn write(&self, path: &str, text: &str) -> &Home {
-        let path = self.path("config/heapmark").join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-        self
-    }
-
-    fn program(&self, name: &str, toml: &str, file: &str, text: &str) -> &Home {
-        self.write(&format!("programs/{name}/program.toml"), &format!("name = \"{name}\"\n{toml}"));
-        self.write(&format!("programs/{name}/{file}"), text)
-    }
-
-    /// The script as a program, and a workload with one row for each of these modes.
-    fn with_modes(runs: &str, modes: &[&str]) -> Home {
-        let home = Home::new();
-        let row = |mode: &&str| {
-            format!("[[rows]]\nname = \"Test:{mode}\"\nprogram = \"test\"\nparameters = {{ mode = \"{mode}\" }}\n")
-        };
-        let rows: String = modes.iter().map(row).collect();
-        home.program("test", PROGRAM, "program.sh", SCRIPT).write("workloads/w.toml", &workload("w", runs, &rows));
-        home
-    }
-
-    fn heapmark(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
-        command.env("XDG_CONFIG_HOME", self.path("config")).env("HEAPMARK_CACHE", self.path("cache"));
-        command.env("HEAPMARK_GUEST", env!("CARGO_BIN_EXE_heapmark-guest"));
-        command.args(arguments).current_dir(self.0.path()).output().unwrap()
-    }
-
-    /// Runs and returns stdout and the samples.
-    fn run(&self, arguments: &[&str]) -> (String, Vec<Value>) {
-        let fixed = ["run", "-o", "run", "--blocks", "2", "--seed", "1"];
-        let output = self.heapmark(&[&fixed, arguments].concat());
-        let (out, err) = (text(&output.stdout), text(&output.stderr));
-        let lines = fs::read_to_string(self.path("run/samples.jsonl")).unwrap_or_else(|_| panic!("{out}{err}"));
-        (out, lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
-    }
+/// The script as a program, and a workload with one row for each of these modes.
+fn home_with_modes(runs: &str, modes: &[&str]) -> Home {
+    let home = Home::new();
+    let row = |mode: &&str| {
+        format!("[[rows]]\nname = \"Test:{mode}\"\nprogram = \"test\"\nparameters = {{ mode = \"{mode}\" }}\n")
+    };
+    let rows: String = modes.iter().map(row).collect();
+    home.program("test", PROGRAM, "program.sh", SCRIPT).write("workloads/w.toml", &workload("w", runs, &rows));
+    home
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// The outcome of each row's check, in words.
-fn checks(samples: &[Value]) -> BTreeMap<String, String> {
-    let checks = samples.iter().filter(|record| record["purpose"] == "check");
-    checks
-        .map(|record| {
-            let outcome = record["outcome"].as_object().unwrap();
-            let words: Vec<String> = outcome
-                .iter()
-                .filter(|(key, _)| *key != "threads")
-                .map(|(_, v)| v.to_string().replace('"', ""))
-                .collect();
-            (record["allocator"].as_str().unwrap().to_string(), words.join(" "))
-        })
-        .collect()
+fn checks(records: &[Value]) -> BTreeMap<String, String> {
+    outcomes(records, "check")
 }
 
 #[test]
 fn what_a_program_does_decides_its_outcome() {
-    let home = Home::with_modes(
+    let home = home_with_modes(
         "",
         &[
             "good",
@@ -144,7 +90,7 @@ fn what_a_program_does_decides_its_outcome() {
             "repeats",
         ],
     );
-    let (_, samples) = home.run(&["-w", "w", "-t", "1", "-a", "glibc", "--timeout", "2"]);
+    let (_, samples) = home.run(2, &["-w", "w", "-t", "1", "-a", "glibc", "--timeout", "2"]);
     let outcomes = checks(&samples);
     let outcome = |mode: &str| outcomes[&format!("Test:{mode}")].as_str();
     assert_eq!(outcome("good"), "ok");
@@ -159,8 +105,8 @@ fn what_a_program_does_decides_its_outcome() {
     assert_eq!(outcome("measures-nothing"), "wrong-result no operation was measured");
     assert_eq!(outcome("repeats"), "wrong-result 0 cold and 2 measured iterations, expected 0 and 1");
     // Only who passed the check is measured.
-    let measured: Vec<_> = samples.iter().filter(|record| record["purpose"] == "sample").collect();
-    assert_eq!(measured.len(), 2);
+    let measured = of_purpose(&samples, "sample");
+    assert!(!measured.is_empty() && measured.iter().all(|record| record["allocator"] == "Test:good"), "{measured:?}");
     for record in measured {
         let measurement = &record["measurement"];
         assert_eq!(measurement["iterations"].as_array().unwrap().len(), 3, "{record}");
@@ -170,20 +116,13 @@ fn what_a_program_does_decides_its_outcome() {
     assert!(!runs_somewhere("sleep\u{0}86421"), "a child of the program that hung is still there");
 }
 
-fn runs_somewhere(command: &str) -> bool {
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    processes
-        .filter_map(|process| fs::read(process.path().join("cmdline")).ok())
-        .any(|line| text(&line).contains(command))
-}
-
 #[test]
 fn a_programs_row_stands_beside_the_allocators_and_never_in_their_verdict() {
-    let home = Home::with_modes("kernel = \"churn\"\n", &["good", "crashes"]);
-    let (out, samples) = home.run(&["-w", "w", "-t", "1", "-a", "glibc"]);
+    let home = home_with_modes("kernel = \"churn\"\n", &["good", "crashes"]);
+    let (out, samples) = home.run(2, &["-w", "w", "-t", "1", "-a", "glibc"]);
     assert!(out.contains("Test:crashes: crash 1 of 1: SIGSEGV in phase run") && out.contains("time / glibc"), "{out}");
     let json = home.heapmark(&["export", "run", "--to", "json"]);
-    let analysis = &serde_json::from_slice::<Value>(&json.stdout).unwrap()["analysis"];
+    let analysis = &serde_json::from_str::<Value>(&json.stdout).unwrap()["analysis"];
     let rows = analysis["cases"][0]["rows"].as_array().unwrap();
     let row = rows.iter().find(|row| row["allocator"] == "Test:good").unwrap();
     let numbers = &row["state"];
@@ -214,8 +153,8 @@ fn a_program_gets_its_own_environment_and_its_rows_and_nothing_else() {
         environment = { OF_THE_ROW = \"1\" }\n";
     home.program("test", &format!("{PROGRAM}environment = {{ OF_THE_PROGRAM = \"2\" }}\n"), "program.sh", SCRIPT);
     home.write("workloads/w.toml", &workload("w", "", row));
-    let (_, samples) = home.run(&["-w", "w", "-t", "1", "-a", "glibc"]);
-    let record = samples.iter().find(|record| record["purpose"] == "check").unwrap();
+    let (_, samples) = home.run(2, &["-w", "w", "-t", "1", "-a", "glibc"]);
+    let record = record(&samples, "check", "Test:env");
     let environment: Vec<&String> = record["environment"].as_object().unwrap().keys().collect();
     assert_eq!(environment, ["HEAPMARK_PADDING", "OF_THE_PROGRAM", "OF_THE_ROW"]);
     let said = record["stderr"].as_str().unwrap();
@@ -236,26 +175,23 @@ fn what_a_program_needs_and_is_not_there_is_named_with_the_line_that_brings_it()
     let row = "[[rows]]\nname = \"Test:lacking\"\nprogram = \"lacking\"\n";
     home.write("workloads/w.toml", &workload("w", "", row));
 
-    let list = home.heapmark(&["list", "programs", "--json"]);
-    let list: Vec<Value> = serde_json::from_slice(&list.stdout).unwrap();
-    let state =
-        |name: &str| list.iter().find(|one| one["name"] == name).unwrap()["state"].as_str().unwrap().to_string();
-    assert_eq!(state("lacking"), "absent, libnowhere is not there: apt-get install libnowhere-dev");
-    assert_eq!(state("broken"), "not built: heapmark build broken");
+    let states = home.programs();
+    assert_eq!(states["lacking"], "absent, libnowhere is not there: apt-get install libnowhere-dev");
+    assert_eq!(states["broken"], "not built: heapmark build broken");
 
     let built = home.heapmark(&["build", "broken"]);
-    assert_eq!(built.status.code(), Some(1));
-    assert!(text(&built.stderr).contains("no such thing"), "{}", text(&built.stderr));
+    assert_eq!(built.code, Some(1));
+    assert!(built.stderr.contains("no such thing"), "{}", built.stderr);
 
-    let (_, samples) = home.run(&["-w", "w", "-t", "1", "-a", "glibc"]);
+    let (_, samples) = home.run(2, &["-w", "w", "-t", "1", "-a", "glibc"]);
     let outcome = &checks(&samples)["Test:lacking"];
     assert_eq!(outcome, "unsupported absent, libnowhere is not there; apt-get install libnowhere-dev");
 }
 
 #[test]
 fn a_program_is_built_once_and_again_when_a_file_of_it_changes() {
-    let home = Home::with_modes("", &["good"]);
-    let said = |home: &Home| text(&home.heapmark(&["build", "test"]).stderr);
+    let home = home_with_modes("", &["good"]);
+    let said = |home: &Home| home.heapmark(&["build", "test"]).stderr;
     assert!(said(&home).contains("built in"));
     assert!(said(&home).contains("ready"));
     home.write("programs/test/program.sh", &SCRIPT.replace("phase=run", "phase=cold"));
@@ -299,12 +235,12 @@ fn a_program_that_takes_its_memory_from_malloc_is_proved_under_each_allocator() 
         let runs = format!("program = \"{name}\"\n");
         home.write(&format!("workloads/{name}.toml"), &workload(name, &runs, ""));
     }
-    let library = counting_library(home.0.path());
+    let library = counting_library(&home.at(""));
     let library = format!("count={}", library.display());
-    let (_, samples) = home.run(&["-w", "shared", "-t", "1", "-a", &format!("glibc,{library}")]);
+    let (_, samples) = home.run(2, &["-w", "shared", "-t", "1", "-a", &format!("glibc,{library}")]);
     assert_eq!(checks(&samples), BTreeMap::from([("count".into(), "ok".into()), ("glibc".into(), "ok".into())]));
     let owner = |name: &str| {
-        let record = samples.iter().find(|record| record["purpose"] == "check" && record["allocator"] == name).unwrap();
+        let record = record(&samples, "check", name);
         let place = record["proof"]["owners"]["malloc"].as_u64().unwrap() as usize;
         record["proof"]["objects"][place]["path"].as_str().unwrap().to_string()
     };
@@ -312,8 +248,7 @@ fn a_program_that_takes_its_memory_from_malloc_is_proved_under_each_allocator() 
     // The proof costs time, so measured processes go without.
     assert!(samples.iter().all(|record| record["purpose"] == "check" || record["environment"]["LD_DEBUG"].is_null()));
 
-    fs::remove_dir_all(home.path("run")).unwrap();
-    let (_, samples) = home.run(&["-w", "static", "-t", "1", "-a", &format!("glibc,{library}")]);
+    let (_, samples) = home.run(2, &["-w", "static", "-t", "1", "-a", &format!("glibc,{library}")]);
     assert!(checks(&samples)["count"].starts_with("not-loaded"), "{:?}", checks(&samples));
     assert!(samples.iter().all(|record| record["purpose"] != "sample" || record["allocator"] != "count"));
 }
@@ -323,36 +258,33 @@ fn a_workload_that_names_an_unknown_program_says_which_one_was_meant() {
     let home = Home::new();
     let row = "[[rows]]\nname = \"x\"\nprogram = \"zalloc-pmkd\"\n";
     home.write("workloads/w.toml", &workload("w", "program = \"zalloc-pmdk\"\n", &row.replace("\"x\"", "\"X\"")));
-    let said = text(&home.heapmark(&["list", "workloads"]).stderr);
+    let said = home.heapmark(&["list", "workloads"]).stderr;
     assert!(said.contains("did you mean `zalloc-pmdk`?") && said.contains("make it a row"), "{said}");
     home.write("workloads/w.toml", &workload("w", "", row));
-    let said = text(&home.heapmark(&["list", "workloads"]).stderr);
+    let said = home.heapmark(&["list", "workloads"]).stderr;
     assert!(said.contains("`x` could be an allocator's name"), "{said}");
 }
 
 #[test]
 fn pmdk_obtains_the_blocks_that_its_parameters_imply() {
     let home = Home::new();
-    let list = home.heapmark(&["list", "programs", "--json"]);
-    let list: Vec<Value> = serde_json::from_slice(&list.stdout).unwrap();
-    let pmdk = list.iter().find(|one| one["name"] == "zalloc-pmdk").unwrap();
-    if pmdk["state"].as_str().unwrap().starts_with("absent") {
-        println!("{}", pmdk["state"]);
+    let pmdk = home.programs().remove("zalloc-pmdk").unwrap();
+    if pmdk.starts_with("absent") {
+        println!("{pmdk}");
         return;
     }
     let run = |set: &[&str]| {
-        let _ = fs::remove_dir_all(home.path("run"));
         let set: Vec<String> = set.iter().flat_map(|one| ["--set".into(), format!("zalloc-pmdk.{one}")]).collect();
         let mut arguments =
             vec!["-w", "zalloc-pmdk", "-t", "1,3", "-a", "glibc", "--set", "zalloc-pmdk.pool-bytes=33554432"];
         arguments.extend(set.iter().map(String::as_str));
-        home.run(&arguments).1
+        home.run(2, &arguments).1
     };
     for (set, ops) in [(["blocks=17", "size=100", "free=keep"], 17), (["blocks=5", "size=4096", "free=immediate"], 10)]
     {
         let blocks = if ops == 17 { 17 } else { 5 };
         let samples = run(&set);
-        let measured: Vec<_> = samples.iter().filter(|record| record["purpose"] == "sample").collect();
+        let measured = of_purpose(&samples, "sample");
         assert_eq!(measured.len(), 2 * 2 * 3, "{:?}", checks(&samples));
         for record in measured {
             let (measurement, threads) = (&record["measurement"], record["threads"].as_u64().unwrap());
@@ -376,11 +308,9 @@ fn pmdk_obtains_the_blocks_that_its_parameters_imply() {
             .all(|outcome| outcome.starts_with("oom the pool is full"))
     );
     assert!(checks(&run(&["size=0"])).values().all(|outcome| outcome.starts_with("unsupported")));
-    let _ = fs::remove_dir_all(home.path("run"));
     // A folder that is no persistent memory is no device, whatever it is called.
     for set in ["zalloc-optane.blocks=3", "zalloc-optane.pool=/tmp"] {
-        let _ = fs::remove_dir_all(home.path("run"));
-        let (_, samples) = home.run(&["-w", "zalloc-optane", "-t", "1", "-a", "glibc", "--set", set]);
+        let (_, samples) = home.run(2, &["-w", "zalloc-optane", "-t", "1", "-a", "glibc", "--set", set]);
         let outcomes = checks(&samples);
         assert_eq!(outcomes.len(), 3);
         assert!(outcomes.values().all(|outcome| outcome.starts_with("unsupported no device")), "{outcomes:?}");

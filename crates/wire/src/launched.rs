@@ -7,6 +7,9 @@ use core::fmt;
 /// resident set is its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Launched {
+    /// Why the command could not be started; 0 where it was. The process that tried says so in the same words before the
+    /// launcher writes the rest: the first line counts.
+    pub errno: i32,
     /// As `wait4` tells it.
     pub status: i32,
     /// From before the fork to after the wait.
@@ -29,7 +32,7 @@ pub struct Launched {
 
 impl fmt::Display for Launched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "status={}", self.status)?;
+        writeln!(f, "errno={}\nstatus={}", self.errno, self.status)?;
         self.counters().into_iter().try_for_each(|(name, value)| writeln!(f, "{name}={value}"))
     }
 }
@@ -53,6 +56,7 @@ impl Launched {
         let find = |key: &str| pairs(text).find(|(name, _)| *name == key).map(|(_, value)| value);
         let number = |key: &str| find(key)?.parse().ok();
         Some(Launched {
+            errno: find("errno")?.parse().ok()?,
             status: find("status")?.parse().ok()?,
             wall_ns: number("wall_ns")?,
             user_ns: number("user_ns")?,
@@ -79,5 +83,6 @@ mod tests {
         let text = launched.to_string();
         assert_eq!(Launched::parse(&text), Some(launched));
         assert_eq!(Launched::parse(&text[..text.len() / 2]), None);
+        assert_eq!(Launched::parse(&std::format!("errno=2\n{text}")), Some(Launched { errno: 2, ..launched }));
     }
 }

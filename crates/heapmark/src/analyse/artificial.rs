@@ -1,6 +1,7 @@
 //! Runs that never ran, for tests: a plan in two lines, times by formula, failures where a test wants them.
 
 use crate::catalog::Iterations;
+use crate::catalog::workload::Row;
 use crate::execute::{Iteration, Measurement, Outcome};
 use crate::plan::{Case as PlannedCase, Plan};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile, SCHEMA};
@@ -53,7 +54,7 @@ impl Lab {
     /// One check and all samples of every row; `ns_per_op` says what each sample takes.
     pub fn fill(mut self, ns_per_op: impl Fn(&str, &str, u32) -> f64) -> Lab {
         for case in self.run.plan.cases.clone() {
-            for allocator in self.run.allocators.clone() {
+            for allocator in self.run.entrants(&case).cloned().collect::<Vec<_>>() {
                 self.records.push(record(Purpose::Check, &case.workload, &allocator.name, 0));
                 for block in 0..self.run.plan.blocks {
                     let mut sample = record(Purpose::Sample, &case.workload, &allocator.name, block);
@@ -62,6 +63,25 @@ impl Lab {
                 }
             }
         }
+        self
+    }
+
+    /// Makes the first case one of whole processes, with these programs as rows besides.
+    pub fn whole(mut self, programs: &[&str]) -> Lab {
+        let case = &mut self.run.plan.cases[0];
+        (case.kernel, case.program, case.whole_process) = (None, Some("trees-c".into()), true);
+        case.parameters.insert("n".into(), "16".into());
+        for name in programs {
+            case.rows.push(Row { name: name.to_string(), program: format!("trees-{name}"), ..Row::default() });
+            self.run.rows.push(AllocatorInfo { tier: "program".into(), purge: "none".into(), ..allocator(name) });
+        }
+        self
+    }
+
+    /// What a check told, besides that all was well.
+    pub fn told(mut self, cell: &str, figures: &[(&str, f64)]) -> Lab {
+        let figures = figures.iter().map(|(name, value)| (name.to_string(), *value)).collect();
+        self.cell(cell).measurement = Some(Measurement { figures, ..Measurement::default() });
         self
     }
 

@@ -7,6 +7,7 @@ pub mod family;
 pub mod faults;
 pub mod folder;
 pub mod formula;
+mod names;
 pub mod parameter;
 pub mod program;
 pub mod suite;
@@ -55,7 +56,7 @@ impl Catalog {
             .iter()
             .filter_map(|(file, text)| suite::parse(file, text, &mut faults))
             .collect();
-        workloads.iter().for_each(|workload| workload.check_programs(&programs, &mut faults));
+        workloads.iter().for_each(|workload| workload.check_names(&programs, &allocators, &mut faults));
         if faults.is_empty() {
             Ok(Catalog { allocators, programs, workloads, suites })
         } else {

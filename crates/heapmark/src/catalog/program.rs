@@ -58,7 +58,7 @@ pub struct Program {
 impl Program {
     /// The parameters that a program which only prints is started with.
     pub fn placeholders(&self) -> impl Iterator<Item = &str> {
-        let words = self.run.iter().filter(|_| self.prints.is_some());
+        let words = self.run.iter().chain(&self.probe).chain(&self.probe_run).filter(|_| self.prints.is_some());
         words.flat_map(|word| word.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0)))
     }
 }

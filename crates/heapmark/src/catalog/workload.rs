@@ -6,7 +6,6 @@ use super::did_you_mean;
 use super::faults::{self, Fault, nearest};
 use super::formula;
 use super::parameter::Parameter;
-use super::program::{Program, Serves};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -84,7 +83,7 @@ pub struct Workload {
 }
 
 /// A row of a table that is no allocator: a program with memory of its own, run once per block.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Row {
     /// Its name in tables and cells: `PMDK:zalloc`.
@@ -247,39 +246,6 @@ impl Workload {
             }
             if let Some(Err(why)) = self.values(preset).and_then(|values| self.threads(&values)) {
                 add("threads".into(), &why, "name parameters that are numbers".into());
-            }
-        }
-    }
-
-    /// Whether the programs it names are there, and of the right kind.
-    pub(super) fn check_programs(&self, programs: &[Program], faults: &mut Vec<Fault>) {
-        let main = self.program.iter().map(|name| ("program", name, None));
-        for (key, name, row) in main.chain(self.rows.iter().map(|row| ("rows.program", &row.program, Some(row)))) {
-            let mut add = |what: String, mend: String| {
-                let (file, key) = (format!("workload {}", self.name), key.to_string());
-                faults.push(Fault { file, key, what, mend });
-            };
-            match programs.iter().find(|program| program.name == *name) {
-                None => {
-                    let near = nearest(name, programs.iter().map(|program| program.name.as_str()));
-                    let mend =
-                        near.map_or("see `heapmark list programs`".into(), |near| format!("did you mean `{near}`?"));
-                    add(format!("there is no program `{name}`"), mend);
-                }
-                Some(program) if key == "program" && program.allocator == Serves::None => add(
-                    format!("`{name}` has memory of its own: no allocator changes it"),
-                    "make it a row: `[[rows]]` with `name` and `program`".into(),
-                ),
-                Some(program) => {
-                    let known = |word: &str| {
-                        self.parameters.contains_key(word)
-                            || row.is_some_and(|row: &Row| row.parameters.contains_key(word))
-                    };
-                    for word in program.placeholders().filter(|word| !known(word)) {
-                        let mend = format!("give the row `parameters = {{ {word} = ... }}`");
-                        add(format!("`{name}` needs the parameter `{word}`"), mend);
-                    }
-                }
             }
         }
     }

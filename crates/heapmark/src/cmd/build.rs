@@ -13,6 +13,9 @@ pub struct Args {
     /// ones, and all programs that can be built here
     #[arg(value_name = "NAME")]
     names: Vec<String>,
+    /// Only the programs, and a line for each that cannot be built here
+    #[arg(long, conflicts_with = "names")]
+    programs: bool,
     /// Commands that run at a time
     #[arg(short, long, value_name = "N", default_value_t = jobs(), value_parser = positive)]
     jobs: usize,
@@ -32,10 +35,9 @@ pub fn run(args: Args) -> Result<Exit> {
     let catalog = Catalog::load()?;
     let (mut selected, mut programs): (Vec<&Allocator>, Vec<&Program>) = (Vec::new(), Vec::new());
     if args.names.is_empty() {
-        let ours = |allocator: &&Allocator| matches!(allocator.source, Source::Crate { .. });
+        let ours = |allocator: &&Allocator| !args.programs && matches!(allocator.source, Source::Crate { .. });
         selected = catalog.allocators.iter().filter(ours).filter(|one| one.tier != Tier::Experimental).collect();
-        let can_be_built = |program: &&Program| !matches!(build::program::state(program), State::Absent { .. });
-        programs = catalog.programs.iter().filter(can_be_built).collect();
+        programs = catalog.programs.iter().filter(|program| can_be_built(program, args.programs)).collect();
     }
     for name in &args.names {
         match catalog.programs.iter().find(|program| program.name == *name) {
@@ -50,6 +52,15 @@ pub fn run(args: Args) -> Result<Exit> {
         eprintln!("{failed} of {} could not be built; the others are ready", selected.len() + programs.len());
     }
     Ok(if failed == 0 { Exit::Done } else { Exit::Failed })
+}
+
+/// Whether what it needs is there; says what is missing where that is wanted.
+fn can_be_built(program: &Program, say: bool) -> bool {
+    let State::Absent { why, line } = build::program::state(program) else { return true };
+    if say {
+        eprintln!("{:24} absent, {why}: {line}", program.name);
+    }
+    false
 }
 
 /// Builds a program and says what came of it; whether it is ready.

@@ -25,6 +25,9 @@ const MOST_TEXT_BYTES: u64 = 16 << 20;
 /// The exit code of a process that the dynamic linker did not start.
 const LINKER_REFUSED: i32 = 127;
 
+/// How many threads of a process that hangs are described.
+const MOST_THREADS: usize = 16;
+
 /// How long a signal may go unseen.
 const SHORT_WAIT: Duration = Duration::from_millis(200);
 
@@ -194,7 +197,7 @@ fn reap(pid: i32) -> Result<(i32, Usage)> {
     ))
 }
 
-/// One line per thread of a process that does not end: its state, and where in the kernel it waits.
+/// One line per thread of a process that does not end, and of its children: its state, and where in the kernel it waits.
 fn threads(pid: i32) -> Vec<String> {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let describe = |task: std::fs::DirEntry| {
@@ -203,9 +206,12 @@ fn threads(pid: i32) -> Vec<String> {
         let state = status.lines().find_map(|line| line.strip_prefix("State:")).unwrap_or("?").trim().to_string();
         let waits = read("wchan");
         let place = if waits.is_empty() || waits == "0" { "in user code".into() } else { format!("in {waits}") };
-        format!("thread {}: {state} {place}", task.file_name().display())
+        let line = format!("thread {}: {state} {place}", task.file_name().display());
+        let children = read("children");
+        let children = children.split_whitespace().filter_map(|child| child.parse().ok());
+        [line].into_iter().chain(children.flat_map(threads)).collect::<Vec<_>>()
     };
-    tasks.flatten().take(16).map(describe).collect()
+    tasks.flatten().flat_map(describe).take(MOST_THREADS).collect()
 }
 
 /// An unnamed file that goes away with its last user.

@@ -134,6 +134,16 @@ pub(super) fn bindings(text: &str, wanted: impl Fn(&Path) -> bool) -> Proof {
     proof
 }
 
+/// What a program wrote without what the dynamic linker wrote between, even into the middle of a line: it binds a function
+/// when that is first called, and many a program writes a line by several calls.
+pub(super) fn without_bindings(text: &str) -> String {
+    let own = |line: &'_ str| match line.find(":\t") {
+        Some(end) => line[..end].trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches(' ').len(),
+        None => line.len(),
+    };
+    text.split_inclusive('\n').map(|line| &line[..own(line)]).collect()
+}
+
 /// The place of an object in a proof, which gets it where it is new.
 fn place(proof: &mut Proof, path: &str) -> usize {
     proof.objects.iter().position(|object| object.path == path).unwrap_or_else(|| {
@@ -147,6 +157,13 @@ fn place(proof: &mut Proof, path: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_linker_may_write_into_the_middle_of_a_line() {
+        let binding = "       812:\tbinding file ./a [0] to /lib/libc.so.6 [0]: normal symbol `fputs' [GLIBC_2.2.5]\n";
+        let text = format!("{binding}figure={binding}depth 4{binding}1\n{binding}figure=releases 7\n");
+        assert_eq!(without_bindings(&text), "figure=depth 41\nfigure=releases 7\n");
+    }
 
     #[test]
     fn the_linker_says_who_was_bound() {

@@ -1,5 +1,7 @@
 //! The reports by values: artificial runs in, text out.
 
+mod whole;
+
 use super::*;
 use crate::analyse::artificial::{Lab, crash, measurement, noise};
 use crate::execute::Outcome;

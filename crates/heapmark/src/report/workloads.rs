@@ -1,8 +1,9 @@
 //! The workloads as a page for people, from the data files alone: `docs/WORKLOADS.md` is this text.
 
-use super::text::markdown;
+use super::text::{self, markdown};
 use crate::catalog::Workload;
 use crate::catalog::parameter::Kind;
+use crate::catalog::workload::Row;
 use std::collections::BTreeMap;
 
 /// What the short names of reference documents stand for.
@@ -51,13 +52,9 @@ fn section(workload: &Workload) -> String {
         format!("**Does not show**: {}.", markdown(&workload.hides)),
     ];
     facts.extend(runs.map(|runs| format!("**Runs**: {runs}.")));
-    if !workload.rows.is_empty() {
-        let rows: Vec<String> =
-            workload.rows.iter().map(|row| format!("{} (program `{}`)", row.name, row.program)).collect();
-        facts.push(format!("**Rows of its own**: {}.", rows.join(", ")));
-    }
     facts.extend(workload.threads.as_ref().map(|threads| format!("**Threads**: `{threads}`, whatever `-t` says.")));
     facts.extend(workload.series.as_ref().map(|every| format!("**Memory over time**: always, every {every}.")));
+    facts.extend(workload.caution.as_ref().map(|caution| format!("**Below its tables**: {}", markdown(caution))));
     let (quick, paper) = (values(workload, "quick"), values(workload, "paper"));
     let mut out = format!("\n### {}\n\n- {}\n", workload.name, facts.join("\n- "));
     out.push_str("\n| parameter | quick | paper | unit | meaning |\n|---|---|---|---|---|\n");
@@ -73,6 +70,12 @@ fn section(workload: &Workload) -> String {
             parameter.kind.unit(),
             markdown(&parameter.about),
         ));
+    }
+    if !workload.rows.is_empty() {
+        out.push_str("\n| row of its own | program | what it is |\n|---|---|---|\n");
+    }
+    for Row { name, program, about, .. } in &workload.rows {
+        out.push_str(&format!("| {} | `{program}` | {} |\n", markdown(name), markdown(about)));
     }
     out
 }
@@ -90,6 +93,10 @@ fn variant_line(main: &Workload, variant: &Workload) -> String {
         if !changed.is_empty() {
             changes.push(format!("{preset}: {}", changed.join(", ")));
         }
+    }
+    if variant.rows != main.rows {
+        let names: Vec<String> = variant.rows.iter().map(|row| markdown(&row.name)).collect();
+        changes.push(format!("rows: {}", text::list(&names)));
     }
     let changes = if changes.is_empty() { String::new() } else { format!(" ({})", changes.join("; ")) };
     format!("- **{}**: {}{changes}\n", variant.name, markdown(&variant.about))

@@ -2,9 +2,11 @@
 
 mod rows;
 mod verdicts;
+mod whole;
 
 use super::artificial::{Lab, noise};
 use super::*;
+use std::collections::BTreeMap;
 
 fn row<'a>(analysis: &'a Analysis, allocator: &str) -> &'a Row {
     analysis.cases[0].rows.iter().find(|row| row.allocator == allocator).unwrap()

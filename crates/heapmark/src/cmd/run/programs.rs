@@ -81,6 +81,8 @@ pub(super) fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<Allocator
         let program = programs.iter().find(|program| program.name == row.program);
         let program = program.with_context(|| format!("row {}: no program {}", row.name, row.program))?;
         let started = program.executable.command.first().map(|word| fill(word, &row.parameters));
+        // One that is not there is for its cells to say.
+        let started = started.filter(|file| Path::new(file).is_file());
         let words: Vec<String> =
             program.executable.versions.iter().map(|(what, version)| format!("{what}: {version}")).collect();
         all.push(AllocatorInfo {

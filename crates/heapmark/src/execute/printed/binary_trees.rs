@@ -11,7 +11,7 @@ const DEEPEST: u64 = 40;
 /// The smallest run: what is left of it is the start of the runtime.
 pub const SMALLEST: u64 = LEAST_DEPTH as u64 + 2;
 /// Small, and with enough nodes that start-up does not matter to a count.
-pub const SMALL: u64 = 10;
+pub const SMALL: u64 = 12;
 
 /// A complete tree's nodes.
 fn nodes(depth: u32) -> u64 {

@@ -7,7 +7,7 @@
 mod binary_trees;
 
 use super::child::{self, End, memory_file, text};
-use super::program::{Program, bindings, fill};
+use super::program::{Program, bindings, fill, without_bindings};
 use super::report::Report;
 use super::{Attempt, Iteration, Job, Measurement, Outcome, Subject, prove};
 use crate::catalog::program::{Prints, Serves};
@@ -60,6 +60,8 @@ pub(super) struct Printed<'a> {
 struct Ran {
     end: End,
     said: String,
+    /// Why the command could not be started.
+    refused: Option<String>,
 }
 
 impl Printed<'_> {
@@ -105,20 +107,12 @@ impl Printed<'_> {
     /// Counts, then lets the program watch itself and the dynamic linker say whom it bound.
     fn check(&self) -> Result<Option<Attempt>> {
         let mut figures = BTreeMap::new();
-        let small = [binary_trees::SMALLEST, binary_trees::SMALL].map(|n| resized(&self.job.parameters, n));
-        // Under another allocator nobody can count; where nothing is preloaded, the answer is the same for all.
-        if let Some(counter) = self.program.counter.as_deref().filter(|_| self.subject.library.files.is_empty()) {
-            let mut counts = [0.0; 2];
-            for (count, parameters) in counts.iter_mut().zip(&small) {
-                match self.count(counter, parameters)? {
-                    Some(calls) => *count = calls,
-                    None => return Ok(None),
-                }
-            }
-            let [fewest, more] =
-                small.map(|parameters| expected(self.prints, &parameters).map_or(0, |known| known.operations));
-            let calls_per_operation = (counts[1] - counts[0]) / (more - fewest).max(1) as f64;
-            figures.insert("malloc_calls_per_operation".to_string(), calls_per_operation);
+        // Calls do not depend on who answers them, so the counting library takes the place of a row's allocator; of the
+        // allocators compared, the one without a preload speaks for all.
+        let counts = self.row.is_some() || self.subject.library.files.is_empty();
+        if let Some(counter) = self.program.counter.as_deref().filter(|_| counts) {
+            figures
+                .extend(self.calls_per_operation(counter)?.map(|calls| ("malloc_calls_per_operation".into(), calls)));
         }
         let asked = self.program.allocator == Serves::Any;
         let mut environment = self.environment.clone();
@@ -131,7 +125,7 @@ impl Printed<'_> {
         };
         let Some(ran) = self.start(command, &self.job.parameters, &environment)? else { return Ok(None) };
         let stderr = ran.end.stderr();
-        let watched = Report::parse(&stderr).measurement();
+        let watched = Report::parse(&without_bindings(&stderr)).measurement();
         figures.extend(watched.figures);
         let proof = asked.then(|| bindings(&stderr, |path| prove::is_wanted(self.subject, path)));
         let outcome = self.fault(&ran, &self.job.parameters);
@@ -149,7 +143,19 @@ impl Printed<'_> {
         Some(Outcome::Unsupported { why: format!("{name} is {found} here, and this row stands for {wanted}") })
     }
 
-    /// Calls of functions that allocate, of the program and all its libraries.
+    /// From the difference of two small runs, in which the start of the runtime cancels out.
+    fn calls_per_operation(&self, counter: &Path) -> Result<Option<f64>> {
+        let mut runs = Vec::new();
+        for n in [binary_trees::SMALLEST, binary_trees::SMALL] {
+            let parameters = resized(&self.job.parameters, n);
+            let Some(calls) = self.count(counter, &parameters)? else { return Ok(None) };
+            let operations = expected(self.prints, &parameters).map_or(0, |known| known.operations);
+            runs.push((calls, operations as f64));
+        }
+        Ok(Some((runs[1].0 - runs[0].0) / (runs[1].1 - runs[0].1)))
+    }
+
+    /// Calls of functions that allocate, of the program and all its libraries; `None` where it did not do its work.
     fn count(&self, counter: &Path, parameters: &BTreeMap<String, String>) -> Result<Option<f64>> {
         const FUNCTIONS: [&str; 5] = ["malloc", "free", "calloc", "realloc", "aligned"];
         let counts = memory_file("heapmark-counts")?;
@@ -158,7 +164,10 @@ impl Printed<'_> {
         environment.insert("LD_PRELOAD".into(), counter.display().to_string());
         environment.insert("COUNTS".into(), format!("/proc/{}/fd/{}", std::process::id(), counts.as_raw_fd()));
         environment.insert("COUNTS_OF".into(), "all".into());
-        let Some(_) = self.start(&self.program.executable.command, parameters, &environment)? else { return Ok(None) };
+        let ran = self.start(&self.program.executable.command, parameters, &environment)?;
+        if ran.is_none_or(|ran| self.fault(&ran, parameters).is_some()) {
+            return Ok(None);
+        }
         let mut numbers = [0; 8 * FUNCTIONS.len()];
         std::os::unix::fs::FileExt::read_exact_at(&counts, &mut numbers, 0).context("reading counts")?;
         let calls = numbers.chunks(8).zip(FUNCTIONS).filter(|(_, name)| *name != "free");
@@ -167,6 +176,9 @@ impl Printed<'_> {
 
     /// What is wrong with a process: the way it ended, or what it printed.
     fn fault(&self, ran: &Ran, parameters: &BTreeMap<String, String>) -> Option<Outcome> {
+        if let Some(why) = ran.refused.clone() {
+            return Some(Outcome::Unsupported { why });
+        }
         let phase = if ran.said.is_empty() { Phase::Load } else { Phase::Run };
         if !ran.end.is_clean() {
             return ran.end.outcome(phase, &Report::parse(""));
@@ -178,13 +190,7 @@ impl Printed<'_> {
         if ran.said == wanted {
             return None;
         }
-        let (mut said, mut lines) = (ran.said.lines(), wanted.lines());
-        let what = std::iter::repeat_with(|| (said.next(), lines.next()))
-            .find(|(said, line)| said != line)
-            .map_or_else(String::new, |(said, line)| {
-                format!("printed {:?}, expected {:?}", said.unwrap_or(""), line.unwrap_or(""))
-            });
-        Some(Outcome::WrongResult { what })
+        Some(Outcome::WrongResult { what: difference(&ran.said, &wanted) })
     }
 
     /// Runs a command below the launcher.
@@ -199,16 +205,21 @@ impl Printed<'_> {
         launch.arg("launch").arg(account.as_raw_fd().to_string());
         launch.args(environment.iter().map(|(name, value)| format!("{name}={value}")));
         launch.arg(format!("HEAPMARK_PADDING={}", "x".repeat(self.job.padding as usize)));
-        launch.arg("--").args(command.iter().map(|word| fill(word, parameters)));
+        let command: Vec<String> = command.iter().map(|word| fill(word, parameters)).collect();
+        launch.arg("--").args(&command);
         launch.current_dir(&self.program.executable.folder).stdin(Stdio::null());
         launch.stdout(said.try_clone().context("cannot hand on a memory file")?);
         let end = child::run(launch, &BTreeMap::new(), 0, self.timeout, self.stop, None)?;
         let Some(end) = end else { return Ok(None) };
-        let end = match Launched::parse(&text(&account, 0)) {
+        let launched = Launched::parse(&text(&account, 0));
+        let refused = launched.filter(|launched| launched.errno != 0).map(|launched| {
+            format!("cannot start {}: {}", command[0], std::io::Error::from_raw_os_error(launched.errno))
+        });
+        let end = match launched {
             Some(launched) => end.launched(launched),
             None => end,
         };
-        Ok(Some(Ran { end, said: text(&said, 0) }))
+        Ok(Some(Ran { end, said: text(&said, 0), refused }))
     }
 
     fn attempt(&self, outcome: Outcome, end: End, measurement: Measurement, proof: Option<super::Proof>) -> Attempt {
@@ -224,6 +235,16 @@ impl Printed<'_> {
             report,
         }
     }
+}
+
+/// The first line in which two different texts differ.
+fn difference(said: &str, wanted: &str) -> String {
+    // With their ends: a line that is not ended is another one.
+    let (mut said, mut wanted) = (said.split_inclusive('\n'), wanted.split_inclusive('\n'));
+    let word = |line: Option<&str>| line.map_or("nothing more".into(), |line| format!("{line:?}"));
+    std::iter::repeat_with(|| (said.next(), wanted.next()))
+        .find(|(said, wanted)| said != wanted || said.is_none())
+        .map_or_else(String::new, |(said, wanted)| format!("printed {}, expected {}", word(said), word(wanted)))
 }
 
 /// A memory file that the launcher gets by its number.
