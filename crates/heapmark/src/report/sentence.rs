@@ -9,6 +9,9 @@ use crate::analyse::{
 /// What the run says, and whom it cannot speak about.
 pub(super) fn verdict(analysis: &Analysis) -> String {
     let mut sentence = match &analysis.verdict {
+        Verdict::NotAsked => {
+            "No verdict: this run timed single calls, and none of its times is one of throughput.".to_owned()
+        }
         Verdict::NothingOk if analysis.cases.is_empty() => "No verdict: the run has no cases.".to_owned(),
         Verdict::NothingOk => "No verdict: no allocator has samples in every case that all ended ok.".to_owned(),
         Verdict::OnlyOne { allocator } if analysis.left_out.is_empty() => {

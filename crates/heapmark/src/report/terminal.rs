@@ -24,8 +24,7 @@ const YELLOW: &str = "33";
 pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
     let mut out = String::new();
     let mut dropped = Vec::new();
-    for case in &analysis.cases {
-        let sheet = Sheet::new(case, analysis.planned_blocks);
+    for sheet in sheet::all(analysis) {
         out.push_str(&sheet_text(sheet, screen, &mut dropped));
         out.push('\n');
     }
