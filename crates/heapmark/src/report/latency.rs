@@ -206,6 +206,19 @@ No verdict: this run timed single calls, and none of its times is one of through
     }
 
     #[test]
+    fn a_disturbed_run_is_told_to_be_one_and_no_verdict_is_spoken_of() {
+        let mut lab = lab();
+        lab.cell("larson@2/b00/glibc").disturbance =
+            serde_json::from_str(r#"{"wall_ns": 1, "foreign_cpu_share": 0.9}"#).unwrap();
+        let page = export(Format::Markdown, &lab.run, &lab.records);
+        assert!(
+            page.contains("1 of 10 parts disturbed each time, by other programs (1), and kept: take only"),
+            "{page}"
+        );
+        assert!(!page.contains("trust the verdicts"), "{page}");
+    }
+
+    #[test]
     fn the_export_has_a_line_per_function_and_one_without_numbers_per_failed_row() {
         let lab = lab();
         let text = export(Format::Latency, &lab.run, &lab.records);

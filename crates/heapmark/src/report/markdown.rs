@@ -14,7 +14,7 @@ pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
         out.push_str(&format!("\n## {}\n\n", escape(&sheet.heading)));
         out.push_str(&sheet_text(&sheet));
     }
-    out.extend(sentence::gate(&analysis.gate).map(|line| format!("\n{}\n", escape(&line))));
+    out.extend(sentence::gate(analysis).map(|line| format!("\n{}\n", escape(&line))));
     let overall = sheet::overall(analysis);
     if !overall.is_empty() {
         out.push_str(&format!("\n## {}\n\n", escape(&sheet::overall_heading(analysis))));

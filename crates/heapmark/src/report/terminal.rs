@@ -29,7 +29,7 @@ pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
         out.push('\n');
     }
     out.push_str(&overall(analysis, screen));
-    if let Some(line) = sentence::gate(&analysis.gate) {
+    if let Some(line) = sentence::gate(analysis) {
         out.push_str(&format!("{}\n\n", wrap(&plain(&line), screen.width, 2)));
     }
     if !analysis.failures.is_empty() {
