@@ -16,6 +16,7 @@ mod fail;
 mod job;
 pub mod kernels;
 mod laps;
+mod latency;
 mod launch;
 mod memory;
 mod null;
@@ -65,13 +66,18 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
 
     page.enter(Phase::Setup);
     let allocator = if job.is("allocator", "null") { null::serve() } else { Api::resolve() };
-    let api = if job.is("check", "1") { check::watch(allocator) } else { allocator };
+    let api = match job.get("latency") {
+        _ if job.is("check", "1") => check::watch(allocator),
+        Some(_) => latency::watch(allocator, job.number("latency"), job.number("seed")),
+        None => allocator,
+    };
     let Some(kernel) = kernels::find(job.word("kernel")) else {
         fail::give_up("error", format_args!("no kernel {}", job.word("kernel")));
     };
     let mut bench = Bench::new(page, job, api);
     (kernel.run)(&mut bench);
     bench.finish();
+    latency::report(page, &job);
 
     page.enter(Phase::Verify);
     if job.is("exercise", "1") {

@@ -1,7 +1,7 @@
 //! Random numbers of a few cycles, and the two generators that reference documents prescribe.
 
 /// SplitMix64: for sizes and orders that no document prescribes. One multiplication chain, no state beyond a counter.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct SplitMix(u64);
 
 impl SplitMix {

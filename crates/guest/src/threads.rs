@@ -2,6 +2,7 @@
 
 use crate::clock::{self, Moment};
 use crate::fail;
+use crate::latency;
 use crate::memory::{Padded, Table};
 use crate::null;
 use crate::watched::{self, Stack};
@@ -134,6 +135,7 @@ extern "C" fn work<C: Sync>(seat: *mut c_void) -> *mut c_void {
     let crew = unsafe { &*seat.crew };
     let (Some(context), Some(body)) = (crew.context, crew.body) else { return ptr::null_mut() };
     null::prepare();
+    latency::prepare();
     crew.gate.wait();
     let cpu_ns = clock::thread_cpu_ns();
     seat.began_ns = clock::now_ns();

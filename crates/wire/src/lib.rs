@@ -3,12 +3,14 @@
 
 #![no_std]
 
+mod buckets;
 mod launched;
 mod page;
 mod pairs;
 mod phase;
 mod watched;
 
+pub use buckets::{BUCKETS, bucket_of, bucket_range};
 pub use launched::Launched;
 pub use page::{JOB_BYTES, Page, REPORT_BYTES, TextFull};
 pub use pairs::pairs;

@@ -2,7 +2,8 @@
 
 use crate::catalog::Iterations;
 use crate::catalog::workload::Row;
-use crate::execute::{Iteration, Measurement, Outcome};
+use crate::execute::latency::{Bucket, Calls, Stall};
+use crate::execute::{Iteration, Latency, Measurement, Outcome};
 use crate::plan::{Case as PlannedCase, Plan};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile, SCHEMA};
 use std::collections::BTreeMap;
@@ -36,6 +37,7 @@ impl Lab {
                 floor: None,
                 baseline: allocators[0].into(),
                 target_ms: 250,
+                latency_every: None,
                 cases: workloads.iter().map(|name| case(name)).collect(),
                 allocators: allocators.iter().map(|name| name.to_string()).collect(),
             },
@@ -74,6 +76,18 @@ impl Lab {
         for name in programs {
             case.rows.push(Row { name: name.to_string(), program: format!("trees-{name}"), ..Row::default() });
             self.run.rows.push(AllocatorInfo { tier: "program".into(), purge: "none".into(), ..allocator(name) });
+        }
+        self
+    }
+
+    /// Makes it a run that times one call in `every`; `buckets` says how many calls of malloc took how many nanoseconds.
+    pub fn timing_calls(mut self, every: u32, buckets: impl Fn(&str) -> Vec<(u64, u64)>) -> Lab {
+        self.run.plan.latency_every = Some(every);
+        for record in self.records.iter_mut().filter(|record| record.purpose == Purpose::Sample) {
+            record.purpose = Purpose::Latency;
+            if let Some(measurement) = &mut record.measurement {
+                measurement.latency = Some(latency(every, &buckets(&record.allocator)));
+            }
         }
         self
     }
@@ -155,6 +169,20 @@ fn allocator(name: &str) -> AllocatorInfo {
         leaves: Vec::new(),
         purge: "called".into(),
     }
+}
+
+fn latency(every: u32, times: &[(u64, u64)]) -> Latency {
+    let bucket = |(ns, count): &(u64, u64)| {
+        let (from_ns, to_ns) = heapmark_wire::bucket_range(heapmark_wire::bucket_of(*ns)).expect("a bucket");
+        Bucket { from_ns, to_ns, count: *count }
+    };
+    let calls = Calls {
+        function: "malloc".into(),
+        count: times.iter().map(|(_, count)| count).sum(),
+        longest: Stall { ns: times.iter().map(|(ns, _)| *ns).max().unwrap_or(0), bytes: Some(64), at_ns: 2_000_000 },
+        buckets: times.iter().map(bucket).collect(),
+    };
+    Latency { every, clock: "rdtsc".into(), timer_least_ns: 18, timer_median_ns: 20, functions: vec![calls] }
 }
 
 /// What a process measures that takes this long per operation, its cold iteration ten times as long.

@@ -2,7 +2,7 @@
 //! run again, and of several attempts the first quiet one counts; where none was quiet, the quietest.
 
 use crate::sample::disturbance::Disturbance;
-use crate::store::{Purpose, Record};
+use crate::store::Record;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ type Part<'a> = (&'a str, u32, u32, u32);
 /// The records without the attempts that do not count, and what the gate saw.
 pub(super) fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, Gate) {
     let mut parts: BTreeMap<Part, BTreeMap<u32, Vec<&Record>>> = BTreeMap::new();
-    for record in records.iter().filter(|record| record.purpose == Purpose::Sample) {
+    for record in records.iter().filter(|record| record.purpose.is_of_a_block()) {
         let part = (record.workload.as_str(), record.threads, record.block, record.part);
         parts.entry(part).or_default().entry(record.attempt).or_default().push(record);
     }

@@ -40,7 +40,23 @@ pub(super) fn blocks_begun(records: &[&Record]) -> u32 {
 }
 
 fn makes_a_row(record: &Record) -> bool {
-    matches!(record.purpose, Purpose::Check | Purpose::Sample)
+    matches!(record.purpose, Purpose::Check | Purpose::Sample | Purpose::Latency)
+}
+
+/// The checks of a row, and its processes of one kind: what was run for another purpose is not looked at.
+pub(super) fn of_row<'a>(
+    case: &PlannedCase,
+    allocator: &AllocatorInfo,
+    records: &[&'a Record],
+    purpose: Purpose,
+) -> Vec<&'a Record> {
+    let own = |record: &&Record| {
+        (record.purpose == Purpose::Check || record.purpose == purpose)
+            && record.allocator == allocator.name
+            && record.workload == case.workload
+            && record.threads == case.threads
+    };
+    records.iter().copied().filter(own).collect()
 }
 
 /// A block and its part: processes of the same slot are compared, as they ran one after the other.
@@ -64,12 +80,7 @@ pub(super) struct Group<'a> {
 
 impl<'a> Group<'a> {
     pub fn new(case: &'a PlannedCase, allocator: &'a AllocatorInfo, records: &[&'a Record]) -> Group<'a> {
-        let own: Vec<&Record> = records
-            .iter()
-            .copied()
-            .filter(|record| makes_a_row(record) && record.allocator == allocator.name)
-            .filter(|record| record.workload == case.workload && record.threads == case.threads)
-            .collect();
+        let own = of_row(case, allocator, records, Purpose::Sample);
         let failed = Failed::among(&own);
         let mut processes = BTreeMap::new();
         let mut unusable = 0;

@@ -9,6 +9,7 @@ mod entrant;
 pub mod failure;
 pub mod gate;
 mod group;
+pub mod latency;
 pub mod memory;
 pub mod noise;
 mod overall;
@@ -28,6 +29,7 @@ pub use call::Call;
 pub use contest::{Contest, Doubt};
 pub use failure::{Failed, Failure};
 pub use gate::Gate;
+pub use latency::{Called, LatencyCase, LatencyRow, LatencyState, Timer};
 pub use memory::{Memory, MemoryMeasure, MemoryRatio};
 pub use overall::Overall;
 pub use ratio::Ratio;
@@ -56,6 +58,8 @@ pub struct Analysis {
     pub overall: Vec<Overall>,
     /// What else the machine did.
     pub gate: Gate,
+    /// The tables of a run that timed single calls, which has none of the others.
+    pub latency: Vec<LatencyCase>,
     /// Every process that did not end `ok`, whatever it was run for.
     pub failures: Vec<Failure>,
     /// Checks and samples of a case or an allocator that the plan does not name; they enter nothing.
@@ -99,6 +103,10 @@ pub struct Case {
 pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     let records = latest(records);
     let (counting, gate) = gate::pass(&records);
+    let bare = Analysis::without_tables(run, &records, gate);
+    if run.plan.latency_every.is_some() {
+        return Analysis { latency: latency::cases(run, &counting), ..bare };
+    }
     let grid = grid(run, &counting);
     let judged: Vec<Judged> =
         run.plan.cases.iter().zip(&grid).map(|(case, groups)| judged(run, case, groups)).collect();
@@ -106,17 +114,26 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     let tables = run.plan.cases.iter().zip(judged.iter().zip(&calls));
     let cases: Vec<Case> = tables.map(|(case, (judged, calls))| table(run, case, judged, calls)).collect();
     let (verdict, left_out) = verdict::judge(run, &cases, &grid);
-    Analysis {
-        baseline: run.plan.baseline.clone(),
-        planned_blocks: group::blocks_begun(&records).clamp(run.plan.blocks, run.plan.most_blocks()),
-        overall: overall::overall(run, &cases, &grid),
-        gate,
-        failures: failure::collect(&records),
-        strays: group::strays(run, &records),
-        cases,
-        verdict,
-        left_out,
-        machine_warnings: run.looks.warnings(),
+    let overall = overall::overall(run, &cases, &grid);
+    Analysis { cases, overall, verdict, left_out, ..bare }
+}
+
+impl Analysis {
+    /// What is known of any run, and no verdict.
+    fn without_tables(run: &RunFile, records: &[&Record], gate: Gate) -> Analysis {
+        Analysis {
+            baseline: run.plan.baseline.clone(),
+            planned_blocks: group::blocks_begun(records).clamp(run.plan.blocks, run.plan.most_blocks()),
+            cases: Vec::new(),
+            overall: Vec::new(),
+            latency: Vec::new(),
+            gate,
+            failures: failure::collect(records),
+            strays: group::strays(run, records),
+            verdict: Verdict::NotAsked,
+            left_out: Vec::new(),
+            machine_warnings: run.looks.warnings(),
+        }
     }
 }
 

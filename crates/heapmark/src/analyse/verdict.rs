@@ -19,6 +19,8 @@ use serde::Serialize;
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Verdict {
+    /// The run timed single calls: none of its times says how fast a program is.
+    NotAsked,
     /// No allocator has numbers in every case.
     NothingOk,
     /// One allocator has: there is nothing to compare.

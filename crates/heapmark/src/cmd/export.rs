@@ -12,7 +12,7 @@ pub struct Args {
     /// A run directory, or `latest`
     #[arg(default_value = "latest")]
     run: String,
-    /// csv: one line per measured iteration; csv-rows: one per table row; json: everything; md: the tables
+    /// csv: one line per measured iteration; csv-rows: one per table row; csv-latency: one per timed function of a row; json: everything; md: the tables
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     to: Format,
     /// File to write; `-` is stdout

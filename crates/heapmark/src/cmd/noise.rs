@@ -80,7 +80,8 @@ pub fn run(args: Args) -> Result<Exit> {
     let dir = args.output.unwrap_or_else(|| store::fresh(&today()));
     let head = selection.head(&guest)?;
     let store = Store::create(&dir, &head).map_err(usage)?;
-    let ended = Session::new(guest, selection, Some(store), Vec::new(), stop_on_signals()?).run(&head, &Root::find().map_err(usage)?)?;
+    let ended = Session::new(guest, selection, Some(store), Vec::new(), stop_on_signals()?)
+        .run(&head, &Root::find().map_err(usage)?)?;
     let records = store::read(&dir)?.records;
     let [wall, cpu] = noise(&records, &original_name, &copy_name);
     let name = format!("{} on {}", original_name, head.plan.cases[0].label());

@@ -29,6 +29,8 @@ pub struct Job {
     pub padding: u32,
     /// How the guest has its memory over time recorded: `polled`, or the file for points that it takes itself.
     pub series: Option<String>,
+    /// One call in so many of each thread is timed, and counted by how long it took; `None`: none is.
+    pub latency_every: Option<u32>,
     /// Parameters of the kernel.
     pub parameters: BTreeMap<String, String>,
 }
@@ -50,6 +52,7 @@ impl Job {
             exercise: true,
             padding: cell.padding,
             series: None,
+            latency_every: None,
             parameters,
         })
     }
@@ -68,6 +71,7 @@ impl Job {
             exercise: true,
             padding: 0,
             series: None,
+            latency_every: None,
             parameters: parameters.map(|(key, value)| (key.to_string(), value.to_string())).into(),
         }
     }
@@ -98,6 +102,9 @@ impl Job {
         );
         if let Some(series) = &self.series {
             let _ = writeln!(text, "series={series}");
+        }
+        if let Some(every) = self.latency_every {
+            let _ = writeln!(text, "latency={every}");
         }
         for (name, value) in &self.parameters {
             let _ = writeln!(text, "param.{name}={value}");

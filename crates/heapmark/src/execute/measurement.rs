@@ -1,6 +1,7 @@
 //! What one process measured about itself, as its guest reported it, and what the kernel counted for it. Raw: nothing
 //! here is averaged or compared.
 
+use super::Latency;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -26,6 +27,9 @@ pub struct Measurement {
     /// What the workload found, in words: `write_back`, …
     #[serde(default)]
     pub notes: BTreeMap<String, String>,
+    /// How long single calls took, where that is what the process was for: then nothing else of it is a result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
 }
 
 /// One timed repetition.

@@ -3,6 +3,7 @@
 mod child;
 mod guest;
 mod job;
+pub mod latency;
 pub mod measurement;
 pub mod outcome;
 mod printed;
@@ -12,6 +13,7 @@ mod report;
 
 pub use guest::Guest;
 pub use job::Job;
+pub use latency::Latency;
 pub use measurement::{Iteration, LoadedObject, Measurement, Proof, ThreadTime, Usage};
 pub use outcome::Outcome;
 pub use program::Program;

@@ -1,7 +1,7 @@
 //! Reads what a guest wrote into the shared page, or a program to its stdout. The page was writable by a possibly broken allocator, so nothing here
 //! trusts a line.
 
-use super::{Iteration, LoadedObject, Measurement, Outcome, Proof, ThreadTime};
+use super::{Iteration, Latency, LoadedObject, Measurement, Outcome, Proof, ThreadTime};
 use heapmark_wire::Phase;
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ impl<'a> Report<'a> {
         Report { lines, proof }
     }
 
-    fn values(&self, key: &str) -> impl Iterator<Item = &'a str> {
+    pub(super) fn values(&self, key: &str) -> impl Iterator<Item = &'a str> {
         self.lines.iter().filter(move |(name, _)| *name == key).map(|(_, value)| *value)
     }
 
@@ -131,6 +131,7 @@ impl<'a> Report<'a> {
             purge: self.values("purge").next().unwrap_or("none").to_string(),
             figures: figures.collect(),
             notes: notes.map(|(name, word)| (name.to_string(), word.to_string())).collect(),
+            latency: Latency::of(self),
         }
     }
 }

@@ -36,6 +36,9 @@ pub struct Plan {
     pub baseline: String,
     /// What one process should measure on the baseline, where a case is calibrated.
     pub target_ms: u32,
+    /// Instead of whole processes, single calls are timed: one in so many of each thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_every: Option<u32>,
     /// Workloads at thread counts.
     pub cases: Vec<Case>,
     /// Names of the allocators.
@@ -220,6 +223,7 @@ mod tests {
             blocks: 4,
             baseline: "glibc".into(),
             target_ms: 250,
+            latency_every: None,
             cases: cases(&workloads, "quick", &[1, 2], 2, &[]).unwrap(),
             allocators: ["glibc", "jemalloc"].map(String::from).to_vec(),
             floor: Some("null".into()),

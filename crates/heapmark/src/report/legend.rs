@@ -1,6 +1,6 @@
 //! What the columns mean, only those that are there. Strings from outside are still as they came.
 
-use super::text;
+use super::{latency, text};
 use crate::analyse::{Analysis, Case, Purge, Row};
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
     let numbers = || rows().filter_map(|(_, row)| row.numbers());
     let marked =
         |mark: &dyn Fn(&Case, &Row) -> bool| rows().any(|(case, row)| row.numbers().is_some() && mark(case, row));
-    let mut lines = Vec::new();
+    let mut lines = latency::legend(analysis);
     if numbers().next().is_none() {
         return lines;
     }

@@ -11,12 +11,11 @@ use crate::store::RunFile;
 /// The verdict first, then where it was measured, all tables, what did not end `ok`, and the legend.
 pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
     let mut out = format!("**{}**\n\n{}\n", escape(&sentence::verdict(analysis)), escape(&head(run)));
-    for case in &analysis.cases {
-        let sheet = Sheet::new(case, analysis.planned_blocks);
+    for sheet in sheet::all(analysis) {
         out.push_str(&format!("\n## {}\n\n", escape(&sheet.heading)));
         out.push_str(&sheet_text(&sheet));
     }
-    out.extend(sentence::gate(&analysis.gate).map(|line| format!("\n{}\n", escape(&line))));
+    out.extend(sentence::gate(analysis).map(|line| format!("\n{}\n", escape(&line))));
     let overall = sheet::overall(analysis);
     if !overall.is_empty() {
         out.push_str(&format!("\n## {}\n\n", escape(&sheet::overall_heading(analysis))));

@@ -2,6 +2,7 @@
 
 mod csv;
 mod json;
+mod latency;
 mod legend;
 mod machine;
 mod markdown;
@@ -30,6 +31,8 @@ pub enum Format {
     Csv,
     /// Derived: one line per row of the tables.
     Rows,
+    /// Derived: one line per function of each row of a run that timed single calls.
+    Latency,
     /// Everything, in one document.
     Json,
     /// The tables for people.
@@ -38,13 +41,14 @@ pub enum Format {
 
 impl Format {
     /// All of them, in the order of `--help`.
-    pub const ALL: [Format; 4] = [Format::Csv, Format::Rows, Format::Json, Format::Markdown];
+    pub const ALL: [Format; 5] = [Format::Csv, Format::Rows, Format::Latency, Format::Json, Format::Markdown];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Format::Csv => "csv",
             Format::Rows => "csv-rows",
+            Format::Latency => "csv-latency",
             Format::Json => "json",
             Format::Markdown => "md",
         }
@@ -57,6 +61,7 @@ pub fn export(format: Format, run: &RunFile, records: &[Record]) -> String {
     match format {
         Format::Csv => csv::samples(&analysis, records),
         Format::Rows => csv::rows(&analysis),
+        Format::Latency => csv::latency(&analysis),
         Format::Json => json::json(run, &analysis, records),
         Format::Markdown => markdown::markdown(run, &analysis),
     }

@@ -9,6 +9,9 @@ use crate::analyse::{
 /// What the run says, and whom it cannot speak about.
 pub(super) fn verdict(analysis: &Analysis) -> String {
     let mut sentence = match &analysis.verdict {
+        Verdict::NotAsked => {
+            "No verdict: this run timed single calls, and none of its times is one of throughput.".to_owned()
+        }
         Verdict::NothingOk if analysis.cases.is_empty() => "No verdict: the run has no cases.".to_owned(),
         Verdict::NothingOk => "No verdict: no allocator has samples in every case that all ended ok.".to_owned(),
         Verdict::OnlyOne { allocator } if analysis.left_out.is_empty() => {
@@ -41,13 +44,17 @@ pub(super) fn verdict(analysis: &Analysis) -> String {
 }
 
 /// What the gate saw, where it saw something.
-pub(super) fn gate(gate: &Gate) -> Option<String> {
-    let Gate { parts, disturbed, repeated, causes } = gate;
+pub(super) fn gate(analysis: &Analysis) -> Option<String> {
+    let Gate { parts, disturbed, repeated, causes } = &analysis.gate;
+    let advice = match analysis.verdict {
+        Verdict::NotAsked => "take only tails far above the floor's for the allocators'",
+        _ => "trust the verdicts by CPU time before those by wall time",
+    };
     let again = (*repeated > 0).then(|| format!("{} disturbed and run again", count(*repeated, "part")));
     let kept = (*disturbed > 0).then(|| {
         let causes: Vec<String> = causes.iter().map(|(cause, parts)| format!("{cause} ({parts})")).collect();
         format!(
-            "{disturbed} of {} disturbed each time, by {}, and kept: trust the verdicts by CPU time before those by wall time",
+            "{disturbed} of {} disturbed each time, by {}, and kept: {advice}",
             count(*parts, "part"),
             list(&causes)
         )

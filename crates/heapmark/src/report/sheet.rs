@@ -1,7 +1,7 @@
 //! A case as words in columns: what the terminal and Markdown both show. Strings from outside are still as they came; who
 //! prints them makes them harmless.
 
-use super::{text, units, whole};
+use super::{latency, text, units, whole};
 use crate::analyse::{Analysis, Call, Case, Numbers, Purge, Ratio, Role, Row, State, TwoModes};
 
 /// One case, ready to be laid out.
@@ -44,6 +44,12 @@ pub(super) struct Numberless {
     pub failed: bool,
 }
 
+/// The tables of a run, whatever it measured.
+pub(super) fn all(analysis: &Analysis) -> Vec<Sheet> {
+    let cases = analysis.cases.iter().map(|case| Sheet::new(case, analysis.planned_blocks));
+    cases.chain(latency::sheets(analysis)).collect()
+}
+
 impl Sheet {
     pub fn new(case: &Case, planned_blocks: u32) -> Sheet {
         let mut rows: Vec<(&Row, &Numbers)> = case.rows.iter().filter_map(|row| Some((row, row.numbers()?))).collect();
@@ -51,7 +57,7 @@ impl Sheet {
         rows.retain(|(row, _)| row.role != Role::Shadow);
         let (floors, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(row, _)| row.role == Role::Floor);
         Sheet {
-            heading: heading(case),
+            heading: heading(&case.workload, case.threads, case.oversubscribed),
             floors: floors.iter().map(|(row, numbers)| floor_line(row, numbers)).collect(),
             numberless: case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect(),
             columns: if rows.is_empty() { Vec::new() } else { columns(rows, case, planned_blocks) },
@@ -83,9 +89,10 @@ pub(super) fn overall(analysis: &Analysis) -> Vec<(String, String)> {
         .collect()
 }
 
-fn heading(case: &Case) -> String {
-    let mark = if case.oversubscribed { " (oversubscribed)" } else { "" };
-    format!("{}, {}{mark}", case.workload, text::count(case.threads as usize, "thread"))
+/// `larson, 2 threads (oversubscribed)`.
+pub(super) fn heading(workload: &str, threads: u32, oversubscribed: bool) -> String {
+    let mark = if oversubscribed { " (oversubscribed)" } else { "" };
+    format!("{workload}, {}{mark}", text::count(threads as usize, "thread"))
 }
 
 fn trust(case: &Case) -> Vec<String> {
@@ -109,9 +116,7 @@ fn numberless(row: &Row, planned_blocks: u32) -> Option<Numberless> {
     let reason = match &row.state {
         State::Measured(_) => return None,
         State::Failed(failed) => failed.summary(),
-        State::Missing { unusable: 0 } => {
-            format!("missing: 0 of {} measured", text::count(planned_blocks as usize, "block"))
-        }
+        State::Missing { unusable: 0 } => missing(planned_blocks),
         State::Missing { unusable } => {
             format!(
                 "missing: {} ended ok with nothing to divide (no operations or no time)",
@@ -121,6 +126,11 @@ fn numberless(row: &Row, planned_blocks: u32) -> Option<Numberless> {
     };
     let failed = matches!(row.state, State::Failed(_));
     Some(Numberless { allocator: row.allocator.clone(), reason, failed })
+}
+
+/// Why a row has no numbers that was not measured.
+pub(super) fn missing(planned_blocks: u32) -> String {
+    format!("missing: 0 of {} measured", text::count(planned_blocks as usize, "block"))
 }
 
 /// Columns under construction.

@@ -26,13 +26,12 @@ const YELLOW: &str = "33";
 pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
     let mut out = String::new();
     let mut dropped = Vec::new();
-    for case in &analysis.cases {
-        let sheet = Sheet::new(case, analysis.planned_blocks);
+    for sheet in sheet::all(analysis) {
         out.push_str(&sheet_text(sheet, screen, &mut dropped));
         out.push('\n');
     }
     out.push_str(&overall(analysis, screen));
-    if let Some(line) = sentence::gate(&analysis.gate) {
+    if let Some(line) = sentence::gate(analysis) {
         out.push_str(&format!("{}\n\n", wrap(&plain(&line), screen.width, 2)));
     }
     if !analysis.failures.is_empty() {

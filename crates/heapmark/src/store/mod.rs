@@ -1,6 +1,7 @@
-//! The append-only run directory: `run.json`, `samples.jsonl`, `series/` and `machine/`. Raw samples only; whatever can be derived is derived.
+//! The append-only run directory: `run.json`, `samples.jsonl`, `series/`, `latency/` and `machine/`. Raw samples only; whatever can be derived is derived.
 //! A process that was killed at any moment leaves a directory that every reader accepts.
 
+mod latency;
 pub mod looks;
 pub mod record;
 mod records;
@@ -81,6 +82,10 @@ impl Store {
 
     /// Stores one record; when this returns, a crash of the machine does not lose it.
     pub fn append(&mut self, record: &Record) -> Result<()> {
+        // Before the record: whoever finds the record finds the counts whole.
+        if let Some(latency) = record.measurement.as_ref().and_then(|measurement| measurement.latency.as_ref()) {
+            self.keep(LATENCY, &record.cell, &latency::table(latency))?;
+        }
         let mut line = serde_json::to_string(record).context("cannot write a record")?;
         line.push('\n');
         let write = |file: &mut File| file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
@@ -89,9 +94,13 @@ impl Store {
 
     /// Stores the memory over time of one process, in place of what an earlier attempt has left.
     pub fn keep_series(&self, cell: &str, table: &str) -> Result<()> {
-        let path = series_file(&self.dir, cell);
+        self.keep(SERIES, cell, table)
+    }
+
+    fn keep(&self, folder: &str, cell: &str, table: &str) -> Result<()> {
+        let path = file_of(&self.dir, folder, cell);
         let write = || -> std::io::Result<()> {
-            fs::create_dir_all(self.dir.join(SERIES))?;
+            fs::create_dir_all(self.dir.join(folder))?;
             let mut file = File::create(&path)?;
             file.write_all(table.as_bytes())?;
             file.sync_data()
@@ -144,7 +153,14 @@ pub fn read(dir: &Path) -> Result<Run> {
     } else {
         Vec::new()
     };
-    let (records, unreadable_lines) = records(&String::from_utf8_lossy(&bytes));
+    let (mut records, unreadable_lines) = records(&String::from_utf8_lossy(&bytes));
+    for record in &mut records {
+        let measurement = record.measurement.as_mut();
+        if let Some(told) = measurement.map(|measurement| &mut measurement.latency).filter(|told| told.is_some()) {
+            let table = fs::read_to_string(file_of(dir, LATENCY, &record.cell)).unwrap_or_default();
+            *told = told.take().and_then(|told| latency::with_counts(told, &table));
+        }
+    }
     Ok(Run { head, records, unreadable_lines })
 }
 
@@ -165,10 +181,12 @@ fn records(text: &str) -> (Vec<Record>, usize) {
 
 /// The folder of the memory over time in a run directory.
 const SERIES: &str = "series";
+/// The folder of how long single calls took.
+const LATENCY: &str = "latency";
 
-/// The file with the memory over time of a cell: `memory@2/b03/jemalloc` is `series/memory@2_b03_jemalloc.csv`.
-pub fn series_file(dir: &Path, cell: &str) -> PathBuf {
-    dir.join(SERIES).join(format!("{}.csv", cell.replace('/', "_")))
+/// The file of a cell in a folder: that of `memory@2/b03/jemalloc` is `series/memory@2_b03_jemalloc.csv`.
+fn file_of(dir: &Path, folder: &str, cell: &str) -> PathBuf {
+    dir.join(folder).join(format!("{}.csv", cell.replace('/', "_")))
 }
 
 /// Where runs go when nobody says otherwise.

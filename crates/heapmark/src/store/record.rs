@@ -15,8 +15,17 @@ pub enum Purpose {
     Calibration,
     /// One process per allocator, workload and thread count, every block checked for overlap and alignment; never timed.
     Check,
-    /// A measured process: the only kind that enters statistics.
+    /// A measured process: the only kind whose times and memory are compared.
     Sample,
+    /// A process in which single calls were timed: it says how long they took, and nothing else.
+    Latency,
+}
+
+impl Purpose {
+    /// Whether such processes make up the blocks: what disturbs one of them is noted.
+    pub fn is_of_a_block(self) -> bool {
+        matches!(self, Purpose::Sample | Purpose::Latency)
+    }
 }
 
 fn is_zero(number: &u32) -> bool {

@@ -27,9 +27,7 @@ pub(super) fn run(
     };
     let mut session = Session::new(guest, selection, None, known, stop);
     let Some(pace) = session.pace(cell.case)? else { return Ok(Exit::Interrupted) };
-    let case = session.case(cell);
-    let (cold, iterations) = if check { (0, 1) } else { (case.cold, pace.iterations) };
-    let job = Job::new(case, cell, cold, iterations, check)?;
+    let job = if check { Job::new(session.case(cell), cell, 0, 1, true)? } else { session.measured(cell, &pace)?.1 };
     let Some(attempt) = session.start(cell, &job, pace.timeout, None)? else { return Ok(Exit::Interrupted) };
     let stderr = if attempt.stderr.is_empty() { String::new() } else { format!("stderr: {}\n", attempt.stderr) };
     print(&format!("{}{stderr}outcome: {}\n", attempt.report, attempt.outcome))?;

@@ -74,6 +74,10 @@ pub struct Args {
     /// Keep what other programs disturbed, without running it again
     #[arg(long)]
     no_repeat: bool,
+    /// Time single calls instead, 1 of K on average, in processes that measure nothing else
+    #[arg(long, value_name = "K", num_args = 0..=1, default_missing_value = LATENCY_EVERY, value_parser = every,
+          conflicts_with_all = ["series", "precision", "max_blocks", "budget"])]
+    latency: Option<u32>,
     /// Starts every random choice; the same seed gives the same plan
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -95,6 +99,14 @@ pub struct Args {
     /// Run one cell of the plan (or of the run named by --resume) alone, print what the guest said, store nothing
     #[arg(long, value_name = "ID")]
     cell: Option<String>,
+}
+
+/// Reading the clock twice costs as much as some calls: 1 of 16 makes that a small part of the process's time.
+const LATENCY_EVERY: &str = "16";
+
+fn every(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|every| (1..=1_000_000).contains(every));
+    number.ok_or_else(|| "expected a number from 1 to 1000000 (a suite goes before --latency)".into())
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -202,7 +214,11 @@ fn print_results(dir: &Path) -> Result<bool> {
 
 fn plan_text(plan: &Plan) -> String {
     let (checks, cells, (seconds, unknown)) = (plan.checks().len(), plan.cells(), plan.estimate());
-    let head = format!("seed {}: {checks} checked processes first, then {} measured ones:\n", plan.seed, cells.len());
+    let measured = match plan.latency_every {
+        None => "measured ones".to_string(),
+        Some(every) => format!("that time 1 of {every} calls"),
+    };
+    let head = format!("seed {}: {checks} checked processes first, then {} {measured}:\n", plan.seed, cells.len());
     let line = |cell: &Cell| format!("{}  seed {:016x}  padding {}\n", cell.id, cell.seed, cell.padding);
     let lines: String = cells.iter().map(line).collect();
     let tail = format!("if every allocator were as fast as {}; slow ones take longer", plan.baseline);

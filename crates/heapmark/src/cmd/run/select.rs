@@ -29,7 +29,7 @@ impl Extent {
         const PRECISION: f64 = 0.01;
         let asked = args.precision.is_some() || args.max_blocks.is_some() || args.budget.is_some();
         let exactly = args.blocks.or(suite.blocks.filter(|_| !asked));
-        if exactly.is_some() || !(asked || suite.adaptive) {
+        if exactly.is_some() || args.latency.is_some() || !(asked || suite.adaptive) {
             let blocks = exactly.unwrap_or(needed);
             return Extent { blocks, most_blocks: None, precision: None, budget_s: None };
         }
@@ -87,7 +87,8 @@ impl Selection {
             bail!("the baseline {baseline} is not ready, so nothing can be compared: choose another with --baseline");
         }
         programs::mark(&mut cases, &catalog);
-        let programs = programs::resolve(&cases, &catalog, args.dry_run)?;
+        // Nobody starts them where single calls are timed: no reason to build them.
+        let programs = programs::resolve(&cases, &catalog, args.dry_run || args.latency.is_some())?;
         let pinned = resolve(programs::pinned(&cases, &subjects, &catalog)?, &catalog, args.dry_run)?;
         let Companions { shadow, floor } = companions::choose(args, &mut subjects, &baseline, &cases, &catalog)?;
         let name = |subject: &Subject| subject.allocator.name.clone();
@@ -101,6 +102,7 @@ impl Selection {
             repeats: !args.no_repeat,
             baseline,
             target_ms: args.target_ms.unwrap_or(suite.target_ms),
+            latency_every: args.latency,
             cases,
             allocators: subjects.iter().map(name).collect(),
             shadow: shadow.as_ref().map(name),

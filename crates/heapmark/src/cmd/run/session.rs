@@ -6,7 +6,7 @@ use super::select::Selection;
 use crate::analyse::gate::disturbed_by;
 use crate::analyse::half_widths;
 use crate::analyse::stats::{Next, Stopping};
-use crate::execute::{self, Attempt, Guest, Job, Measurement, Subject, Watch};
+use crate::execute::{self, Attempt, Guest, Job, Measurement, Outcome, Subject, Watch};
 use crate::plan::{Cell, Part, Plan};
 use crate::sample::disturbance::{Counters, Disturbance};
 use crate::sample::preflight::{Preflight, When};
@@ -169,8 +169,8 @@ impl Session {
             progress.begin(&cell.id);
             if self.worth_running(cell) {
                 let pace = &paces[cell.case];
-                let job = Job::new(self.case(cell), cell, self.case(cell).cold, pace.iterations, false)?;
-                if self.once(Purpose::Sample, cell, &job, pace.timeout, progress)?.is_err() {
+                let (purpose, job) = self.measured(cell, pace)?;
+                if self.once(purpose, cell, &job, pace.timeout, progress)?.is_err() {
                     return Ok(Err(Interrupted));
                 }
             }
@@ -246,6 +246,19 @@ impl Session {
         Ok(Some(Pace { iterations: iterations_now, timeout }))
     }
 
+    /// What a cell of a block is run for. Where single calls are timed no iteration is set apart as a warm-up: that a heap
+    /// grows is a part of the tail.
+    pub(super) fn measured(&self, cell: &Cell, pace: &Pace) -> Result<(Purpose, Job)> {
+        let case = self.case(cell);
+        Ok(match self.selection.plan.latency_every {
+            None => (Purpose::Sample, Job::new(case, cell, case.cold, pace.iterations, false)?),
+            every => {
+                let job = Job::new(case, cell, 0, pace.iterations, false)?;
+                (Purpose::Latency, Job { latency_every: every, ..job })
+            }
+        })
+    }
+
     /// Runs one cell unless it is stored already.
     fn once(
         &mut self,
@@ -272,7 +285,7 @@ impl Session {
             return Ok(Err(Interrupted));
         };
         let own_ns = attempt.usage.as_ref().map(|usage| usage.user_ns + usage.sys_ns);
-        let disturbance = own_ns.filter(|_| purpose == Purpose::Sample);
+        let disturbance = own_ns.filter(|_| purpose.is_of_a_block());
         let disturbance = disturbance.map(|own_ns| Disturbance::between(&before, &self.counters.snapshot(own_ns)));
         // Before the record: whoever finds the record finds the series whole.
         if let (Some(store), Some(recorder)) = (&self.store, recorder)
@@ -298,7 +311,7 @@ impl Session {
         let failed: Vec<&Record> =
             self.known.all().iter().filter(same).filter(|record| !record.outcome.is_ok()).collect();
         !failed.iter().any(|record| record.purpose == Purpose::Check)
-            && failed.iter().filter(|record| record.purpose == Purpose::Sample).count() < MOST_FAILURES
+            && failed.iter().filter(|record| record.purpose != Purpose::Check).count() < MOST_FAILURES
     }
 
     /// The guest under an allocator, a program under one, or a program by itself.
@@ -319,6 +332,11 @@ impl Session {
         };
         match row.map(|row| &row.program).or(case.program.as_ref()) {
             None => execute::run_watched(&self.guest, subject, job, timeout, &self.stop, watch),
+            // Whatever for: a program that is calibrated or checked would be run for nothing.
+            Some(_) if self.selection.plan.latency_every.is_some() => {
+                let why = "a program's calls cannot be timed one by one: --latency is for kernels".into();
+                Ok(Some(Attempt::without_process(Outcome::Unsupported { why })))
+            }
             Some(name) => {
                 let program = self.selection.programs.iter().find(|program| program.name == *name);
                 let program =

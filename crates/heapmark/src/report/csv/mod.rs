@@ -1,8 +1,10 @@
 //! Long, tidy CSV with fixed units in the names. A process or row that is not `ok` is a line without numbers, never a gap.
 
+mod latency;
 mod rows;
 mod samples;
 
+pub(super) use latency::latency;
 pub(super) use rows::rows;
 pub(super) use samples::samples;
 

@@ -64,6 +64,7 @@ fn head(analysis: &Analysis, record: &Record) -> SampleLine {
             Purpose::Calibration => "calibration",
             Purpose::Check => "check",
             Purpose::Sample => "sample",
+            Purpose::Latency => "latency",
         },
         workload: plain(&record.workload),
         threads: record.threads,

@@ -1,0 +1,192 @@
+//! How long single calls take. The functions under test stand behind ones that read a clock before and after one call in K
+//! of each thread, and count how many took how long. In processes of their own: nothing else is ever measured in one.
+//!
+//! What is counted is what the clock showed, its own cost included; that cost is told beside it.
+
+mod seats;
+mod tally;
+mod ticks;
+
+extern crate std;
+
+use crate::api::Api;
+use crate::fail;
+use crate::job::Job;
+use crate::memory::Table;
+use core::cell::Cell;
+use core::ffi::c_void;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering};
+use heapmark_wire::Page;
+use seats::{Seat, Seats};
+use tally::{Counts, Stall, Tally};
+use ticks::Ticks;
+
+/// The functions, in the order of the enumeration.
+const FUNCTIONS: [&str; 5] = ["malloc", "free", "calloc", "realloc", "posix_memalign"];
+
+#[derive(Clone, Copy)]
+enum Function {
+    Malloc,
+    Free,
+    Calloc,
+    Realloc,
+    PosixMemalign,
+}
+
+/// All that the functions need. Written before they are handed out, never changed.
+struct Mode {
+    real: Api,
+    every: u32,
+    seed: u64,
+    ticks: Ticks,
+    began: u64,
+    seats: Seats,
+    /// Its destructor hands on the seat of a thread that ends.
+    key: libc::pthread_key_t,
+}
+
+static MODE: AtomicPtr<Mode> = AtomicPtr::new(ptr::null_mut());
+
+std::thread_local! {
+    // Const and without a destructor: an access is one load from the thread pointer.
+    /// Calls until the next timed one, itself included; 0 = this thread has no seat yet.
+    static LEFT: Cell<u32> = const { Cell::new(0) };
+    static SEAT: Cell<*const Seat> = const { Cell::new(ptr::null()) };
+}
+
+/// Functions that call `real` and time one call in `every` of each thread.
+pub fn watch(real: Api, every: u64, seed: u64) -> Api {
+    let every = u32::try_from(every).ok().filter(|every| (1..=1 << 30).contains(every));
+    let every = every.unwrap_or_else(|| fail::give_up("error", format_args!("`latency` is no usable number")));
+    let mut key = 0;
+    // SAFETY: made once; the destructor takes back what `pthread_setspecific` was given.
+    if unsafe { libc::pthread_key_create(&mut key, Some(leave)) } != 0 {
+        fail::give_up("error", format_args!("no key for the threads' seats"));
+    }
+    let ticks = Ticks::find();
+    let mut mode = core::mem::ManuallyDrop::new(Table::<Mode>::zeroed(1));
+    // SAFETY: `Mode` holds functions, which zeroed memory is not: it is written before anybody reads it.
+    unsafe {
+        ptr::write(mode.as_mut_ptr(), Mode { real, every, seed, ticks, began: ticks.begin(), seats: Seats::new(), key })
+    };
+    MODE.store(mode.as_mut_ptr(), Ordering::Release);
+    Api { malloc, free, calloc, realloc, posix_memalign }
+}
+
+/// Gives a worker its seat before the clock, where there is one to give.
+pub fn prepare() {
+    // SAFETY: null, or set by `watch` for ever.
+    if let Some(mode) = unsafe { MODE.load(Ordering::Acquire).as_ref() }
+        && LEFT.get() == 0
+    {
+        mode.sit_down();
+    }
+}
+
+impl Mode {
+    /// A seat for the calling thread, and the first gap.
+    #[cold]
+    fn sit_down(&self) {
+        let Some(seat) = self.seats.take(self.seed) else {
+            fail::give_up("unsupported", format_args!("more threads at a time than single calls can be timed of"));
+        };
+        SEAT.set(seat);
+        LEFT.set(seat.gap(self.every));
+        // SAFETY: a key of ours; the seat is never unmapped.
+        unsafe { libc::pthread_setspecific(self.key, ptr::from_ref(seat).cast()) };
+    }
+}
+
+unsafe extern "C" fn leave(seat: *mut c_void) {
+    LEFT.set(0);
+    // SAFETY: what `sit_down` has set, which this thread does not use any more.
+    unsafe { &*seat.cast::<Seat>() }.leave();
+}
+
+/// Makes a call, and times it where it is one of those.
+#[inline(always)]
+fn call<R>(function: Function, bytes: usize, make: impl Fn(&Api) -> R) -> R {
+    // SAFETY: set by `watch` before these functions were handed out, never changed.
+    let mode = unsafe { &*MODE.load(Ordering::Relaxed) };
+    if LEFT.get() == 0 {
+        mode.sit_down();
+    }
+    let left = LEFT.get() - 1;
+    LEFT.set(left);
+    if left > 0 {
+        return make(&mode.real);
+    }
+    // SAFETY: `sit_down` has set it.
+    let seat = unsafe { &*SEAT.get() };
+    let begin = mode.ticks.begin();
+    let result = make(&mode.real);
+    let end = mode.ticks.end();
+    let ns = mode.ticks.ns(begin, end);
+    seat.tallies[function as usize].note(ns, bytes as u64, || mode.ticks.ns(mode.began, end));
+    LEFT.set(seat.gap(mode.every));
+    result
+}
+
+unsafe extern "C" fn malloc(size: usize) -> *mut u8 {
+    // SAFETY: the allocator's own function.
+    call(Function::Malloc, size, |real| unsafe { (real.malloc)(size) })
+}
+
+unsafe extern "C" fn free(block: *mut u8) {
+    // SAFETY: the allocator's own function with a block of its own.
+    let free = |real: &Api| unsafe { (real.free)(block) };
+    // No block, no work, no operation: kernels do not count it either.
+    if block.is_null() {
+        // SAFETY: as in `call`.
+        return free(unsafe { &(*MODE.load(Ordering::Relaxed)).real });
+    }
+    call(Function::Free, 0, free)
+}
+
+unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut u8 {
+    // SAFETY: the allocator's own function.
+    call(Function::Calloc, count.saturating_mul(size), |real| unsafe { (real.calloc)(count, size) })
+}
+
+unsafe extern "C" fn realloc(block: *mut u8, size: usize) -> *mut u8 {
+    // SAFETY: the allocator's own function with a block of its own.
+    call(Function::Realloc, size, |real| unsafe { (real.realloc)(block, size) })
+}
+
+unsafe extern "C" fn posix_memalign(block: *mut *mut u8, alignment: usize, size: usize) -> i32 {
+    // SAFETY: the allocator's own function, and the caller's place for the result.
+    call(Function::PosixMemalign, size, |real| unsafe { (real.posix_memalign)(block, alignment, size) })
+}
+
+/// After the last call: what all threads have counted, and what the clock costs.
+pub fn report(page: &Page, job: &Job<'_>) {
+    // SAFETY: null, or set by `watch` for ever.
+    let Some(mode) = (unsafe { MODE.load(Ordering::Acquire).as_ref() }) else { return };
+    let (least, middle) = cost(&mode.ticks);
+    let mut full = page.say(format_args!("latency.every={}", job.word("latency"))).is_err();
+    full |= page.say(format_args!("latency.clock={} {least} {middle}", mode.ticks.name())).is_err();
+    let sums = Table::<Tally>::zeroed(FUNCTIONS.len());
+    for seat in mode.seats.used() {
+        sums.iter().zip(&seat.tallies).for_each(|(sum, tally)| sum.add(tally));
+    }
+    for (name, sum) in FUNCTIONS.iter().zip(sums.iter()) {
+        let Stall { ns, bytes, at_ns } = sum.longest.get();
+        full |= page.say(format_args!("latency={name} {ns} {bytes} {at_ns}{}", sum.counts)).is_err();
+    }
+    if full {
+        fail::give_up("error", format_args!("the report is full"));
+    }
+}
+
+/// What two readings with nothing in between show: the least and the middle of many.
+fn cost(ticks: &Ticks) -> (u64, u64) {
+    const PAIRS: usize = 10_000;
+    let counts = Table::<Counts>::zeroed(1);
+    for _ in 0..PAIRS {
+        let begin = ticks.begin();
+        let end = ticks.end();
+        counts[0].note(ticks.ns(begin, end));
+    }
+    counts[0].least_and_middle()
+}

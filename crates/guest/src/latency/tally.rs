@@ -1,0 +1,133 @@
+//! What is kept of the calls of one function: how many took how long, and the longest one.
+
+use core::cell::Cell;
+use core::fmt;
+use core::sync::atomic::{AtomicU64, Ordering};
+use heapmark_wire::{BUCKETS, bucket_of, bucket_range};
+
+/// Counts by bucket. All zero is none. Written by one thread at a time.
+#[repr(transparent)]
+pub struct Counts([AtomicU64; BUCKETS]);
+
+impl Counts {
+    /// One more.
+    #[inline(always)]
+    pub fn note(&self, ns: u64) {
+        add(&self.0[bucket_of(ns)], 1);
+    }
+
+    /// Writes to each, so that no page fault is left for later.
+    pub fn touch(&self) {
+        self.0.iter().for_each(|count| add(count, 0));
+    }
+
+    /// Sums up, thread by thread.
+    pub fn add(&self, more: &Counts) {
+        self.0.iter().zip(&more.0).for_each(|(count, more)| add(count, more.load(Ordering::Relaxed)));
+    }
+
+    fn total(&self) -> u64 {
+        self.0.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+
+    /// The smallest number that so many, counted from the smallest, do not exceed: 1 is the minimum.
+    fn ranked(&self, rank: u64) -> u64 {
+        let mut seen = 0;
+        let place = self.0.iter().position(|count| {
+            seen += count.load(Ordering::Relaxed);
+            seen >= rank
+        });
+        place.and_then(bucket_range).map_or(0, |(_, high)| high)
+    }
+
+    /// The minimum and the median.
+    pub fn least_and_middle(&self) -> (u64, u64) {
+        (self.ranked(1), self.ranked(self.total().div_ceil(2).max(1)))
+    }
+}
+
+/// A plain addition: nobody else writes.
+#[inline(always)]
+fn add(count: &AtomicU64, more: u64) {
+    count.store(count.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+}
+
+/// `BUCKET:COUNT` for each that is not empty.
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = self.0.iter().map(|count| count.load(Ordering::Relaxed)).enumerate();
+        counts.filter(|(_, count)| *count > 0).try_for_each(|(bucket, count)| write!(f, " {bucket}:{count}"))
+    }
+}
+
+/// A call that took long.
+#[derive(Clone, Copy, Default)]
+pub struct Stall {
+    /// How long.
+    pub ns: u64,
+    /// What was asked for; 0 for free, which is not told.
+    pub bytes: u64,
+    /// Its end, since recording began.
+    pub at_ns: u64,
+}
+
+/// The calls of one function. All zero is none.
+pub struct Tally {
+    pub counts: Counts,
+    pub longest: Cell<Stall>,
+}
+
+impl Tally {
+    /// One more call; `at_ns` is asked for only where it is the longest so far.
+    #[inline(always)]
+    pub fn note(&self, ns: u64, bytes: u64, at_ns: impl FnOnce() -> u64) {
+        self.counts.note(ns);
+        if ns > self.longest.get().ns {
+            self.longest.set(Stall { ns, bytes, at_ns: at_ns() });
+        }
+    }
+
+    /// Sums up, thread by thread.
+    pub fn add(&self, more: &Tally) {
+        self.counts.add(&more.counts);
+        if more.longest.get().ns > self.longest.get().ns {
+            self.longest.set(more.longest.get());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use crate::memory::Table;
+    use std::string::ToString;
+
+    fn tallies() -> Table<Tally> {
+        Table::zeroed(2)
+    }
+
+    #[test]
+    fn what_is_noted_is_said_by_bucket_and_the_longest_call_with_it() {
+        let tallies = tallies();
+        let (one, other) = (&tallies[0], &tallies[1]);
+        one.note(3, 64, || 10);
+        one.note(3, 65, || unreachable!("as long as the longest so far is not longer"));
+        other.note(1000, 66, || 30);
+        one.add(other);
+        assert_eq!(one.counts.to_string(), std::format!(" 3:2 {}:1", bucket_of(1000)));
+        let longest = one.longest.get();
+        assert_eq!((longest.ns, longest.bytes, longest.at_ns), (1000, 66, 30));
+    }
+
+    #[test]
+    fn the_middle_is_the_lower_one_of_an_even_number() {
+        let tallies = tallies();
+        let tally = &tallies[0];
+        assert_eq!(tally.counts.least_and_middle(), (0, 0));
+        [5, 1, 9, 7].iter().for_each(|ns| tally.counts.note(*ns));
+        assert_eq!(tally.counts.least_and_middle(), (1, 5));
+        tally.counts.note(9);
+        assert_eq!(tally.counts.least_and_middle(), (1, 7));
+    }
+}

@@ -1,0 +1,223 @@
+//! How long single calls took, over all processes of a row. Counts are merged, times never averaged: a percentile is one of
+//! all calls that were timed, and is told only where enough of them lie beyond it.
+
+use super::failure::Failed;
+use super::group;
+use super::row::Role;
+use super::stats::median;
+use crate::execute::Latency;
+use crate::execute::latency::{Calls, Stall};
+use crate::plan::Case;
+use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// Calls that must lie beyond a percentile.
+const BEYOND: u64 = 10;
+
+/// A workload at a thread count.
+#[derive(Clone, Debug, Serialize)]
+pub struct LatencyCase {
+    /// Workload name.
+    pub workload: String,
+    /// Worker threads.
+    pub threads: u32,
+    /// More threads than usable CPUs.
+    pub oversubscribed: bool,
+    /// One call in so many of each thread was timed.
+    pub every: u32,
+    /// What the clock itself took; `None` where no process has told yet.
+    pub timer: Option<Timer>,
+    /// One per allocator of the run, in plan order, and one per program.
+    pub rows: Vec<LatencyRow>,
+}
+
+/// The clock of single calls, over all processes of a case.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Timer {
+    /// What was read.
+    pub clocks: BTreeSet<String>,
+    /// The least that two readings with nothing in between have shown.
+    pub least_ns: u64,
+    /// Median over processes of their medians.
+    pub median_ns: f64,
+}
+
+/// An allocator in a case.
+#[derive(Clone, Debug, Serialize)]
+pub struct LatencyRow {
+    /// Allocator name.
+    pub allocator: String,
+    /// Its tier, as the run recorded it.
+    pub tier: String,
+    /// What it is in the comparison.
+    pub role: Role,
+    /// What came of it.
+    pub state: LatencyState,
+}
+
+/// What came of a row.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum LatencyState {
+    /// Every process so far ended `ok`.
+    Measured {
+        /// Processes that went in.
+        processes: usize,
+        /// Processes that ended `ok` and whose counts are not there.
+        unusable: usize,
+        /// The functions that were called.
+        functions: Vec<Called>,
+    },
+    /// At least one did not.
+    Failed(Failed),
+    /// No process yet whose counts are there.
+    Missing {
+        /// Processes that ended `ok` and whose counts are not there.
+        unusable: usize,
+    },
+}
+
+/// The timed calls of one function. A percentile is the time that so many calls did not exceed; `None` where fewer than ten
+/// calls are expected beyond it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Called {
+    /// `malloc`, `free`, …
+    pub function: String,
+    /// How many were timed.
+    pub count: u64,
+    /// Half of them took at most this.
+    pub p50_ns: Option<u64>,
+    /// 9 of 10.
+    pub p90_ns: Option<u64>,
+    /// 99 of 100.
+    pub p99_ns: Option<u64>,
+    /// 999 of 1000.
+    pub p99_9_ns: Option<u64>,
+    /// 9999 of 10,000.
+    pub p99_99_ns: Option<u64>,
+    /// The one that took longest: exact, and of the calls that were timed.
+    pub longest: Stall,
+    /// The process that it was in.
+    pub longest_cell: String,
+}
+
+impl LatencyRow {
+    /// What was called, if anything was.
+    pub fn functions(&self) -> &[Called] {
+        match &self.state {
+            LatencyState::Measured { functions, .. } => functions,
+            LatencyState::Failed(_) | LatencyState::Missing { .. } => &[],
+        }
+    }
+}
+
+/// A process and what it told.
+type Told<'a> = (&'a Record, &'a Latency);
+
+/// One table per case of the plan.
+pub(super) fn cases(run: &RunFile, records: &[&Record]) -> Vec<LatencyCase> {
+    let every = run.plan.latency_every.unwrap_or(1);
+    run.plan.cases.iter().map(|case| of_case(run, case, every, records)).collect()
+}
+
+fn of_case(run: &RunFile, case: &Case, every: u32, records: &[&Record]) -> LatencyCase {
+    let mut all = Vec::new();
+    let baseline = case.baseline(&run.plan.baseline);
+    let rows = run.entrants(case).map(|allocator| row(case, allocator, baseline, records, &mut all)).collect();
+    LatencyCase {
+        workload: case.workload.clone(),
+        threads: case.threads,
+        oversubscribed: case.oversubscribed,
+        every,
+        timer: timer(&all),
+        rows,
+    }
+}
+
+fn timer(all: &[Told]) -> Option<Timer> {
+    let medians: Vec<f64> = all.iter().map(|(_, latency)| latency.timer_median_ns as f64).collect();
+    Some(Timer {
+        clocks: all.iter().map(|(_, latency)| latency.clock.clone()).collect(),
+        least_ns: all.iter().map(|(_, latency)| latency.timer_least_ns).min()?,
+        median_ns: median(&medians)?,
+    })
+}
+
+fn row<'a>(
+    case: &Case,
+    allocator: &AllocatorInfo,
+    baseline: &str,
+    records: &[&'a Record],
+    all: &mut Vec<Told<'a>>,
+) -> LatencyRow {
+    let own = group::of_row(case, allocator, records, Purpose::Latency);
+    let failed = Failed::among(&own);
+    let timed = own.iter().filter(|record| record.purpose == Purpose::Latency);
+    let told: Vec<Told> = timed.clone().filter_map(|record| Some((*record, latency(record)?))).collect();
+    let unusable = timed.count() - told.len();
+    let state = match failed {
+        Some(failed) => LatencyState::Failed(failed),
+        None if told.is_empty() => LatencyState::Missing { unusable },
+        None => LatencyState::Measured { processes: told.len(), unusable, functions: functions(&told) },
+    };
+    all.extend(told);
+    let role = Role::of(allocator, baseline);
+    LatencyRow { allocator: allocator.name.clone(), tier: allocator.tier.clone(), role, state }
+}
+
+fn latency(record: &Record) -> Option<&Latency> {
+    record.measurement.as_ref()?.latency.as_ref()
+}
+
+/// In the order in which the processes name them.
+fn functions(told: &[Told]) -> Vec<Called> {
+    let mut names: Vec<&str> = Vec::new();
+    for calls in told.iter().flat_map(|(_, latency)| &latency.functions) {
+        if !names.contains(&calls.function.as_str()) {
+            names.push(&calls.function);
+        }
+    }
+    names.into_iter().filter_map(|name| called(name, told)).collect()
+}
+
+fn called(name: &str, told: &[Told]) -> Option<Called> {
+    let of_name = |(record, latency): &Told<'_>| {
+        let mut functions = latency.functions.iter();
+        Some((record.cell.clone(), functions.find(|calls| calls.function == name)?.clone()))
+    };
+    let all: Vec<(String, Calls)> = told.iter().filter_map(of_name).collect();
+    // Of equal ones the first.
+    let (longest_cell, longest) = all.iter().rev().max_by_key(|(_, calls)| calls.longest.ns)?;
+    let longest = &longest.longest;
+    let merged = merge(all.iter().map(|(_, calls)| calls));
+    Some(Called {
+        function: name.to_string(),
+        count: merged.len(),
+        p50_ns: percentile(&merged, longest, 2),
+        p90_ns: percentile(&merged, longest, 10),
+        p99_ns: percentile(&merged, longest, 100),
+        p99_9_ns: percentile(&merged, longest, 1000),
+        p99_99_ns: percentile(&merged, longest, 10_000),
+        longest: longest.clone(),
+        longest_cell: longest_cell.clone(),
+    })
+}
+
+/// A bucket counts with its upper end, so that "at most" stays true. Two digits make buckets half as wide as the guest's,
+/// with the same borders: nothing is rounded twice.
+fn merge<'a>(all: impl Iterator<Item = &'a Calls>) -> Histogram<u64> {
+    let mut merged = Histogram::new_with_max(1 << 42, 2).expect("bounds that are valid");
+    for bucket in all.flat_map(|calls| &calls.buckets) {
+        merged.saturating_record_n(bucket.to_ns, bucket.count);
+    }
+    merged
+}
+
+/// The time that all calls but one in `one_in` do not exceed.
+fn percentile(merged: &Histogram<u64>, longest: &Stall, one_in: u64) -> Option<u64> {
+    let enough = merged.len() >= BEYOND * one_in;
+    // The end of the longest call's bucket lies behind that call.
+    enough.then(|| merged.value_at_quantile(1.0 - 1.0 / one_in as f64).min(longest.ns))
+}

@@ -1,0 +1,232 @@
+//! The tables of a run that timed single calls: one per function, so that allocators stand below each other, and one of the
+//! longest calls. Strings from outside are still as they came.
+
+use super::sheet::{Column, Numberless, Sheet, heading, missing};
+use super::{text, units};
+use crate::analyse::{Analysis, Called, LatencyCase, LatencyRow, LatencyState, Role, Timer};
+
+/// All tables.
+pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
+    analysis.latency.iter().flat_map(|case| of_case(case, analysis.planned_blocks)).collect()
+}
+
+fn of_case(case: &LatencyCase, planned_blocks: u32) -> Vec<Sheet> {
+    let heading = heading(&case.workload, case.threads, case.oversubscribed);
+    let mut names: Vec<&str> = Vec::new();
+    for called in case.rows.iter().flat_map(LatencyRow::functions) {
+        if !names.contains(&called.function.as_str()) {
+            names.push(&called.function);
+        }
+    }
+    let sheet = |heading: String, columns: Vec<Column>| Sheet {
+        heading,
+        columns,
+        floors: Vec::new(),
+        trust: Vec::new(),
+        caution: None,
+        numberless: Vec::new(),
+    };
+    let mut sheets: Vec<Sheet> =
+        names.iter().map(|name| sheet(format!("{heading}: {name}"), percentiles(&ranked(case, name)))).collect();
+    let longest = longest(case);
+    sheets.push(sheet(if longest.is_empty() { heading } else { format!("{heading}: longest call") }, longest));
+    if let Some(last) = sheets.last_mut() {
+        last.caution = case.timer.as_ref().map(|timer| timer_line(timer, case.every));
+        last.numberless = case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect();
+    }
+    sheets
+}
+
+/// What the clock adds to every figure.
+fn timer_line(timer: &Timer, every: u32) -> String {
+    let clocks: Vec<String> = timer.clocks.iter().cloned().collect();
+    format!(
+        "1 of {every} calls timed. The clock ({}) shows {} ns with no call at all, {} ns at least: in every figure, not \
+         subtracted.",
+        text::list(&clocks),
+        timer.median_ns,
+        timer.least_ns
+    )
+}
+
+type Line<'a> = (&'a LatencyRow, &'a Called);
+
+/// From the shortest tail to the longest, by the highest percentile that all have; the harness's own line last.
+fn ranked<'a>(case: &'a LatencyCase, function: &str) -> Vec<Line<'a>> {
+    let own = |row: &'a LatencyRow| row.functions().iter().find(|called| called.function == function);
+    let mut lines: Vec<Line> = case.rows.iter().filter_map(|row| Some((row, own(row)?))).collect();
+    let told: [fn(&Called) -> Option<u64>; 4] = [|c| c.p99_99_ns, |c| c.p99_9_ns, |c| c.p99_ns, |c| c.p90_ns];
+    let all_have = told.iter().find(|told| lines.iter().all(|(_, called)| told(called).is_some()));
+    lines.sort_by_key(|(row, called)| (row.role == Role::Floor, all_have.and_then(|told| told(called))));
+    lines
+}
+
+fn percentiles(lines: &[Line]) -> Vec<Column> {
+    let number = |title: &str, spare: bool, cell: fn(&Called) -> String| Column {
+        title: title.to_owned(),
+        cells: lines.iter().map(|(_, called)| cell(called)).collect(),
+        number: true,
+        spare,
+        notes: false,
+    };
+    vec![
+        words("allocator", lines.iter().map(|(row, _)| name(row))),
+        number("timed", true, |called| called.count.to_string()),
+        number("p50", false, |called| time(called.p50_ns)),
+        number("p90", true, |called| time(called.p90_ns)),
+        number("p99", false, |called| time(called.p99_ns)),
+        number("p99.9", false, |called| time(called.p99_9_ns)),
+        number("p99.99", false, |called| time(called.p99_99_ns)),
+        number("max", false, |called| time(Some(called.longest.ns))),
+    ]
+}
+
+/// One line per allocator.
+fn longest(case: &LatencyCase) -> Vec<Column> {
+    let of_row = |row| LatencyRow::functions(row).iter().max_by_key(|called| called.longest.ns);
+    let mut lines: Vec<Line> = case.rows.iter().filter_map(|row| Some((row, of_row(row)?))).collect();
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    lines.sort_by_key(|(row, called)| (row.role == Role::Floor, called.longest.ns));
+    let number = |title: &str, cell: fn(&Called) -> String| Column {
+        number: true,
+        ..words(title, lines.iter().map(|(_, called)| cell(called)))
+    };
+    vec![
+        words("allocator", lines.iter().map(|(row, _)| name(row))),
+        number("took", |called| time(Some(called.longest.ns))),
+        words("function", lines.iter().map(|(_, called)| called.function.clone())),
+        number("bytes", |called| called.longest.bytes.map_or("-".into(), |bytes| bytes.to_string())),
+        number("after", |called| time(Some(called.longest.at_ns))),
+        words("in", lines.iter().map(|(_, called)| called.longest_cell.clone())),
+    ]
+}
+
+fn words(title: &str, cells: impl Iterator<Item = String>) -> Column {
+    Column { title: title.to_owned(), cells: cells.collect(), number: false, spare: false, notes: false }
+}
+
+fn name(row: &LatencyRow) -> String {
+    if row.role == Role::Floor { format!("{} (floor)", row.allocator) } else { row.allocator.clone() }
+}
+
+fn time(ns: Option<u64>) -> String {
+    // Whole nanoseconds are what is counted.
+    ns.map_or("n/a".into(), |ns| if ns < 1000 { format!("{ns} ns") } else { units::duration(ns as f64) })
+}
+
+fn numberless(row: &LatencyRow, planned_blocks: u32) -> Option<Numberless> {
+    let reason = match &row.state {
+        LatencyState::Measured { unusable: 0, .. } => return None,
+        LatencyState::Measured { unusable, .. } => {
+            format!("of {} the counts are gone", text::count(*unusable, "process"))
+        }
+        LatencyState::Failed(failed) => failed.summary(),
+        LatencyState::Missing { unusable: 0 } => missing(planned_blocks),
+        LatencyState::Missing { unusable } => {
+            format!("missing: of {unusable} that ended ok the counts are gone")
+        }
+    };
+    let failed = matches!(row.state, LatencyState::Failed(_));
+    Some(Numberless { allocator: row.allocator.clone(), reason, failed })
+}
+
+/// What the columns mean.
+pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
+    let measured = |case: &LatencyCase| case.rows.iter().any(|row| !row.functions().is_empty());
+    if !analysis.latency.iter().any(measured) {
+        return Vec::new();
+    }
+    let lines = [
+        "p99: 99 of 100 timed calls of all processes took at most this (to 1.6 %); n/a where fewer than 10 calls lie beyond. \
+         max: the longest that was timed, exact; rare calls may have gone untimed.",
+        "timed: how many calls, those of warm-up and clean-up too. bytes: asked for; free is not told. after: since just before the \
+         workload began.",
+        "A call in which the thread lost its CPU is as long as it was gone: compare with the floor (null), whose calls do \
+         nothing.",
+    ];
+    let copies = |case: &LatencyCase| case.rows.iter().any(|row| row.role == Role::Shadow);
+    let copy = "(copy): the same library once more. What it and the original differ by is chance.";
+    let copy = analysis.latency.iter().any(copies).then_some(copy);
+    lines.into_iter().chain(copy).map(String::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::analyse::analyse;
+    use crate::analyse::artificial::{Lab, crash};
+    use crate::report::{Format, Screen, export, terminal};
+
+    fn lab() -> Lab {
+        let lab = Lab::new(&["glibc", "rpmalloc", "hoard", "null"], &["larson"], 10).fill(|_, _, _| 20.0);
+        let mut lab = lab.timing_calls(16, |name| match name {
+            "glibc" => vec![(30, 9_000), (260, 999), (5_200_000, 1)],
+            "rpmalloc" => vec![(25, 9_900), (130, 100)],
+            _ => vec![(20, 10_000)],
+        });
+        lab.allocator("null").tier = "floor".into();
+        lab.fail("larson@2/b03/hoard", crash())
+    }
+
+    #[test]
+    fn golden_tables_of_a_run_that_timed_calls() {
+        let golden = "\
+larson, 2 threads: malloc
+  allocator      timed    p50    p90     p99   p99.9  p99.99      max
+  rpmalloc      100000  25 ns  25 ns   25 ns  130 ns  130 ns   130 ns
+  glibc         100000  30 ns  30 ns  263 ns  263 ns  263 ns  5.20 ms
+  null (floor)  100000  20 ns  20 ns   20 ns   20 ns   20 ns    20 ns
+
+larson, 2 threads: longest call
+  allocator        took  function  bytes    after  in
+  rpmalloc       130 ns  malloc       64  2.00 ms  larson@2/b00/rpmalloc
+  glibc         5.20 ms  malloc       64  2.00 ms  larson@2/b00/glibc
+  null (floor)    20 ns  malloc       64  2.00 ms  larson@2/b00/null
+  1 of 16 calls timed. The clock (rdtsc) shows 20 ns with no call at all, 18 ns at least: in every
+  figure, not subtracted.
+  hoard: crash 1 of 11: SIGSEGV in phase run
+
+Not ok
+  larson@2/b03/hoard: crash: SIGSEGV in phase run
+    stderr: last words
+
+p99: 99 of 100 timed calls of all processes took at most this (to 1.6 %); n/a where fewer than 10
+  calls lie beyond. max: the longest that was timed, exact; rare calls may have gone untimed.
+timed: how many calls, those of warm-up and clean-up too. bytes: asked for; free is not told. after:
+  since just before the workload began.
+A call in which the thread lost its CPU is as long as it was gone: compare with the floor (null),
+  whose calls do nothing.
+
+No verdict: this run timed single calls, and none of its times is one of throughput.
+";
+        let lab = lab();
+        let text = terminal(&analyse(&lab.run, &lab.records), Screen { width: 100, colour: false });
+        assert_eq!(text, golden, "\n{text}");
+    }
+
+    #[test]
+    fn a_disturbed_run_is_told_to_be_one_and_no_verdict_is_spoken_of() {
+        let mut lab = lab();
+        lab.cell("larson@2/b00/glibc").disturbance =
+            serde_json::from_str(r#"{"wall_ns": 1, "foreign_cpu_share": 0.9}"#).unwrap();
+        let page = export(Format::Markdown, &lab.run, &lab.records);
+        assert!(
+            page.contains("1 of 10 parts disturbed each time, by other programs (1), and kept: take only"),
+            "{page}"
+        );
+        assert!(!page.contains("trust the verdicts"), "{page}");
+    }
+
+    #[test]
+    fn the_export_has_a_line_per_function_and_one_without_numbers_per_failed_row() {
+        let lab = lab();
+        let text = export(Format::Latency, &lab.run, &lab.records);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 1 + 4, "{text}");
+        let start = "larson,2,false,glibc,main,ok,,16,rdtsc,18,20.0,10,malloc,100000,30,30,263,263,";
+        assert!(lines[1].starts_with(start), "{}", lines[1]);
+        assert!(lines[1].ends_with(",5200000,64,2000000,larson@2/b00/glibc"), "{}", lines[1]);
+        assert_eq!(lines[3], "larson,2,false,hoard,main,crash,crash 1 of 11: SIGSEGV in phase run,16,,,,,,,,,,,,,,,");
+    }
+}

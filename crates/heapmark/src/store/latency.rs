@@ -1,0 +1,75 @@
+//! The files in `latency/`: how many calls took how long, one line per function and bucket that is not empty.
+
+use crate::execute::Latency;
+use crate::execute::latency::Bucket;
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Line {
+    function: String,
+    from_ns: u64,
+    to_ns: u64,
+    count: u64,
+}
+
+/// The counts as a table.
+pub(super) fn table(latency: &Latency) -> String {
+    let mut text = String::from("function,from_ns,to_ns,count\n");
+    for calls in &latency.functions {
+        for Bucket { from_ns, to_ns, count } in &calls.buckets {
+            text.push_str(&format!("{},{from_ns},{to_ns},{count}\n", calls.function));
+        }
+    }
+    text
+}
+
+/// What the record told, with the counts of its file; `None` where the file does not hold all calls that the record speaks
+/// of: part of a tail is no tail.
+pub(super) fn with_counts(mut told: Latency, table: &str) -> Option<Latency> {
+    for line in csv::Reader::from_reader(table.as_bytes()).into_deserialize::<Line>() {
+        let Line { function, from_ns, to_ns, count } = line.ok()?;
+        let calls = told.functions.iter_mut().find(|calls| calls.function == function)?;
+        calls.buckets.push(Bucket { from_ns, to_ns, count });
+    }
+    let sum = |buckets: &[Bucket]| buckets.iter().try_fold(0u64, |sum, bucket| sum.checked_add(bucket.count));
+    told.functions.iter().all(|calls| sum(&calls.buckets) == Some(calls.count)).then_some(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execute::latency::{Calls, Stall};
+
+    fn latency() -> Latency {
+        let bucket = |from_ns, to_ns, count| Bucket { from_ns, to_ns, count };
+        let calls = |function: &str, buckets: Vec<Bucket>| Calls {
+            function: function.into(),
+            count: buckets.iter().map(|bucket| bucket.count).sum(),
+            longest: Stall { ns: 300, bytes: None, at_ns: 5 },
+            buckets,
+        };
+        let functions =
+            vec![calls("malloc", vec![bucket(7, 7, 3), bucket(300, 303, 1)]), calls("free", vec![bucket(8, 8, 1)])];
+        Latency { every: 1, clock: "rdtsc".into(), functions, ..Latency::default() }
+    }
+
+    /// As a line of `samples.jsonl` brings it back.
+    fn told() -> Latency {
+        serde_json::from_str(&serde_json::to_string(&latency()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn record_and_file_together_are_what_was_stored() {
+        assert!(told().functions.iter().all(|calls| calls.buckets.is_empty()));
+        assert_eq!(with_counts(told(), &table(&latency())), Some(latency()));
+    }
+
+    #[test]
+    fn a_file_that_is_gone_torn_or_anothers_is_no_result() {
+        let whole = table(&latency());
+        let torn = &whole[..whole.len() - 4];
+        for text in ["", torn, &whole.replace("7,7,3", "7,7,2"), &whole.replace("free", "fred"), &format!("{whole}x")] {
+            assert_eq!(with_counts(told(), text), None, "{text}");
+        }
+    }
+}
