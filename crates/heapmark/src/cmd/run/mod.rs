@@ -181,7 +181,7 @@ pub fn run(args: Args) -> Result<Exit> {
 /// How much of the time went into what was measured.
 fn share(ended: &Ended) -> String {
     let took_s = ended.took.as_secs_f64();
-    let share = (took_s > 0.0).then(|| ended.measured.as_secs_f64() / took_s).unwrap_or(0.0);
+    let share = if took_s > 0.0 { ended.measured.as_secs_f64() / took_s } else { 0.0 };
     format!(
         "measured phases: {} of {took_s:.1} s (the rest: starts, proofs, calibration, checked processes, the store)",
         report::units::percent(share)
