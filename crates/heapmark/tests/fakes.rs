@@ -149,7 +149,7 @@ fn rows_are_complete(place: &Place, good: &[&str], broken: &[&str]) {
     let row = |name: &str| rows.iter().find(|row| row["allocator"] == name).unwrap();
     for name in good {
         let row = row(name);
-        assert_eq!((row["outcome"].as_str(), row["samples"].as_str()), ("ok", "3"), "{row:?}");
+        assert_eq!((row["outcome"].as_str(), row["blocks"].as_str()), ("ok", "3"), "{row:?}");
         assert_eq!(row["ratio_pairs"], BLOCKS.to_string(), "{row:?}");
         assert!(is_number(&row["ns_per_op"]) && is_number(&row["peak_rss_bytes"]), "{row:?}");
     }

@@ -19,6 +19,7 @@ fn memory_does_not_grow_with_the_number_of_threads_that_have_ended() {
         .allocators
         .iter()
         .filter(|allocator| !matches!(allocator.tier, Tier::Floor | Tier::Experimental | Tier::User))
+        .filter(|allocator| !allocator.single_threaded)
         .collect();
     build::build(&usable, &catalog.allocators, 2, &indicatif::MultiProgress::new());
     let mut growing = Vec::new();

@@ -236,7 +236,7 @@ impl Numbers {
         let ratio = |value: fn(&Process) -> Option<f64>| match role {
             Role::Floor => None,
             Role::Baseline => {
-                Some(group.values(|_, process| value(process)).len()).filter(|n| *n > 0).map(Ratio::baseline)
+                group.values(|_, process| value(process)).first().map(|_| Ratio::baseline(group.blocks()))
             }
             Role::Candidate | Role::Shadow | Role::Program => Ratio::of(group, baseline?, value),
         };

@@ -60,10 +60,10 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = budget)]
     budget: Option<std::time::Duration>,
     /// Without the copy of the baseline that shows what this run would call a difference
-    #[arg(long)]
+    #[arg(long, overrides_with = "no_shadow")]
     no_shadow: bool,
     /// Without the null allocator that shows what the harness itself takes
-    #[arg(long)]
+    #[arg(long, overrides_with = "no_floor")]
     no_floor: bool,
     /// Milliseconds that one process should measure on the baseline, where the preset is calibrated
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
@@ -72,7 +72,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = formula::interval)]
     series: Option<std::time::Duration>,
     /// Keep what other programs disturbed, without running it again
-    #[arg(long)]
+    #[arg(long, overrides_with = "no_repeat")]
     no_repeat: bool,
     /// Time single calls instead, 1 of K on average, in processes that measure nothing else
     #[arg(long, value_name = "K", num_args = 0..=1, default_missing_value = LATENCY_EVERY, value_parser = every,

@@ -19,6 +19,7 @@ struct RowLine {
     detail: String,
     leaves: String,
     purge: &'static str,
+    blocks: Option<usize>,
     samples: Option<usize>,
     unusable_samples: Option<usize>,
     planned_blocks: u32,
@@ -106,6 +107,7 @@ fn row_line(case: &Case, row: &Row, planned_blocks: u32) -> RowLine {
     let high = |ratio: &Option<Ratio>| Some(ratio.as_ref()?.interval?.1);
     let figures: Vec<String> = numbers.figures.iter().map(|(name, value)| format!("{}={value}", plain(name))).collect();
     RowLine {
+        blocks: Some(numbers.blocks),
         samples: Some(numbers.samples),
         unusable_samples: Some(numbers.unusable),
         ns_per_op: Some(numbers.ns_per_op.median),
