@@ -28,8 +28,9 @@ check: setup-test           ## what a change must pass: format, lints, all tests
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(MAKE) test
 
-bench: setup build          ## the harness's own cost beside each allocator
+bench: setup build          ## the harness's own cost beside each allocator, and which planted effects are found
 	$(HEAPMARK) run floor $(ARGS)
+	$(HEAPMARK) selftest
 
 docs:                       ## the code's own documentation
 	$(CARGO) doc --locked --workspace --no-deps

@@ -3,7 +3,7 @@
 # missing compiler stops it: an allocator or a program that is not there is listed as absent.
 #
 #   setup.sh            a compiler, and the allocators and libraries that only come as packages
-#   setup.sh test       these, and the languages whose programs the tests ask for
+#   setup.sh test       these, and the languages and tools that the tests ask for
 #   setup.sh programs   these, and all other languages of the measured programs
 set -eu
 
@@ -34,6 +34,7 @@ if [ $# = 1 ]; then
     want "command -v ocamlopt" ocaml-nox
     want "command -v nim" nim
     want "command -v ldc2" ldc
+    want "command -v valgrind" valgrind
 fi
 if [ "${1-}" = programs ]; then
     want "command -v go" golang-go

@@ -38,6 +38,7 @@ impl Lab {
                 baseline: allocators[0].into(),
                 target_ms: 250,
                 latency_every: None,
+                counter: None,
                 cases: workloads.iter().map(|name| case(name)).collect(),
                 allocators: allocators.iter().map(|name| name.to_string()).collect(),
             },

@@ -5,6 +5,7 @@
 
 pub mod call;
 pub mod contest;
+pub mod count;
 mod entrant;
 pub mod failure;
 pub mod gate;
@@ -16,6 +17,7 @@ mod overall;
 pub mod process;
 pub mod ratio;
 pub mod row;
+pub mod spread;
 pub mod stats;
 pub mod verdict;
 pub mod whole;
@@ -27,13 +29,15 @@ mod tests;
 
 pub use call::Call;
 pub use contest::{Contest, Doubt};
+pub use count::{CountCase, CountRow};
 pub use failure::{Failed, Failure};
 pub use gate::Gate;
 pub use latency::{Called, LatencyCase, LatencyRow, LatencyState, Timer};
 pub use memory::{Memory, MemoryMeasure, MemoryRatio};
 pub use overall::Overall;
 pub use ratio::Ratio;
-pub use row::{Numbers, Purge, Role, Row, Spread, State, TwoModes};
+pub use row::{Numbers, Purge, Role, Row, State};
+pub use spread::{Spread, TwoModes};
 pub use verdict::{LeftOut, Standing, Verdict, Withheld};
 pub use whole::Whole;
 
@@ -60,6 +64,8 @@ pub struct Analysis {
     pub gate: Gate,
     /// The tables of a run that timed single calls, which has none of the others.
     pub latency: Vec<LatencyCase>,
+    /// Tables of a run that counted instructions; such a run has no others.
+    pub counts: Vec<CountCase>,
     /// Every process that did not end `ok`, whatever it was run for.
     pub failures: Vec<Failure>,
     /// Checks and samples of a case or an allocator that the plan does not name; they enter nothing.
@@ -93,6 +99,9 @@ pub struct Case {
     pub shadow: Option<Ratio>,
     /// Whether that copy came out different: then nothing is claimed here.
     pub shadow_differs: bool,
+    /// Of a program under allocators: the share of the baseline's CPU time that the fastest allocator saves, 0 where none does.
+    /// What can be won at all is not much more.
+    pub won_at_most: Option<f64>,
     /// Whether the harness takes more than half of the fastest allocator's time: then nothing is claimed here.
     pub floor_hides: bool,
     /// One per allocator of the run, in plan order, and one per program.
@@ -106,6 +115,9 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     let bare = Analysis::without_tables(run, &records, gate);
     if run.plan.latency_every.is_some() {
         return Analysis { latency: latency::cases(run, &counting), ..bare };
+    }
+    if run.plan.counter.is_some() {
+        return Analysis { counts: count::cases(run, &counting), ..bare };
     }
     let grid = grid(run, &counting);
     let judged: Vec<Judged> =
@@ -127,6 +139,7 @@ impl Analysis {
             cases: Vec::new(),
             overall: Vec::new(),
             latency: Vec::new(),
+            counts: Vec::new(),
             gate,
             failures: failure::collect(records),
             strays: group::strays(run, records),
@@ -179,6 +192,8 @@ fn table(run: &RunFile, case: &PlannedCase, judged: &Judged, calls: &Calls) -> C
             numbers.memory_call = calls.memory[place];
         }
     }
+    let cpu = |row: &Row| row.numbers().filter(|_| row.role == Role::Candidate)?.cpu_ratio.map(|ratio| ratio.ratio);
+    let least = rows.iter().filter_map(cpu).filter(|_| case.whole_process).min_by(f64::total_cmp);
     Case {
         workload: case.workload.clone(),
         baseline: name.to_string(),
@@ -189,6 +204,7 @@ fn table(run: &RunFile, case: &PlannedCase, judged: &Judged, calls: &Calls) -> C
         caution: case.caution.clone(),
         shadow: calls.shadow.map(Ratio::of_shift),
         shadow_differs: calls.shadow_differs,
+        won_at_most: least.map(|least| (1.0 - least).max(0.0)),
         floor_hides: calls.floor_hides,
         rows,
     }

@@ -6,7 +6,7 @@ use super::group::Group;
 use super::memory::Memory;
 use super::process::Process;
 use super::ratio::Ratio;
-use super::stats::{Modes, median, modes};
+use super::spread::{Spread, TwoModes};
 use super::whole::Whole;
 use crate::store::AllocatorInfo;
 use serde::Serialize;
@@ -130,49 +130,6 @@ pub struct Numbers {
     pub whole: Option<Whole>,
     /// The workload's further figures.
     pub figures: BTreeMap<String, f64>,
-}
-
-/// `ns_per_op` where processes come out in two ways and nothing between.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct TwoModes {
-    /// Median of the faster ones.
-    pub low: f64,
-    /// How many these are.
-    pub low_count: usize,
-    /// Median of the slower ones.
-    pub high: f64,
-    /// How many these are.
-    pub high_count: usize,
-}
-
-impl TwoModes {
-    fn among(group: &Group) -> Option<TwoModes> {
-        let Modes { low, high } = modes(&group.values(|_, process| Some(process.ns_per_op.ln())))?;
-        let (low_count, high_count) = (low.count, high.count);
-        Some(TwoModes { low: low.median.exp(), low_count, high: high.median.exp(), high_count })
-    }
-}
-
-/// The middle and both ends of one value per process.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Spread {
-    /// Median.
-    pub median: f64,
-    /// Smallest.
-    pub min: f64,
-    /// Largest.
-    pub max: f64,
-}
-
-impl Spread {
-    /// `None` for no values, and where one is not finite.
-    pub fn of(values: &[f64]) -> Option<Spread> {
-        Some(Spread {
-            median: median(values)?,
-            min: values.iter().copied().fold(f64::INFINITY, f64::min),
-            max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        })
-    }
 }
 
 impl Role {

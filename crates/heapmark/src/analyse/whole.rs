@@ -1,7 +1,7 @@
 //! What a row comes to whose workload is a whole process: its time and what its check found. Must not compare rows.
 
 use super::group::Group;
-use super::row::Spread;
+use super::spread::Spread;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

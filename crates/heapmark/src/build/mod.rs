@@ -21,7 +21,7 @@ mod user;
 pub use cache::hash_of;
 pub use copy::copy;
 pub use inspect::{Inspection, Refusal, inspect};
-pub use program::Executable;
+pub use program::{Executable, in_path};
 pub use state::{State, original, state};
 pub use user::user;
 

@@ -159,7 +159,8 @@ fn command(words: &[String]) -> Option<Command> {
     Some(command)
 }
 
-fn in_path(name: &str) -> Option<PathBuf> {
+/// Where a command lies that `PATH` knows.
+pub fn in_path(name: &str) -> Option<PathBuf> {
     if name.starts_with('/') {
         return Some(name.into());
     }

@@ -57,8 +57,13 @@ impl SharedPage {
     /// A command that starts the guest with this page.
     pub(super) fn command(&self, guest: &Guest) -> Command {
         let mut command = Command::new(guest.path());
-        command.arg(format!("/proc/self/fd/{}", self.file.as_raw_fd())).stdin(Stdio::null()).stdout(Stdio::null());
+        command.arg(self.argument()).stdin(Stdio::null()).stdout(Stdio::null());
         command
+    }
+
+    /// Under which name a child finds it.
+    pub(super) fn argument(&self) -> String {
+        format!("/proc/self/fd/{}", self.file.as_raw_fd())
     }
 
     pub(super) fn page(&self) -> &Page {

@@ -7,6 +7,7 @@ use crate::plan::{Case, Cell};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::PathBuf;
 
 /// One process's work.
 #[derive(Clone, Debug)]
@@ -31,6 +32,10 @@ pub struct Job {
     pub series: Option<String>,
     /// One call in so many of each thread is timed, and counted by how long it took; `None`: none is.
     pub latency_every: Option<u32>,
+    /// Its instructions are counted, and nothing is timed.
+    pub counts: bool,
+    /// The valgrind below which it runs, where its instructions are counted.
+    pub below: Option<PathBuf>,
     /// Parameters of the kernel.
     pub parameters: BTreeMap<String, String>,
 }
@@ -53,6 +58,8 @@ impl Job {
             padding: cell.padding,
             series: None,
             latency_every: None,
+            counts: false,
+            below: None,
             parameters,
         })
     }
@@ -72,6 +79,8 @@ impl Job {
             padding: 0,
             series: None,
             latency_every: None,
+            counts: false,
+            below: None,
             parameters: parameters.map(|(key, value)| (key.to_string(), value.to_string())).into(),
         }
     }

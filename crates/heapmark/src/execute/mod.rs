@@ -1,5 +1,6 @@
 //! One cell -> a fresh child process -> an [`Outcome`]: environment, proof, limits, timeout, kill the group.
 
+pub mod callgrind;
 mod child;
 mod guest;
 mod job;
@@ -137,8 +138,12 @@ pub fn run_watched(
     let every = watch.as_ref().map(|watch| watch.every);
     let mut look = |pid| watch.iter_mut().for_each(|watch| (watch.look)(pid, page.page()));
     let watch = every.map(|every| child::Look { every, at: &mut look });
-    let command = page.command(guest);
+    let command = match &job.below {
+        None => page.command(guest),
+        Some(valgrind) => callgrind::command(valgrind, guest, &page.argument()),
+    };
     let Some(end) = child::run(command, &environment, job.padding, timeout, stop, watch)? else { return Ok(None) };
+    let below = job.below.as_ref().map(|_| end.stderr());
     let report = report::Report::parse(page.report());
     let proof = report.proof_is_complete().then(|| report.proof());
     let outcome = match proof.map(|proof| prove::verify(subject, proof)) {
@@ -151,5 +156,7 @@ pub fn run_watched(
         },
     };
     let proof = proof.map(|proof| prove::relevant(subject, proof));
-    Ok(Some(Attempt::of_process(outcome, end, &report, page.report(), proof, environment, job)))
+    let mut attempt = Attempt::of_process(outcome, end, &report, page.report(), proof, environment, job);
+    below.iter().for_each(|stderr| callgrind::note(&mut attempt, stderr));
+    Ok(Some(attempt))
 }

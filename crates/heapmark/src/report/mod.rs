@@ -1,15 +1,18 @@
 //! Tables -> terminal, Markdown, CSV and JSON. Pure: values in, text out. Never measures, never judges.
 
+mod count;
 mod csv;
 mod json;
 mod latency;
 mod legend;
 mod machine;
 mod markdown;
+mod operations;
 mod sentence;
 mod sheet;
 mod terminal;
 mod text;
+mod trust;
 pub mod units;
 mod whole;
 mod workloads;

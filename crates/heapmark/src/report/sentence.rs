@@ -9,6 +9,9 @@ use crate::analyse::{
 /// What the run says, and whom it cannot speak about.
 pub(super) fn verdict(analysis: &Analysis) -> String {
     let mut sentence = match &analysis.verdict {
+        Verdict::NotAsked if !analysis.counts.is_empty() => {
+            "No verdict: this run counted instructions, and timed nothing.".to_owned()
+        }
         Verdict::NotAsked => {
             "No verdict: this run timed single calls, and none of its times is one of throughput.".to_owned()
         }

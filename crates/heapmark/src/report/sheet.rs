@@ -1,7 +1,7 @@
 //! A case as words in columns: what the terminal and Markdown both show. Strings from outside are still as they came; who
 //! prints them makes them harmless.
 
-use super::{latency, text, units, whole};
+use super::{count, latency, operations, text, trust, units, whole};
 use crate::analyse::{Analysis, Call, Case, Numbers, Purge, Ratio, Role, Row, State, TwoModes};
 
 /// One case, ready to be laid out.
@@ -47,7 +47,7 @@ pub(super) struct Numberless {
 /// The tables of a run, whatever it measured.
 pub(super) fn all(analysis: &Analysis) -> Vec<Sheet> {
     let cases = analysis.cases.iter().map(|case| Sheet::new(case, analysis.planned_blocks));
-    cases.chain(latency::sheets(analysis)).collect()
+    cases.chain(latency::sheets(analysis)).chain(count::sheets(analysis)).collect()
 }
 
 impl Sheet {
@@ -61,7 +61,7 @@ impl Sheet {
             floors: floors.iter().map(|(row, numbers)| floor_line(row, numbers)).collect(),
             numberless: case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect(),
             columns: if rows.is_empty() { Vec::new() } else { columns(rows, case, planned_blocks) },
-            trust: trust(case),
+            trust: trust::lines(case),
             caution: case.caution.clone(),
         }
     }
@@ -93,18 +93,6 @@ pub(super) fn overall(analysis: &Analysis) -> Vec<(String, String)> {
 pub(super) fn heading(workload: &str, threads: u32, oversubscribed: bool) -> String {
     let mark = if oversubscribed { " (oversubscribed)" } else { "" };
     format!("{workload}, {}{mark}", text::count(threads as usize, "thread"))
-}
-
-fn trust(case: &Case) -> Vec<String> {
-    let (name, mut lines) = (&case.baseline, Vec::new());
-    if let Some(shadow) = &case.shadow {
-        let verdict = if case.shadow_differs { ": different, so nothing is claimed here" } else { "" };
-        lines.push(format!("A/A: a copy of {name} takes {} of its time{verdict}", interval(shadow)));
-    }
-    if case.floor_hides {
-        lines.push("the harness takes more than half of the fastest time: nothing is claimed here".to_owned());
-    }
-    lines
 }
 
 fn floor_line(row: &Row, numbers: &Numbers) -> String {
@@ -172,7 +160,7 @@ fn columns(rows: Vec<(&Row, &Numbers)>, case: &Case, planned_blocks: u32) -> Vec
     if case.whole_process {
         whole::columns(&mut table, case);
     } else {
-        operations(&mut table, case);
+        operations::columns(&mut table, case);
     }
     table.words("notes", |row, n| notes(row, n, case, planned_blocks));
     match table.columns.last_mut() {
@@ -180,27 +168,6 @@ fn columns(rows: Vec<(&Row, &Numbers)>, case: &Case, planned_blocks: u32) -> Vec
         _ => _ = table.columns.pop(),
     }
     table.columns
-}
-
-/// The columns of a case whose operations are counted.
-fn operations(table: &mut Table<'_>, case: &Case) {
-    let smallest = |value: fn(&Numbers) -> f64| table.rows.iter().map(|(_, n)| value(n)).fold(f64::INFINITY, f64::min);
-    let time = units::time(smallest(|n| n.ns_per_op.median));
-    let rate = units::rate(smallest(|n| n.mops_per_s.median));
-    table.column(time.name, |_, n| units::digits(n.ns_per_op.median / time.size));
-    table.spare(rate.name, |_, n| units::digits(n.mops_per_s.median / rate.size));
-    if table.rows.iter().any(|(_, n)| n.ratio.is_some()) {
-        table.words(&format!("time / {} [95 %]", case.baseline), |row, n| ratio(row, n.ratio.as_ref()));
-        table.words("verdict", |_, n| call(n.call));
-        table.column("CPU", |row, n| cpu_ratio(row, n.cpu_ratio.as_ref()));
-        table.spare_words("by CPU", |_, n| call(n.cpu_call));
-    }
-    table.column(memory_title(&table.rows), |_, n| memory(n));
-    if table.rows.iter().any(|(_, n)| n.floor_share.is_some()) {
-        table.spare("floor", |_, n| n.floor_share.map(units::percent).unwrap_or_default());
-        table.spare("- floor", |_, n| n.net_ns_per_op.map(|net| units::digits(net / time.size)).unwrap_or_default());
-        table.spare("x floor", |_, n| n.floor_share.map(|share| units::times(1.0 / share)).unwrap_or_default());
-    }
 }
 
 pub(super) fn ratio(row: &Row, ratio: Option<&Ratio>) -> String {

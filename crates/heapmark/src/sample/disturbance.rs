@@ -49,7 +49,7 @@ pub struct Snapshot {
 }
 
 /// What happened between two snapshots. Absent where one of them does not tell.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Disturbance {
     /// Time between them.
     pub wall_ns: u64,

@@ -19,12 +19,14 @@ pub enum Purpose {
     Sample,
     /// A process in which single calls were timed: it says how long they took, and nothing else.
     Latency,
+    /// Processes whose instructions were counted: no time of them means anything.
+    Count,
 }
 
 impl Purpose {
     /// Whether such processes make up the blocks: what disturbs one of them is noted.
     pub fn is_of_a_block(self) -> bool {
-        matches!(self, Purpose::Sample | Purpose::Latency)
+        matches!(self, Purpose::Sample | Purpose::Latency | Purpose::Count)
     }
 }
 

@@ -1,12 +1,15 @@
 //! The analysis by values: artificial records in, rows and verdicts out.
 
+mod calls;
 mod latency;
 mod rows;
 mod verdicts;
 mod whole;
 
-use super::artificial::{Lab, noise};
+use super::artificial::{Lab, measurement, noise};
 use super::*;
+use crate::sample::disturbance::Disturbance;
+use crate::store::Purpose;
 use std::collections::BTreeMap;
 
 fn row<'a>(analysis: &'a Analysis, allocator: &str) -> &'a Row {

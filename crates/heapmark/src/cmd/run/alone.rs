@@ -1,7 +1,7 @@
 //! `heapmark run --cell`: one process of a plan by itself.
 
 use super::select::Selection;
-use super::session::Session;
+use super::session::{Interrupted, Session};
 use crate::cmd::{Exit, print, usage};
 use crate::execute::{Guest, Job};
 use crate::store::Record;
@@ -26,7 +26,10 @@ pub(super) fn run(
         return Err(usage(anyhow!("the plan has no cell `{id}`: --dry-run prints them, the first is {example}")));
     };
     let mut session = Session::new(guest, selection, None, known, stop);
-    let Some(pace) = session.pace(cell.case)? else { return Ok(Exit::Interrupted) };
+    let pace = match session.pace(cell.case) {
+        Err(error) if error.is::<Interrupted>() => return Ok(Exit::Interrupted),
+        pace => pace?,
+    };
     let job = if check { Job::new(session.case(cell), cell, 0, 1, true)? } else { session.measured(cell, &pace)?.1 };
     let Some(attempt) = session.start(cell, &job, pace.timeout, None)? else { return Ok(Exit::Interrupted) };
     let stderr = if attempt.stderr.is_empty() { String::new() } else { format!("stderr: {}\n", attempt.stderr) };

@@ -30,7 +30,7 @@ pub(super) fn choose(
         None if kernels && !args.no_floor => null(catalog),
         asked => asked,
     };
-    let compares = subjects.len() > 1 && cases.iter().any(Case::is_for_allocators);
+    let compares = args.counter.is_none() && subjects.len() > 1 && cases.iter().any(Case::is_for_allocators);
     let original = subjects.iter().find(|subject| subject.allocator.name == baseline && subject.refused.is_none());
     let shadow = original.filter(|_| compares && !args.no_shadow).map(copy_of).transpose()?;
     Ok(Companions { shadow, floor })

@@ -2,6 +2,7 @@
 
 mod alone;
 pub(super) mod companions;
+mod extent;
 mod programs;
 mod progress;
 pub(super) mod select;
@@ -11,7 +12,7 @@ use super::{Exit, print, say, usage, wants_colour, width};
 use crate::analyse::analyse;
 use crate::catalog::formula;
 use crate::execute::Guest;
-use crate::plan::{Cell, Override, Plan};
+use crate::plan::{Cell, Counter, Override, Plan};
 use crate::report::{self, Format, Screen};
 use crate::sample::preflight::{Preflight, State, When};
 use crate::sample::root::Root;
@@ -78,6 +79,9 @@ pub struct Args {
     #[arg(long, value_name = "K", num_args = 0..=1, default_missing_value = LATENCY_EVERY, value_parser = every,
           conflicts_with_all = ["series", "precision", "max_blocks", "budget"])]
     latency: Option<u32>,
+    /// Count instead of timing: instructions per operation by valgrind's callgrind, the same on a busy machine
+    #[arg(long, value_name = "COUNTER", conflicts_with_all = ["series", "precision", "max_blocks", "budget", "latency"])]
+    counter: Option<Counter>,
     /// Starts every random choice; the same seed gives the same plan
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -215,6 +219,7 @@ fn print_results(dir: &Path) -> Result<bool> {
 fn plan_text(plan: &Plan) -> String {
     let (checks, cells, (seconds, unknown)) = (plan.checks().len(), plan.cells(), plan.estimate());
     let measured = match plan.latency_every {
+        None if plan.counter.is_some() => "whose instructions are counted".to_string(),
         None => "measured ones".to_string(),
         Some(every) => format!("that time 1 of {every} calls"),
     };

@@ -2,6 +2,7 @@
 
 use super::Args;
 use super::companions::{self, Companions};
+use super::extent::Extent;
 use super::programs;
 use crate::build::{self, State};
 use crate::catalog::suite::thread_counts;
@@ -13,35 +14,6 @@ use crate::sample::machine;
 use crate::store::{AllocatorInfo, RunFile, SCHEMA};
 use anyhow::{Context, Result, anyhow, bail};
 use std::path::Path;
-
-/// How many blocks a run makes.
-struct Extent {
-    blocks: u32,
-    most_blocks: Option<u32>,
-    precision: Option<f64>,
-    budget_s: Option<f64>,
-}
-
-impl Extent {
-    /// Flags before the suite; with neither, as many blocks as a verdict needs.
-    fn new(args: &Args, suite: &Suite, needed: u32) -> Extent {
-        const MOST: u32 = 40;
-        const PRECISION: f64 = 0.01;
-        let asked = args.precision.is_some() || args.max_blocks.is_some() || args.budget.is_some();
-        let exactly = args.blocks.or(suite.blocks.filter(|_| !asked));
-        if exactly.is_some() || args.latency.is_some() || !(asked || suite.adaptive) {
-            let blocks = exactly.unwrap_or(needed);
-            return Extent { blocks, most_blocks: None, precision: None, budget_s: None };
-        }
-        let most = args.max_blocks.unwrap_or(MOST.max(needed));
-        Extent {
-            blocks: needed.min(most),
-            most_blocks: Some(most),
-            precision: args.precision.or(Some(PRECISION)),
-            budget_s: args.budget.map(|budget| budget.as_secs_f64()).or(suite.budget_minutes.map(|min| min * 60.0)),
-        }
-    }
-}
 
 /// What a run consists of.
 pub(in crate::cmd) struct Selection {
@@ -99,10 +71,12 @@ impl Selection {
             most_blocks: extent.most_blocks,
             precision: extent.precision,
             budget_s: extent.budget_s,
-            repeats: !args.no_repeat,
+            // A count is the same on a busy machine.
+            repeats: !args.no_repeat && args.counter.is_none(),
             baseline,
             target_ms: args.target_ms.unwrap_or(suite.target_ms),
             latency_every: args.latency,
+            counter: args.counter,
             cases,
             allocators: subjects.iter().map(name).collect(),
             shadow: shadow.as_ref().map(name),

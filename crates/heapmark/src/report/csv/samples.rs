@@ -65,6 +65,7 @@ fn head(analysis: &Analysis, record: &Record) -> SampleLine {
             Purpose::Check => "check",
             Purpose::Sample => "sample",
             Purpose::Latency => "latency",
+            Purpose::Count => "count",
         },
         workload: plain(&record.workload),
         threads: record.threads,

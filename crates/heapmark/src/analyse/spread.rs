@@ -1,0 +1,48 @@
+//! Many values of one row in few: the middle and both ends, or two modes.
+
+use super::group::Group;
+use super::stats::{Modes, median, modes};
+use serde::Serialize;
+
+/// `ns_per_op` where processes come out in two ways and nothing between.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TwoModes {
+    /// Median of the faster ones.
+    pub low: f64,
+    /// How many these are.
+    pub low_count: usize,
+    /// Median of the slower ones.
+    pub high: f64,
+    /// How many these are.
+    pub high_count: usize,
+}
+
+impl TwoModes {
+    pub(super) fn among(group: &Group) -> Option<TwoModes> {
+        let Modes { low, high } = modes(&group.values(|_, process| Some(process.ns_per_op.ln())))?;
+        let (low_count, high_count) = (low.count, high.count);
+        Some(TwoModes { low: low.median.exp(), low_count, high: high.median.exp(), high_count })
+    }
+}
+
+/// The middle and both ends of one value per process.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// Median.
+    pub median: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+impl Spread {
+    /// `None` for no values, and where one is not finite.
+    pub fn of(values: &[f64]) -> Option<Spread> {
+        Some(Spread {
+            median: median(values)?,
+            min: values.iter().copied().fold(f64::INFINITY, f64::min),
+            max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        })
+    }
+}

@@ -1,0 +1,127 @@
+//! What may be said about rows: with planted differences, copies that differ, floors that hide, parts and modes.
+
+use super::*;
+use crate::analyse::Call;
+
+fn called(analysis: &Analysis, name: &str) -> Call {
+    numbers(analysis, name).call.unwrap()
+}
+
+fn with_tier(mut lab: Lab, name: &str, tier: &str) -> Lab {
+    lab.allocator(name).tier = tier.into();
+    lab.run.plan.allocators.retain(|known| known != name);
+    let place = if tier == "shadow" { &mut lab.run.plan.shadow } else { &mut lab.run.plan.floor };
+    *place = Some(name.into());
+    lab
+}
+
+/// Times by name, each with scatter of its own.
+fn lab(times: &'static [(&'static str, f64)], blocks: u32) -> Lab {
+    let names: Vec<&str> = times.iter().map(|(name, _)| *name).collect();
+    let of = |name: &str| times.iter().find(|(known, _)| *known == name).unwrap().1;
+    Lab::new(&names, &["larson"], blocks).fill(move |_, name, block| of(name) * noise(name, block))
+}
+
+#[test]
+fn each_word_has_its_difference() {
+    let analysis = run(&lab(&[("glibc", 20.0), ("half", 10.0), ("twice", 40.0), ("equal", 20.0)], 20));
+    assert_eq!(called(&analysis, "half"), Call::Faster);
+    assert_eq!(called(&analysis, "twice"), Call::Slower);
+    assert_eq!(called(&analysis, "equal"), Call::Same);
+    let few = run(&lab(&[("glibc", 20.0), ("half", 10.0)], 5));
+    assert!(matches!(called(&few, "half"), Call::Unclear { blocks_more: Some(5..) }), "{:?}", called(&few, "half"));
+    assert!(numbers(&analysis, "glibc").call.is_none(), "nothing is said of the baseline");
+}
+
+#[test]
+fn a_copy_that_differs_takes_the_words_away_and_one_that_does_not_leaves_them() {
+    let build = |copy| with_tier(lab(copy, 12), "copy", "shadow");
+    let equal = run(&build(&[("glibc", 20.0), ("half", 10.0), ("copy", 20.0)]));
+    assert_eq!(called(&equal, "half"), Call::Faster);
+    assert!(matches!(equal.verdict, Verdict::Fastest(_)), "{:?}", equal.verdict);
+    assert!(!equal.cases[0].shadow_differs && close(equal.cases[0].shadow.unwrap().ratio, 1.0));
+    let other = run(&build(&[("glibc", 20.0), ("half", 10.0), ("copy", 21.0)]));
+    assert_eq!(called(&other, "half"), Call::ShadowDiffers);
+    let Verdict::Withheld(Withheld::Shadow { ratio }) = other.verdict else { panic!("{:?}", other.verdict) };
+    assert!((ratio.ratio - 1.05).abs() < 0.01);
+}
+
+#[test]
+fn a_floor_of_more_than_half_of_the_fastest_hides_the_order() {
+    let build = |floor| with_tier(lab(floor, 12), "null", "floor");
+    let low = run(&build(&[("glibc", 20.0), ("half", 10.0), ("null", 4.0)]));
+    assert_eq!(called(&low, "half"), Call::Faster);
+    assert!(close(numbers(&low, "half").net_ns_per_op.unwrap() / 6.0, 1.0));
+    let high = run(&build(&[("glibc", 20.0), ("half", 10.0), ("null", 6.0)]));
+    assert_eq!(called(&high, "half"), Call::FloorHides);
+    assert!(matches!(high.verdict, Verdict::Withheld(Withheld::Floor)), "{:?}", high.verdict);
+}
+
+#[test]
+fn a_candidate_is_compared_with_the_baseline_of_its_own_part() {
+    let mut lab = lab(&[("glibc", 20.0), ("half", 10.0)], 12);
+    // The second part of each block ran while everything took three times as long.
+    for record in lab.records.clone().iter().filter(|record| record.purpose == Purpose::Sample) {
+        let mut later = record.clone();
+        later.part = 1;
+        later.cell = later.cell.replace("/b", "/c");
+        later.measurement = Some(measurement(if record.allocator == "glibc" { 60.0 } else { 30.0 }));
+        match record.allocator.as_str() {
+            "glibc" => lab.records.push(later),
+            _ => *lab.cell(&record.cell) = later,
+        }
+    }
+    let analysis = run(&lab);
+    let half = numbers(&analysis, "half").ratio.unwrap();
+    assert!(close(half.ratio, 0.5) && half.pairs == 12, "{half:?}");
+    assert_eq!((numbers(&analysis, "glibc").samples, numbers(&analysis, "glibc").blocks), (24, 12));
+}
+
+#[test]
+fn two_modes_are_told_as_two() {
+    let lab = Lab::new(&["glibc", "torn"], &["larson"], 20).fill(|_, name, block| {
+        let slow = name == "torn" && block % 3 == 0;
+        noise(name, block) * if slow { 40.0 } else { 20.0 }
+    });
+    let analysis = run(&lab);
+    let modes = numbers(&analysis, "torn").modes.expect("two modes");
+    assert!((modes.low - 20.0).abs() < 0.5 && (modes.high - 40.0).abs() < 0.5, "{modes:?}");
+    assert_eq!((modes.low_count, modes.high_count), (13, 7));
+    assert!(numbers(&analysis, "glibc").modes.is_none());
+}
+
+#[test]
+fn memory_has_words_of_its_own() {
+    let mut lab = lab(&[("glibc", 20.0), ("large", 20.0)], 12);
+    for record in lab.records.iter_mut().filter(|record| record.allocator == "large") {
+        if let Some(measurement) = &mut record.measurement {
+            measurement.peak_rss_bytes += 1 << 20;
+        }
+    }
+    let analysis = run(&lab);
+    let large = numbers(&analysis, "large");
+    assert_eq!((large.call, large.memory_call), (Some(Call::Same), Some(Call::Slower)));
+    assert!(close(large.memory_ratio.unwrap().ratio, 13.0 / 12.0));
+}
+
+#[test]
+fn of_several_attempts_the_first_quiet_one_counts() {
+    let disturbance = |share| Disturbance { foreign_cpu_share: Some(share), ..Disturbance::default() };
+    let mut lab = lab(&[("glibc", 20.0), ("half", 10.0)], 12);
+    for record in lab.records.clone().iter().filter(|record| record.block == 3 && record.purpose == Purpose::Sample) {
+        lab.cell(&record.cell).disturbance = Some(disturbance(0.9));
+        for (attempt, share) in [(1, 0.4), (2, 0.0)] {
+            let mut again = record.clone();
+            (again.attempt, again.cell) = (attempt, record.cell.replace("b03", &format!("b03~{attempt}")));
+            again.disturbance = Some(disturbance(share));
+            again.measurement = Some(measurement(f64::from(attempt) * 1000.0));
+            lab.records.push(again);
+        }
+    }
+    let analysis = run(&lab);
+    assert_eq!((analysis.gate.disturbed, analysis.gate.repeated), (0, 2));
+    assert!(close(numbers(&analysis, "half").ns_per_op.max, 2000.0), "the second repetition was quiet");
+    let loud = run(&lab.without(|record| record.attempt == 2));
+    assert_eq!((loud.gate.disturbed, loud.gate.causes["other programs"]), (1, 1));
+    assert!(close(numbers(&loud, "half").ns_per_op.max, 1000.0), "the quieter of the two");
+}

@@ -1,0 +1,115 @@
+//! The blocks: each part of each, those that something else disturbed once more, until there is enough.
+
+use super::pace::Pace;
+use super::{Progress, Session};
+use crate::analyse::gate::disturbed_by;
+use crate::analyse::half_widths;
+use crate::analyse::stats::{Next, Stopping};
+use crate::execute::Job;
+use crate::plan::{Cell, Part, Plan};
+use crate::store::{Purpose, Record, RunFile};
+use anyhow::Result;
+
+/// Failed processes of one allocator and case after which the rest is not run.
+const MOST_FAILURES: usize = 2;
+
+impl Session {
+    pub(super) fn blocks(&mut self, head: &RunFile, paces: &[Pace], progress: &mut Progress) -> Result<()> {
+        let mut left_over = Vec::new();
+        for block in 0..self.selection.plan.most_blocks() {
+            let mut disturbed = Vec::new();
+            for part in self.selection.plan.block(block) {
+                let quiet = self.part(&part, paces, progress)?;
+                disturbed.extend((!quiet).then_some(part));
+            }
+            left_over.extend(self.repeat(disturbed, 1, paces, progress)?);
+            let widths = half_widths(head, self.known.all());
+            let bare: Vec<Option<f64>> = widths.iter().map(|(_, width)| *width).collect();
+            let next = self.stopping().after(block as usize + 1, &bare, self.over_budget());
+            progress.block(block, &self.selection.plan, &widths, next);
+            if next != Next::GoOn {
+                break;
+            }
+        }
+        // Whatever disturbed them then may be over now.
+        self.repeat(left_over, 2, paces, progress).map(|_| ())
+    }
+
+    /// Runs parts that something else disturbed once more, all together at most as many as were planned; returns those that
+    /// were disturbed again.
+    fn repeat(&mut self, parts: Vec<Part>, attempt: u32, paces: &[Pace], progress: &mut Progress) -> Result<Vec<Part>> {
+        let mut still = Vec::new();
+        for part in parts {
+            if !self.selection.plan.repeats || self.repeats >= self.planned_parts() || self.over_budget() {
+                still.push(part);
+                continue;
+            }
+            self.repeats += 1;
+            let again = Plan::again(&part, attempt);
+            progress.more(again.len());
+            let quiet = self.part(&again, paces, progress)?;
+            still.extend((!quiet).then_some(part));
+        }
+        Ok(still)
+    }
+
+    fn planned_parts(&self) -> usize {
+        let plan = &self.selection.plan;
+        plan.blocks as usize * plan.block(0).len()
+    }
+
+    /// The baseline and a few others, one after the other. Says whether nothing else disturbed them.
+    fn part(&mut self, part: &[Cell], paces: &[Pace], progress: &mut Progress) -> Result<bool> {
+        for cell in part {
+            progress.begin(&cell.id);
+            if self.worth_running(cell) {
+                let pace = &paces[cell.case];
+                let (purpose, job) = self.measured(cell, pace)?;
+                self.once(purpose, cell, &job, pace.timeout, progress)?;
+            }
+            progress.step();
+        }
+        let found = part.iter().filter_map(|cell| self.known.get(&cell.id)?.disturbance.as_ref());
+        Ok(found.into_iter().all(|disturbance| disturbed_by(disturbance).is_empty()))
+    }
+
+    fn stopping(&self) -> Stopping {
+        let plan = &self.selection.plan;
+        let (least, most) = (plan.blocks as usize, plan.most_blocks() as usize);
+        Stopping { least, most, precision: plan.precision.unwrap_or(0.0) }
+    }
+
+    /// Counted over all processes, so that a run that is taken up again ends where it would have ended.
+    fn over_budget(&self) -> bool {
+        let spent_ns: u64 = self.known.all().iter().filter_map(|record| Some(record.usage.as_ref()?.wall_ns)).sum();
+        self.selection.plan.budget_s.is_some_and(|budget_s| spent_ns as f64 / 1e9 >= budget_s)
+    }
+
+    /// What a cell of a block is run for. Where single calls are timed no iteration is set apart as a warm-up: that a heap
+    /// grows is a part of the tail.
+    pub(in crate::cmd) fn measured(&self, cell: &Cell, pace: &Pace) -> Result<(Purpose, Job)> {
+        let case = self.case(cell);
+        if self.selection.plan.counter.is_some() {
+            return Ok((Purpose::Count, Job { counts: true, ..Job::new(case, cell, 0, 1, false)? }));
+        }
+        Ok(match self.selection.plan.latency_every {
+            None => (Purpose::Sample, Job::new(case, cell, case.cold, pace.iterations, false)?),
+            every => {
+                let job = Job::new(case, cell, 0, pace.iterations, false)?;
+                (Purpose::Latency, Job { latency_every: every, ..job })
+            }
+        })
+    }
+
+    /// Not where the check has failed, nor where it failed often enough to be told.
+    fn worth_running(&self, cell: &Cell) -> bool {
+        let case = self.case(cell);
+        let same = |record: &&Record| {
+            record.allocator == cell.allocator && record.workload == case.workload && record.threads == case.threads
+        };
+        let failed: Vec<&Record> =
+            self.known.all().iter().filter(same).filter(|record| !record.outcome.is_ok()).collect();
+        !failed.iter().any(|record| record.purpose == Purpose::Check)
+            && failed.iter().filter(|record| record.purpose != Purpose::Check).count() < MOST_FAILURES
+    }
+}

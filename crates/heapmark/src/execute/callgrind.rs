@@ -1,0 +1,105 @@
+//! Instructions per operation, counted by valgrind's callgrind: no clock, so the same on a busy machine. Two processes, of one
+//! iteration and of two; what lies between is one iteration, and start-up and set-up cancel out.
+
+use super::{Attempt, Guest, Job, Outcome, Subject};
+use anyhow::Result;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// The figure of a counted cell.
+pub const FIGURE: &str = "instructions_per_operation";
+/// The figure of one process.
+const INSTRUCTIONS: &str = "instructions";
+/// Below valgrind everything takes some 50 times longer, one thread at a time.
+const SLOWER: u32 = 100;
+
+/// Counts one cell. `None` where `stop` was set meanwhile.
+pub fn count(
+    guest: &Guest,
+    subject: &Subject,
+    job: &Job,
+    timeout: Duration,
+    stop: &AtomicBool,
+) -> Result<Option<Attempt>> {
+    let Some(valgrind) = crate::build::in_path("valgrind") else {
+        let why = "valgrind is not there: apt-get install valgrind".into();
+        return Ok(Some(Attempt::without_process(Outcome::Unsupported { why })));
+    };
+    let below = |iterations| -> Result<Option<Attempt>> {
+        let job = Job { iterations, cold: 0, below: Some(valgrind.clone()), ..job.clone() };
+        let attempt = super::run(guest, subject, &job, timeout.saturating_mul(SLOWER), stop)?;
+        Ok(attempt.map(as_unsupported))
+    };
+    let Some(one) = below(1)? else { return Ok(None) };
+    if !one.outcome.is_ok() {
+        return Ok(Some(one));
+    }
+    let Some(mut two) = below(2)? else { return Ok(None) };
+    if let (Some((few, few_ops)), Some((more, more_ops))) = (counted(&one), counted(&two))
+        && let Some(measurement) = &mut two.measurement
+    {
+        let operations = more_ops.saturating_sub(few_ops).max(1) as f64;
+        measurement.figures.insert(FIGURE.into(), (more - few) / operations);
+    }
+    Ok(Some(two))
+}
+
+/// Instructions and operations of a process.
+fn counted(attempt: &Attempt) -> Option<(f64, u64)> {
+    let measurement = attempt.measurement.as_ref()?;
+    let operations = measurement.iterations.iter().map(|iteration| iteration.ops).sum();
+    Some((*measurement.figures.get(INSTRUCTIONS)?, operations))
+}
+
+/// The guest below valgrind; its page is the last argument.
+pub(super) fn command(valgrind: &Path, guest: &Guest, page: &str) -> Command {
+    let mut command = Command::new(valgrind);
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(guest.path()).arg(page);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+/// Adds what callgrind said at the end.
+pub(super) fn note(attempt: &mut Attempt, stderr: &str) {
+    match (collected(stderr), &mut attempt.measurement) {
+        (Some(instructions), Some(measurement)) => {
+            measurement.figures.insert(INSTRUCTIONS.into(), instructions as f64);
+        }
+        (None, Some(_)) => {
+            let what = "callgrind did not say how many instructions it saw".into();
+            (attempt.outcome, attempt.measurement) = (Outcome::Error { what }, None);
+        }
+        (_, None) => {}
+    }
+}
+
+/// The number behind `Collected :`.
+fn collected(stderr: &str) -> Option<u64> {
+    let (_, rest) = stderr.lines().find_map(|line| line.split_once("Collected :"))?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+/// What fails below valgrind fails there only: the checked process has shown that the allocator works.
+fn as_unsupported(attempt: Attempt) -> Attempt {
+    match &attempt.outcome {
+        Outcome::Ok | Outcome::Unsupported { .. } | Outcome::NotLoaded { .. } | Outcome::Error { .. } => attempt,
+        other => {
+            let why = format!("does not run below valgrind: {other}");
+            Attempt { outcome: Outcome::Unsupported { why }, ..attempt }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_count_is_read() {
+        assert_eq!(collected("==12== \n==12== Collected : 345678\n"), Some(345_678));
+        assert_eq!(collected("==12== Collected : \n"), None);
+        assert_eq!(collected("nothing"), None);
+    }
+}
