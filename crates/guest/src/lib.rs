@@ -64,6 +64,9 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         return 0;
     }
 
+    if job.is("counted", "1") {
+        threads::wait_asleep();
+    }
     page.enter(Phase::Setup);
     let allocator = if job.is("allocator", "null") { null::serve() } else { Api::resolve() };
     let api = match job.get("latency") {

@@ -9,7 +9,7 @@ use crate::watched::{self, Stack};
 use core::ffi::c_void;
 use core::hint::spin_loop;
 use core::ptr;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// What a worker does: the shared context and its own index.
 pub type Body<C> = fn(&C, usize);
@@ -201,12 +201,23 @@ impl Rendezvous {
     }
 }
 
+/// Whether waiting shall take few instructions instead of little time.
+static PATIENT: AtomicBool = AtomicBool::new(false);
+
+/// From now on whoever waits sleeps: for a process whose instructions are counted.
+pub fn wait_asleep() {
+    PATIENT.store(true, Ordering::Relaxed);
+}
+
 /// Spins a little, then lets others run: there may be more threads than CPUs.
 pub fn wait_until(done: impl Fn() -> bool) {
     let mut spins = 0u32;
     while !done() {
         spins += 1;
-        if spins < 100 {
+        if PATIENT.load(Ordering::Relaxed) {
+            // SAFETY: no pointers.
+            unsafe { libc::usleep(5000) };
+        } else if spins < 100 {
             spin_loop();
         } else {
             // SAFETY: no arguments, no effects but on scheduling.

@@ -102,7 +102,7 @@ fn polled_from_outside_the_total_is_never_below_what_was_requested() {
     for name in ["glibc", "jemalloc"] {
         // Enough objects that some looks fall into the run.
         for (workload, set) in
-            [("memory", ["objects=200000", "round=200000"]), ("memory-4x4", ["objects=10000", "round=500"])]
+            [("memory", ["objects=200000", "round=200000"]), ("memory-4x4", ["objects=50000", "round=500"])]
         {
             let about = format!("{workload} {name}");
             let (table, requested) = series(&subject(name), workload, &set);

@@ -18,7 +18,10 @@ fn run(place: &Place, flags: &[&str]) -> support::End {
 fn a_copy_that_differs_withholds_every_verdict() {
     let place = Place::new();
     let word = format!("two={},glibc", place.fake("two_faced").display());
-    let end = run(&place, &["-a", &word, "--baseline", "two", "--blocks", "10", "--target-ms", "2", "--no-repeat"]);
+    let end = run(
+        &place,
+        &["-a", &word, "--baseline", "two", "--blocks", "10", "--target-ms", "2", "--no-repeat", "--no-floor"],
+    );
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     assert!(end.stdout.contains("No verdict: a copy of two took"), "{}", end.stdout);
     let rows = place.rows("run");
@@ -160,8 +163,9 @@ fn a_selftest_with_too_few_blocks_finds_nothing_and_fails() {
 #[test]
 fn instructions_repeat_within_a_thousandth_and_tell_allocators_apart() {
     let place = Place::new();
-    let names = place.ready(&["glibc", "jemalloc", "mimalloc3", "rpmalloc", "snmalloc"]);
-    let flags = ["-a", &names.join(","), "--counter", "callgrind"];
+    // Not jemalloc: it asks a clock when to give pages back, and its counts differ by some 0.3 %.
+    let names = place.ready(&["glibc", "dlmalloc", "mimalloc2", "mimalloc3", "rpmalloc"]);
+    let flags = ["-a", &names.join(","), "--counter", "callgrind", "--set", "churn-private.objects=20000"];
     let count = |run: &str| -> BTreeMap<String, f64> {
         let end = place.run(&[&["run", "-o", run, "--seed", "1"], &JOB[..], &flags].concat());
         assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);

@@ -1,5 +1,5 @@
 //! Instructions per operation, counted by valgrind's callgrind: no clock, so the same on a busy machine. Two processes, of one
-//! iteration and of two; what lies between is one iteration, and start-up and set-up cancel out.
+//! iteration and of several; what lies between is the iterations alone: start-up and set-up cancel out.
 
 use super::{Attempt, Guest, Job, Outcome, Subject};
 use anyhow::Result;
@@ -12,6 +12,9 @@ use std::time::Duration;
 pub const FIGURE: &str = "instructions_per_operation";
 /// The figure of one process.
 const INSTRUCTIONS: &str = "instructions";
+/// Iterations of the longer process: what differs from run to run (how often a thread looks whether it may begin) is shared
+/// out over all of them.
+const MORE: u32 = 5;
 /// Below valgrind everything takes some 50 times longer, one thread at a time.
 const SLOWER: u32 = 100;
 
@@ -36,14 +39,14 @@ pub fn count(
     if !one.outcome.is_ok() {
         return Ok(Some(one));
     }
-    let Some(mut two) = below(2)? else { return Ok(None) };
-    if let (Some((few, few_ops)), Some((more, more_ops))) = (counted(&one), counted(&two))
-        && let Some(measurement) = &mut two.measurement
+    let Some(mut several) = below(MORE)? else { return Ok(None) };
+    if let (Some((few, few_ops)), Some((more, more_ops))) = (counted(&one), counted(&several))
+        && let Some(measurement) = &mut several.measurement
     {
         let operations = more_ops.saturating_sub(few_ops).max(1) as f64;
         measurement.figures.insert(FIGURE.into(), (more - few) / operations);
     }
-    Ok(Some(two))
+    Ok(Some(several))
 }
 
 /// Instructions and operations of a process.

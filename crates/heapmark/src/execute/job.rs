@@ -112,6 +112,9 @@ impl Job {
         if let Some(series) = &self.series {
             let _ = writeln!(text, "series={series}");
         }
+        if self.below.is_some() {
+            text.push_str("counted=1\n");
+        }
         if let Some(every) = self.latency_every {
             let _ = writeln!(text, "latency={every}");
         }

@@ -127,7 +127,9 @@ pub(super) fn bindings(text: &str, wanted: impl Fn(&Path) -> bool) -> Proof {
             continue;
         };
         let place = place(&mut proof, path);
-        if !wanted(Path::new(path)) || !proof.owners.contains_key(function) {
+        // What the library takes for itself from the C library, a wrapper's original `free` for instance, is its own affair.
+        let own_affair = wanted(Path::new(from)) && !wanted(Path::new(path));
+        if !own_affair && (!wanted(Path::new(path)) || !proof.owners.contains_key(function)) {
             proof.owners.insert(function.to_string(), place);
         }
     }
@@ -170,7 +172,8 @@ mod tests {
         let text = "   12:\tbinding file ./a [0] to /lib/x.so [0]: normal symbol `malloc' [GLIBC_2.2.5]\n\
             12:\tbinding file ./a [0] to /lib/libc.so.6 [0]: normal symbol `puts' [GLIBC_2.2.5]\n\
             12:\tbinding file /lib/y.so [0] to /lib/z.so [0]: normal symbol `free'\n\
-            12:\tbinding file ./a [0] to /lib/x.so [0]: normal symbol `free'\nmalloc `free' nonsense\n";
+            12:\tbinding file ./a [0] to /lib/x.so [0]: normal symbol `free'\n\
+            12:\tbinding file /lib/x.so [0] to /lib/libc.so.6 [0]: normal symbol `calloc'\nmalloc `free' nonsense\n";
         let proof = bindings(text, |path| path.ends_with("x.so"));
         let owner = |function: &str| proof.objects[proof.owners[function]].path.as_str();
         assert_eq!((owner("malloc"), owner("free"), proof.owners.len()), ("/lib/x.so", "/lib/z.so", 2));

@@ -238,7 +238,7 @@ fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u32) -> Stri
         let mode = |value: f64, count: usize| format!("{} ({count}x)", units::digits(value / unit.size));
         notes.push(format!("two modes: {} and {} {}", mode(low, low_count), mode(high, high_count), unit.name));
     }
-    if let Some(pairs) = numbers.ratio.map(|ratio| ratio.pairs).filter(|pairs| *pairs < numbers.samples) {
+    if let Some(pairs) = numbers.ratio.map(|ratio| ratio.pairs).filter(|pairs| *pairs < numbers.blocks) {
         notes.push(text::count(pairs, "pair"));
     }
     if numbers.unusable > 0 {

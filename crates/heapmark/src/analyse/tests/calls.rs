@@ -39,7 +39,7 @@ fn a_copy_that_differs_takes_the_words_away_and_one_that_does_not_leaves_them() 
     let equal = run(&build(&[("glibc", 20.0), ("half", 10.0), ("copy", 20.0)]));
     assert_eq!(called(&equal, "half"), Call::Faster);
     assert!(matches!(equal.verdict, Verdict::Fastest(_)), "{:?}", equal.verdict);
-    assert!(!equal.cases[0].shadow_differs && close(equal.cases[0].shadow.unwrap().ratio, 1.0));
+    assert!(!equal.cases[0].shadow_differs && (equal.cases[0].shadow.unwrap().ratio - 1.0).abs() < 0.005);
     let other = run(&build(&[("glibc", 20.0), ("half", 10.0), ("copy", 21.0)]));
     assert_eq!(called(&other, "half"), Call::ShadowDiffers);
     let Verdict::Withheld(Withheld::Shadow { ratio }) = other.verdict else { panic!("{:?}", other.verdict) };
@@ -51,7 +51,7 @@ fn a_floor_of_more_than_half_of_the_fastest_hides_the_order() {
     let build = |floor| with_tier(lab(floor, 12), "null", "floor");
     let low = run(&build(&[("glibc", 20.0), ("half", 10.0), ("null", 4.0)]));
     assert_eq!(called(&low, "half"), Call::Faster);
-    assert!(close(numbers(&low, "half").net_ns_per_op.unwrap() / 6.0, 1.0));
+    assert!((numbers(&low, "half").net_ns_per_op.unwrap() - 6.0).abs() < 0.2);
     let high = run(&build(&[("glibc", 20.0), ("half", 10.0), ("null", 6.0)]));
     assert_eq!(called(&high, "half"), Call::FloorHides);
     assert!(matches!(high.verdict, Verdict::Withheld(Withheld::Floor)), "{:?}", high.verdict);
