@@ -44,9 +44,15 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     if child < 0 || status != child {
         return 1;
     }
-    let (status, usage): (c_int, libc::rusage) = usage;
+    let (status, usage) = usage;
+    let launched = account(status, wall_ns, &usage);
+    c_int::from(write!(File(file), "{launched}").is_err())
+}
+
+/// What `wait4` told of a process that took this long.
+pub fn account(status: c_int, wall_ns: u64, usage: &libc::rusage) -> Launched {
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
-    let launched = Launched {
+    Launched {
         errno: 0,
         status,
         wall_ns,
@@ -57,8 +63,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         voluntary_switches: usage.ru_nvcsw as u64,
         involuntary_switches: usage.ru_nivcsw as u64,
         max_rss_bytes: (usage.ru_maxrss as u64) << 10,
-    };
-    c_int::from(write!(File(file), "{launched}").is_err())
+    }
 }
 
 /// Becomes the command; where that fails, says why in the file.

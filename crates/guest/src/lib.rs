@@ -17,7 +17,7 @@ mod job;
 pub mod kernels;
 mod laps;
 mod latency;
-mod launch;
+pub mod launch;
 mod memory;
 mod null;
 mod prove;

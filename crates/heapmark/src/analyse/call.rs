@@ -97,7 +97,7 @@ impl<'g> Judged<'_, 'g> {
         self.of(Role::Baseline).chain(self.of(Role::Candidate))
     }
 
-    fn logs(&self, group: &Group, value: fn(&Process) -> Option<f64>) -> Vec<f64> {
+    pub fn logs(&self, group: &Group, value: fn(&Process) -> Option<f64>) -> Vec<f64> {
         self.baseline().map(|baseline| group.log_ratios(baseline, value).into_values().collect()).unwrap_or_default()
     }
 
@@ -138,14 +138,15 @@ pub(super) fn calls(tables: &[Judged]) -> Vec<Calls> {
         let (wall, cpu) = (family(tables, role, wall), family(tables, role, cpu));
         let memory = family(tables, role, |process| process.grown_bytes);
         for (((calls, wall), cpu), memory) in all.iter_mut().zip(wall).zip(cpu).zip(memory) {
-            // Neither a busy machine nor the harness's time changes how much memory a process takes.
-            calls.memory.iter_mut().zip(memory).filter(|(_, new)| new.is_some()).for_each(|(own, new)| *own = new);
-            let withheld = match () {
-                () if calls.shadow_differs => Some(Call::ShadowDiffers),
-                () if calls.floor_hides => Some(Call::FloorHides),
-                () => None,
+            let withheld = if calls.shadow_differs {
+                Some(Call::ShadowDiffers)
+            } else {
+                calls.floor_hides.then_some(Call::FloorHides)
             };
-            for (own, new) in [(&mut calls.wall, wall), (&mut calls.cpu, cpu)] {
+            // Neither a busy machine nor the harness's time changes how much memory a process takes.
+            let measures =
+                [(&mut calls.wall, wall, withheld), (&mut calls.cpu, cpu, withheld), (&mut calls.memory, memory, None)];
+            for (own, new, withheld) in measures {
                 for (own, new) in own.iter_mut().zip(new).filter(|(_, new)| new.is_some()) {
                     *own = withheld.or(new);
                 }

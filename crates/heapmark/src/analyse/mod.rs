@@ -46,6 +46,7 @@ use crate::store::{Record, RunFile};
 use call::{Calls, Judged};
 use group::Group;
 use serde::Serialize;
+use stats::{half_width, shift};
 
 pub use group::latest;
 
@@ -157,10 +158,11 @@ pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64
     let mut widths = Vec::new();
     for (case, groups) in run.plan.cases.iter().zip(&grid) {
         let judged = judged(run, case, groups);
-        let Some(baseline) = judged.baseline() else { continue };
+        if judged.baseline().is_none() {
+            continue;
+        }
         for group in judged.of(Role::Candidate).filter(|group| group.failed.is_none()) {
-            let ratio = Ratio::of(group, baseline, |process| Some(process.ns_per_op));
-            let width = ratio.and_then(|ratio| ratio.interval).map(|(low, high)| (high / low).ln() / 2.0);
+            let width = shift(&judged.logs(group, |process| Some(process.ns_per_op))).as_ref().and_then(half_width);
             widths.push((format!("{} on {}", group.allocator.name, case.label()), width));
         }
     }

@@ -1,18 +1,15 @@
 //! `heapmark noise`: an allocator against its own copy on this machine, for some minutes.
 
 use super::run::select::Selection;
-use super::run::session::Session;
-use super::run::{companions, stop_on_signals, today};
+use super::run::{apart, companions};
 use super::{Exit, print, usage};
 use crate::analyse::noise::{Noise, noise};
 use crate::build;
 use crate::catalog::Catalog;
-use crate::execute::{Guest, Subject};
+use crate::execute::Subject;
 use crate::plan::{Plan, cases};
 use crate::report::units;
 use crate::sample::machine;
-use crate::sample::root::Root;
-use crate::store::{self, Store};
 use anyhow::{Result, bail};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -75,18 +72,12 @@ pub fn run(args: Args) -> Result<Exit> {
         shadow: Some(copy_name.clone()),
         ..Plan::default()
     };
-    let guest = Guest::find()?;
     let selection = Selection::of_parts("noise", plan, vec![original, copy]);
-    let dir = args.output.unwrap_or_else(|| store::fresh(&today()));
-    let head = selection.head(&guest)?;
-    let store = Store::create(&dir, &head).map_err(usage)?;
-    let ended = Session::new(guest, selection, Some(store), Vec::new(), stop_on_signals()?)
-        .run(&head, &Root::find().map_err(usage)?)?;
-    let records = store::read(&dir)?.records;
-    let [wall, cpu] = noise(&records, &original_name, &copy_name);
-    let name = format!("{} on {}", original_name, head.plan.cases[0].label());
+    let (stored, whole) = apart::run(selection, args.output)?;
+    let [wall, cpu] = noise(&stored.records, &original_name, &copy_name);
+    let name = format!("{} on {}", original_name, stored.head.plan.cases[0].label());
     print(&told(&name, wall.as_ref(), cpu.as_ref()))?;
-    Ok(if ended.whole { Exit::Done } else { Exit::Interrupted })
+    Ok(if whole { Exit::Done } else { Exit::Interrupted })
 }
 
 fn told(name: &str, wall: Option<&Noise>, cpu: Option<&Noise>) -> String {

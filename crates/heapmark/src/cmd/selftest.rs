@@ -1,17 +1,15 @@
 //! `heapmark selftest`: effects of a known size, planted into an allocator. Which ones are found, and that nothing is found where
 //! nothing was planted.
 
+use super::run::apart;
 use super::run::select::Selection;
-use super::run::session::Session;
-use super::{Exit, print, usage};
+use super::{Exit, print};
 use crate::analyse::{Analysis, Call, Numbers, Ratio, analyse};
 use crate::build;
 use crate::catalog::Catalog;
-use crate::execute::{Guest, Subject};
+use crate::execute::Subject;
 use crate::plan::{Plan, cases};
 use crate::sample::machine;
-use crate::sample::root::Root;
-use crate::store::{self, Store};
 use anyhow::{Context, Result, anyhow, bail};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -81,16 +79,10 @@ pub fn run(args: Args) -> Result<Exit> {
         repeats: true,
         ..Plan::default()
     };
-    let guest = Guest::find()?;
-    let selection = Selection::of_parts("selftest", plan, subjects);
-    let dir = args.output.unwrap_or_else(|| store::fresh(&super::run::today()));
-    let head = selection.head(&guest)?;
-    let store = Store::create(&dir, &head).map_err(usage)?;
-    let session = Session::new(guest, selection, Some(store), Vec::new(), super::run::stop_on_signals()?);
-    if !session.run(&head, &Root::find().map_err(usage)?)?.whole {
+    let (stored, whole) = apart::run(Selection::of_parts("selftest", plan, subjects), args.output)?;
+    if !whole {
         return Ok(Exit::Interrupted);
     }
-    let stored = store::read(&dir)?;
     let (text, good) = told(&analyse(&stored.head, &stored.records))?;
     print(&text)?;
     Ok(if good { Exit::Done } else { Exit::Failed })

@@ -3,6 +3,7 @@
 use super::report::Report;
 use super::{Guest, Outcome, Usage};
 use anyhow::{Context, Result, anyhow};
+use heapmark_guest::launch::account;
 use heapmark_wire::{EXIT_FAILED, Launched, Page, Phase};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
@@ -11,7 +12,7 @@ use rustix::process::{PidfdFlags, Signal, kill_process_group, pidfd_open};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,14 +34,13 @@ const SHORT_WAIT: Duration = Duration::from_millis(200);
 
 /// The memory file that host and guest share.
 pub(super) struct SharedPage {
-    file: OwnedFd,
+    file: File,
     address: *mut Page,
 }
 
 impl SharedPage {
     pub(super) fn new(job: &str) -> Result<SharedPage> {
-        // Inherited on purpose: the guest opens it through /proc/self/fd.
-        let file = memfd_create("heapmark-page", MemfdFlags::empty()).context("cannot create a memory file")?;
+        let file = inherited_file("heapmark-page")?;
         ftruncate(&file, size_of::<Page>() as u64).context("cannot size a memory file")?;
         // SAFETY: a fresh shared mapping of a file of that size; zeroed memory is a valid page.
         let address = unsafe {
@@ -156,9 +156,8 @@ pub(super) fn run(
     }
     // The whole group, whether its leader has ended or not: nothing of a process may run beside the next one.
     let _ = kill_process_group(pid, Signal::KILL);
-    let (status, mut usage) = reap(pid.as_raw_nonzero().get())?;
-    usage.wall_ns = began.elapsed().as_nanos() as u64;
-    Ok((!interrupted).then(|| End { status, hang, usage, stderr }))
+    let reaped = reap(pid.as_raw_nonzero().get(), began)?;
+    Ok((!interrupted).then(|| End { status: reaped.status, hang, usage: reaped.into(), stderr }))
 }
 
 fn before_exec(host: i32) -> std::io::Result<()> {
@@ -176,7 +175,8 @@ fn before_exec(host: i32) -> std::io::Result<()> {
     Ok(())
 }
 
-fn reap(pid: i32) -> Result<(i32, Usage)> {
+/// What the kernel counted for a child that began then.
+fn reap(pid: i32, began: Instant) -> Result<Launched> {
     let mut status = 0;
     // SAFETY: writes into locals; the child is ours and not yet reaped.
     let (done, usage) = unsafe {
@@ -186,20 +186,7 @@ fn reap(pid: i32) -> Result<(i32, Usage)> {
     if done != pid {
         return Err(std::io::Error::last_os_error()).context("cannot reap the guest");
     }
-    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
-    Ok((
-        status,
-        Usage {
-            wall_ns: 0,
-            user_ns: ns(usage.ru_utime),
-            sys_ns: ns(usage.ru_stime),
-            minor_faults: usage.ru_minflt as u64,
-            major_faults: usage.ru_majflt as u64,
-            voluntary_switches: usage.ru_nvcsw as u64,
-            involuntary_switches: usage.ru_nivcsw as u64,
-            max_rss_bytes: (usage.ru_maxrss as u64) << 10,
-        },
-    ))
+    Ok(account(status, began.elapsed().as_nanos() as u64, &usage))
 }
 
 /// One line per thread of a process that does not end, and of its children: its state, and where in the kernel it waits.
@@ -224,6 +211,11 @@ pub(super) fn memory_file(name: &str) -> Result<File> {
     Ok(File::from(memfd_create(name, MemfdFlags::CLOEXEC).context("cannot create a memory file")?))
 }
 
+/// As [`memory_file`], and inherited on purpose: a child is told its number.
+pub(super) fn inherited_file(name: &str) -> Result<File> {
+    Ok(File::from(memfd_create(name, MemfdFlags::empty()).context("cannot create a memory file")?))
+}
+
 /// What a memory file holds from `start` on, cut where a process wrote without end.
 pub(super) fn text(mut file: &File, start: u64) -> String {
     let mut text = Vec::new();
@@ -235,19 +227,7 @@ pub(super) fn text(mut file: &File, start: u64) -> String {
 impl End {
     /// The end of the process that a launcher ran, in place of the launcher's own.
     pub(super) fn launched(self, launched: Launched) -> End {
-        let Launched { status, wall_ns, user_ns, sys_ns, minor_faults, major_faults, .. } = launched;
-        let Launched { voluntary_switches, involuntary_switches, max_rss_bytes, .. } = launched;
-        let usage = Usage {
-            wall_ns,
-            user_ns,
-            sys_ns,
-            minor_faults,
-            major_faults,
-            voluntary_switches,
-            involuntary_switches,
-            max_rss_bytes,
-        };
-        End { status, usage, ..self }
+        End { status: launched.status, usage: launched.into(), ..self }
     }
 
     /// Whether it ended by itself, with exit code 0.

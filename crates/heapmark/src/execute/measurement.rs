@@ -2,6 +2,7 @@
 //! here is averaged or compared.
 
 use super::Latency;
+use heapmark_wire::Launched;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -80,6 +81,21 @@ pub struct Usage {
     /// `ru_maxrss`: includes what the child inherited before it executed the guest, so read
     /// [`Measurement::peak_rss_bytes`] instead.
     pub max_rss_bytes: u64,
+}
+
+impl From<Launched> for Usage {
+    fn from(told: Launched) -> Usage {
+        Usage {
+            wall_ns: told.wall_ns,
+            user_ns: told.user_ns,
+            sys_ns: told.sys_ns,
+            minor_faults: told.minor_faults,
+            major_faults: told.major_faults,
+            voluntary_switches: told.voluntary_switches,
+            involuntary_switches: told.involuntary_switches,
+            max_rss_bytes: told.max_rss_bytes,
+        }
+    }
 }
 
 /// Who served the malloc family in a process.

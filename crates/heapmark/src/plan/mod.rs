@@ -181,13 +181,16 @@ impl Plan {
         let pairs = self.cases.iter().enumerate();
         let pairs = pairs
             .flat_map(|(place, case)| self.entrants(case).filter(|name| !along(name)).map(move |name| (place, name)));
-        pairs.map(|(case, name)| self.unmeasured(case, name, &format!("check/{name}"))).collect()
+        pairs.map(|(case, name)| self.check(case, name)).collect()
+    }
+
+    fn check(&self, case: usize, name: &str) -> Cell {
+        self.unmeasured(case, name, &format!("check/{name}"))
     }
 
     /// The checked process of the case's baseline.
     pub fn check_of_baseline(&self, case: usize) -> Cell {
-        let baseline = self.cases[case].baseline(&self.baseline);
-        self.unmeasured(case, baseline, &format!("check/{baseline}"))
+        self.check(case, self.cases[case].baseline(&self.baseline))
     }
 
     /// The process on the baseline that finds out how long this case takes.

@@ -27,13 +27,12 @@ fn of_case(case: &CountCase, planned_blocks: u32) -> Sheet {
     Sheet {
         heading: format!("{}: instructions", heading(&case.workload, case.threads, case.oversubscribed)),
         columns: if rows.is_empty() { Vec::new() } else { columns },
-        floors: Vec::new(),
-        trust: Vec::new(),
         caution: Some(
             "Counted by callgrind, not timed: fewer instructions are often, but not always, less time. Threads take turns there."
                 .to_owned(),
         ),
         numberless: case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect(),
+        ..Sheet::default()
     }
 }
 

@@ -18,14 +18,7 @@ fn of_case(case: &LatencyCase, planned_blocks: u32) -> Vec<Sheet> {
             names.push(&called.function);
         }
     }
-    let sheet = |heading: String, columns: Vec<Column>| Sheet {
-        heading,
-        columns,
-        floors: Vec::new(),
-        trust: Vec::new(),
-        caution: None,
-        numberless: Vec::new(),
-    };
+    let sheet = |heading: String, columns: Vec<Column>| Sheet { heading, columns, ..Sheet::default() };
     let mut sheets: Vec<Sheet> =
         names.iter().map(|name| sheet(format!("{heading}: {name}"), percentiles(&ranked(case, name)))).collect();
     let longest = longest(case);

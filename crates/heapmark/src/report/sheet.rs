@@ -5,6 +5,7 @@ use super::{count, latency, operations, text, trust, units, whole};
 use crate::analyse::{Analysis, Call, Case, Numbers, Purge, Ratio, Role, Row, State, TwoModes};
 
 /// One case, ready to be laid out.
+#[derive(Default)]
 pub(super) struct Sheet {
     /// `larson, 2 threads (oversubscribed)`.
     pub heading: String,

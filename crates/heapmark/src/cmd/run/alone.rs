@@ -1,5 +1,6 @@
 //! `heapmark run --cell`: one process of a plan by itself.
 
+use super::progress::Progress;
 use super::select::Selection;
 use super::session::{Interrupted, Session};
 use crate::cmd::{Exit, print, usage};
@@ -26,7 +27,7 @@ pub(super) fn run(
         return Err(usage(anyhow!("the plan has no cell `{id}`: --dry-run prints them, the first is {example}")));
     };
     let mut session = Session::new(guest, selection, None, known, stop);
-    let pace = match session.pace(cell.case) {
+    let pace = match session.pace(cell.case, &Progress::new(0)) {
         Err(error) if error.is::<Interrupted>() => return Ok(Exit::Interrupted),
         pace => pace?,
     };

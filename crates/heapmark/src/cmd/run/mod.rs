@@ -1,12 +1,13 @@
 //! `heapmark run`: plan, measure, store, and print what came of it.
 
 mod alone;
+pub(super) mod apart;
 pub(super) mod companions;
 mod extent;
 mod programs;
 mod progress;
 pub(super) mod select;
-pub(super) mod session;
+mod session;
 
 use super::{Exit, print, say, usage, wants_colour, width};
 use crate::analyse::analyse;
@@ -236,7 +237,7 @@ fn plan_text(plan: &Plan) -> String {
     format!("{head}{lines}about {:.1} minutes {tail}{rest}\n", seconds / 60.0)
 }
 
-pub(super) fn stop_on_signals() -> Result<Arc<AtomicBool>> {
+fn stop_on_signals() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         // The second signal of its kind ends heapmark at once.
@@ -248,6 +249,6 @@ pub(super) fn stop_on_signals() -> Result<Arc<AtomicBool>> {
 }
 
 /// UTC date, for names of run directories.
-pub(super) fn today() -> String {
+fn today() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }

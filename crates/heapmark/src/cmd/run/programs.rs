@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 /// The programs of these cases. What is not built yet is built; what cannot be stays, and its rows say why.
 pub(super) fn resolve(cases: &[Case], catalog: &Catalog, dry_run: bool) -> Result<Vec<Program>> {
     let mut all: Vec<Program> = Vec::new();
+    // Every program that only prints is counted with the same library.
+    let counter = std::cell::LazyCell::new(|| counter(catalog));
     let named = cases.iter().flat_map(|case| case.program.iter().chain(case.rows.iter().map(|row| &row.program)));
     for name in named {
         if all.iter().any(|known| known.name == *name) {
@@ -34,7 +36,7 @@ pub(super) fn resolve(cases: &[Case], catalog: &Catalog, dry_run: bool) -> Resul
             eprintln!("program {name}: {why}");
         }
         let (allocator, environment, prints) = (entry.allocator, entry.environment.clone(), entry.prints);
-        let counter = prints.filter(|_| !dry_run).and_then(|_| counter(catalog));
+        let counter = prints.filter(|_| !dry_run).and_then(|_| counter.clone());
         all.push(Program { name: name.clone(), allocator, environment, executable, prints, counter, refused });
     }
     Ok(all)

@@ -6,7 +6,7 @@
 
 mod binary_trees;
 
-use super::child::{self, End, memory_file, text};
+use super::child::{self, End, inherited_file, memory_file, text};
 use super::program::{Program, bindings, fill, without_bindings};
 use super::report::Report;
 use super::{Attempt, Iteration, Job, Measurement, Outcome, Subject, prove};
@@ -15,7 +15,6 @@ use crate::catalog::workload::Row;
 use anyhow::{Context, Result};
 use heapmark_wire::{Launched, Phase};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -200,7 +199,7 @@ impl Printed<'_> {
         parameters: &BTreeMap<String, String>,
         environment: &BTreeMap<String, String>,
     ) -> Result<Option<Ran>> {
-        let (said, account) = (memory_file("heapmark-stdout")?, inherited("heapmark-account")?);
+        let (said, account) = (memory_file("heapmark-stdout")?, inherited_file("heapmark-account")?);
         let mut launch = Command::new(self.launcher);
         launch.arg("launch").arg(account.as_raw_fd().to_string());
         launch.args(environment.iter().map(|(name, value)| format!("{name}={value}")));
@@ -245,11 +244,4 @@ fn difference(said: &str, wanted: &str) -> String {
     std::iter::repeat_with(|| (said.next(), wanted.next()))
         .find(|(said, wanted)| said != wanted || said.is_none())
         .map_or_else(String::new, |(said, wanted)| format!("printed {}, expected {}", word(said), word(wanted)))
-}
-
-/// A memory file that the launcher gets by its number.
-fn inherited(name: &str) -> Result<File> {
-    let file =
-        rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::empty()).context("cannot create a memory file")?;
-    Ok(File::from(file))
 }

@@ -38,9 +38,9 @@ impl Session {
     /// Runs parts that something else disturbed once more, all together at most as many as were planned; returns those that
     /// were disturbed again.
     fn repeat(&mut self, parts: Vec<Part>, attempt: u32, paces: &[Pace], progress: &mut Progress) -> Result<Vec<Part>> {
-        let mut still = Vec::new();
+        let (planned, mut still) = (self.planned_parts(), Vec::new());
         for part in parts {
-            if !self.selection.plan.repeats || self.repeats >= self.planned_parts() || self.over_budget() {
+            if !self.selection.plan.repeats || self.repeats >= planned || self.over_budget() {
                 still.push(part);
                 continue;
             }
@@ -81,8 +81,9 @@ impl Session {
 
     /// Counted over all processes, so that a run that is taken up again ends where it would have ended.
     fn over_budget(&self) -> bool {
-        let spent_ns: u64 = self.known.all().iter().filter_map(|record| Some(record.usage.as_ref()?.wall_ns)).sum();
-        self.selection.plan.budget_s.is_some_and(|budget_s| spent_ns as f64 / 1e9 >= budget_s)
+        let usages = || self.known.all().iter().filter_map(|record| record.usage.as_ref());
+        let spent_s = || usages().map(|usage| usage.wall_ns).sum::<u64>() as f64 / 1e9;
+        self.selection.plan.budget_s.is_some_and(|budget_s| spent_s() >= budget_s)
     }
 
     /// What a cell of a block is run for. Where single calls are timed no iteration is set apart as a warm-up: that a heap

@@ -86,7 +86,7 @@ impl Session {
         let mut paces = Vec::new();
         for case in 0..self.selection.plan.cases.len() {
             progress.begin(&format!("calibrating {}", self.selection.plan.cases[case].label()));
-            paces.push(self.pace(case)?);
+            paces.push(self.pace(case, progress)?);
         }
         for cell in checks {
             progress.begin(&cell.id);

@@ -1,8 +1,7 @@
 //! How much work a process does and how long it may take, found by the first process of the baseline.
 
-use super::{Interrupted, Session, now, record};
+use super::{Progress, Session};
 use crate::catalog::Iterations;
-use crate::cmd::say;
 use crate::execute::{Job, Measurement};
 use crate::plan::Cell;
 use crate::store::Purpose;
@@ -26,27 +25,27 @@ pub(in crate::cmd) struct Pace {
 
 impl Session {
     /// How many iterations a process of this case makes, and how long it may take.
-    pub(in crate::cmd) fn pace(&mut self, case: usize) -> Result<Pace> {
+    pub(in crate::cmd) fn pace(&mut self, case: usize, progress: &Progress) -> Result<Pace> {
         match self.selection.plan.cases[case].iterations {
-            Iterations::Fixed(count) => self.fixed(case, count),
-            Iterations::Calibrated(_) => self.calibrated(case),
+            Iterations::Fixed(count) => self.fixed(case, count, progress),
+            Iterations::Calibrated(_) => self.calibrated(case, progress),
         }
     }
 
     /// Where the work is fixed, the baseline's check tells how long it takes: longer than a timed process, never less.
-    fn fixed(&mut self, case: usize, iterations: u32) -> Result<Pace> {
+    fn fixed(&mut self, case: usize, iterations: u32, progress: &Progress) -> Result<Pace> {
         let cell = self.selection.plan.check_of_baseline(case);
         let job = Job::new(self.case(&cell), &cell, 0, 1, true)?;
-        let process_s = self.first(Purpose::Check, &cell, &job)?;
+        let process_s = self.first(Purpose::Check, &cell, &job, progress)?;
         let all = iterations + self.case(&cell).cold;
         Ok(Pace { iterations, timeout: self.patience(process_s * f64::from(all)) })
     }
 
-    fn calibrated(&mut self, case: usize) -> Result<Pace> {
+    fn calibrated(&mut self, case: usize, progress: &Progress) -> Result<Pace> {
         let cell = self.selection.plan.calibration(case);
         let cold = self.case(&cell).cold;
         let job = Job::new(self.case(&cell), &cell, cold, CALIBRATION_ITERATIONS, false)?;
-        let process_s = self.first(Purpose::Calibration, &cell, &job)?;
+        let process_s = self.first(Purpose::Calibration, &cell, &job, progress)?;
         let measurement = self.known.get(&cell.id).and_then(|record| record.measurement.as_ref());
         let one_ns = measurement.map_or(0, one_iteration_ns);
         // A baseline that cannot run a case shows why in its own row; the others run one iteration.
@@ -56,18 +55,9 @@ impl Session {
     }
 
     /// Runs the first process of a case unless it is stored already, and returns its seconds.
-    fn first(&mut self, purpose: Purpose, cell: &Cell, job: &Job) -> Result<f64> {
-        if !self.known.has(&cell.id) {
-            let limit = self.selection.timeout_s.map_or(FIRST_TIMEOUT, Duration::from_secs_f64);
-            let started = now();
-            let attempt = self.start(cell, job, limit, None)?.ok_or(Interrupted)?;
-            if !attempt.outcome.is_ok() {
-                say(&format!("{}: {}", cell.id, attempt.outcome));
-            }
-            let case = self.case(cell);
-            let record = record(purpose, cell, &case.workload, case.threads, started, attempt);
-            self.keep(record)?;
-        }
+    fn first(&mut self, purpose: Purpose, cell: &Cell, job: &Job, progress: &Progress) -> Result<f64> {
+        let limit = self.selection.timeout_s.map_or(FIRST_TIMEOUT, Duration::from_secs_f64);
+        self.once(purpose, cell, job, limit, progress)?;
         let usage = self.known.get(&cell.id).and_then(|record| record.usage.as_ref());
         Ok(usage.map_or(0.0, |usage| usage.wall_ns as f64 / 1e9))
     }
