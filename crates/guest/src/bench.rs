@@ -2,6 +2,7 @@
 
 use crate::api::Api;
 use crate::clock::{Moment, Span};
+use crate::counted;
 use crate::fail;
 use crate::job::Job;
 use crate::laps::{self, Lapse, Load};
@@ -140,6 +141,7 @@ impl<'a> Bench<'a> {
         (0..all).map(move |index| {
             let round = Round { cold: index < cold };
             page.enter(if round.cold { Phase::Cold } else { Phase::Run });
+            counted::round(round.cold);
             round
         })
     }
@@ -227,6 +229,7 @@ impl<'a> Bench<'a> {
         watched::pause();
         self.say("peak_rss_bytes", memory::peak_resident_bytes());
         self.say("baseline_rss_bytes", self.baseline_bytes());
+        counted::report(|key, value| self.say(key, value));
         for time in self.times.iter() {
             self.say("thread", format_args!("{} {}", time.wall_ns, time.cpu_ns));
         }

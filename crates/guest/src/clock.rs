@@ -1,5 +1,6 @@
 //! The clocks of a measured phase.
 
+use crate::counted;
 use core::ops::Add;
 
 /// Monotonic wall time.
@@ -57,6 +58,7 @@ impl Moment {
     /// The start of a phase: usage first, so that the wall clock starts last.
     pub fn start() -> Moment {
         let mut moment = Moment::usage();
+        counted::begin();
         moment.wall_ns = now_ns();
         moment
     }
@@ -64,6 +66,7 @@ impl Moment {
     /// What has passed since.
     pub fn elapsed(&self) -> Span {
         let wall_ns = now_ns();
+        counted::end();
         let end = Moment::usage();
         Span {
             wall_ns: wall_ns - self.wall_ns,

@@ -10,6 +10,7 @@ pub mod api;
 pub mod bench;
 mod check;
 mod clock;
+pub mod counted;
 mod cpus;
 mod exercise;
 mod fail;
@@ -64,9 +65,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         return 0;
     }
 
-    if job.is("counted", "1") {
-        threads::wait_asleep();
-    }
+    counted::start(&job);
     page.enter(Phase::Setup);
     let allocator = if job.is("allocator", "null") { null::serve() } else { Api::resolve() };
     let api = match job.get("latency") {

@@ -169,7 +169,7 @@ fn instructions_repeat_within_a_thousandth_and_tell_allocators_apart() {
     let count = |run: &str| -> BTreeMap<String, f64> {
         let end = place.run(&[&["run", "-o", run, "--seed", "1"], &JOB[..], &flags].concat());
         assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
-        assert!(end.stdout.contains("No verdict: this run counted instructions"), "{}", end.stdout);
+        assert!(end.stdout.contains("No verdict: this run counted"), "{}", end.stdout);
         let records = samples(&place.at(run));
         let counted = records.iter().filter(|record| word(record, "purpose") == "count");
         let figure = |record: &Value| record["measurement"]["figures"]["instructions_per_operation"].as_f64().unwrap();
@@ -181,6 +181,53 @@ fn instructions_repeat_within_a_thousandth_and_tell_allocators_apart() {
         assert!((instructions / second[name] - 1.0).abs() < 0.001, "{name}: {instructions} and {}", second[name]);
         assert!(name == "null" || *instructions > first["null"], "{name} needs more than the harness alone: {first:?}");
     }
+}
+
+/// A figure of each counted process that ended `ok`.
+fn counted(place: &Place, figure: &str) -> BTreeMap<String, f64> {
+    let records = samples(&place.at("run"));
+    let counted = records.iter().filter(|record| word(record, "purpose") == "count");
+    let told = |record: &Value| Some((word(record, "allocator").into(), record["measurement"]["figures"][figure].as_f64()?));
+    counted.filter_map(told).collect()
+}
+
+#[test]
+fn a_planted_call_of_the_kernel_for_each_malloc_is_counted_each_time() {
+    let place = Place::new();
+    let word = format!("asking={},glibc", place.fake("asking").display());
+    let end = run(&place, &["-a", &word, "--counter", "kernel", "--blocks", "1", "--no-floor"]);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let madvise = counted(&place, "madvise_per_operation");
+    // A malloc and a free are two operations; what a thread asks for at its end comes on top.
+    assert!((0.5..0.51).contains(&madvise["asking"]), "{madvise:?}");
+    assert!(madvise["glibc"] < 0.01, "{madvise:?}");
+    assert!(end.stdout.contains("madvise/M op"), "{}", end.stdout);
+}
+
+#[test]
+fn events_are_counted_where_the_machine_lets_us_and_never_0_where_it_does_not() {
+    let place = Place::new();
+    let end = run(&place, &["-a", "glibc", "--counter", "perf", "--blocks", "1", "--no-floor"]);
+    let records = samples(&place.at("run"));
+    let record = records.iter().find(|record| word(record, "purpose") == "count").unwrap();
+    if record["outcome"]["kind"] == "unsupported" {
+        return assert!(end.stdout.contains("this machine lets nobody count"), "{}", end.stdout);
+    }
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let measurement = &record["measurement"];
+    for event in ["instructions", "cycles", "cache_misses", "l1d_read_misses", "dtlb_read_misses", "page_faults"] {
+        let count = measurement["figures"][format!("{event}_per_operation")].as_f64();
+        let why_not = measurement["notes"][event].as_str();
+        assert!(count.is_some() != why_not.is_some(), "{event}: a count or why there is none: {measurement}");
+        assert!(event == "page_faults" || count != Some(0.0), "{event} cannot be 0: {measurement}");
+    }
+    // The kernel's own account also holds what came while the counters were switched.
+    let iterations = measurement["iterations"].as_array().unwrap().iter().filter(|one| one["cold"] == false);
+    let sums = iterations.fold((0.0, 0.0), |(faults, ops), one| {
+        (faults + one["minor_faults"].as_f64().unwrap(), ops + one["ops"].as_f64().unwrap())
+    });
+    let faults = counted(&place, "page_faults_per_operation")["glibc"] * sums.1;
+    assert!(faults <= sums.0 && sums.0 <= faults + 20.0, "{faults} and {}", sums.0);
 }
 
 #[test]

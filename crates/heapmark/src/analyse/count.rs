@@ -1,12 +1,12 @@
-//! Tables of a run that counted instructions instead of timing. No interval: the same binary on the same input counts the same,
-//! as far as addresses do not decide; several blocks show how far.
+//! Tables of a run that counted instead of timing. No interval: counts of instructions and of the kernel's calls hardly move
+//! between processes, and several blocks show how far they do.
 
 use super::failure::Failed;
 use super::group;
 use super::row::Role;
 use super::spread::Spread;
-use crate::execute::callgrind::FIGURE;
-use crate::plan::Case;
+use crate::execute::per_operation;
+use crate::plan::{Case, Counter};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
 use serde::Serialize;
 
@@ -19,9 +19,11 @@ pub struct CountCase {
     pub threads: u32,
     /// More threads than usable CPUs.
     pub oversubscribed: bool,
+    /// Who counted.
+    pub counter: Counter,
     /// The row that the others are compared with.
     pub baseline: String,
-    /// The fewest instructions first.
+    /// The lowest count of the first event first.
     pub rows: Vec<CountRow>,
 }
 
@@ -32,47 +34,86 @@ pub struct CountRow {
     pub allocator: String,
     /// What it is in the comparison.
     pub role: Role,
-    /// Instructions per operation over its blocks; `None` where there are none.
-    pub instructions: Option<Spread>,
-    /// Its median over the baseline's.
-    pub ratio: Option<f64>,
+    /// One per event of the counter, in its order; none where the row failed or nothing ran.
+    pub counts: Vec<Count>,
     /// How it failed, if it did.
     pub failed: Option<Failed>,
 }
 
-/// One table per case of the plan.
-pub(super) fn cases(run: &RunFile, records: &[&Record]) -> Vec<CountCase> {
-    run.plan.cases.iter().map(|case| of_case(run, case, records)).collect()
+/// How often an event came.
+#[derive(Clone, Debug, Serialize)]
+pub struct Count {
+    /// The event.
+    pub event: String,
+    /// For each operation, over its blocks; `None` where the machine does not tell.
+    pub per_operation: Option<Spread>,
+    /// Its median over the baseline's.
+    pub ratio: Option<f64>,
+    /// Why it is not told.
+    pub why_not: Option<String>,
 }
 
-fn of_case(run: &RunFile, case: &Case, records: &[&Record]) -> CountCase {
-    let baseline = case.baseline(&run.plan.baseline);
-    let mut rows: Vec<CountRow> = run.entrants(case).map(|info| row(case, info, baseline, records)).collect();
-    let base = rows.iter().find(|row| row.role == Role::Baseline).and_then(|row| row.instructions);
-    for row in rows.iter_mut().filter(|row| row.role != Role::Floor) {
-        row.ratio = row.instructions.zip(base).map(|(own, base)| own.median / base.median);
+impl CountRow {
+    /// The first event that was counted.
+    pub fn first(&self) -> Option<&Count> {
+        self.counts.iter().find(|count| count.per_operation.is_some())
     }
-    let order = |row: &CountRow| row.instructions.map_or(f64::INFINITY, |instructions| instructions.median);
+}
+
+impl Count {
+    fn median(&self) -> Option<f64> {
+        self.per_operation.map(|spread| spread.median)
+    }
+}
+
+/// One table per case of the plan.
+pub(super) fn cases(run: &RunFile, counter: Counter, records: &[&Record]) -> Vec<CountCase> {
+    run.plan.cases.iter().map(|case| of_case(run, counter, case, records)).collect()
+}
+
+fn of_case(run: &RunFile, counter: Counter, case: &Case, records: &[&Record]) -> CountCase {
+    let baseline = case.baseline(&run.plan.baseline);
+    let mut rows: Vec<CountRow> = run.entrants(case).map(|info| row(case, counter, info, baseline, records)).collect();
+    let base = rows.iter().find(|row| row.role == Role::Baseline).map(|row| row.counts.clone()).unwrap_or_default();
+    for row in rows.iter_mut().filter(|row| row.role != Role::Floor) {
+        for (own, base) in row.counts.iter_mut().zip(&base) {
+            own.ratio = own.median().zip(base.median().filter(|base| *base > 0.0)).map(|(own, base)| own / base);
+        }
+    }
+    let order = |row: &CountRow| row.first().and_then(Count::median).unwrap_or(f64::INFINITY);
     rows.sort_by(|a, b| order(a).total_cmp(&order(b)));
     CountCase {
         workload: case.workload.clone(),
         threads: case.threads,
         oversubscribed: case.oversubscribed,
+        counter,
         baseline: baseline.to_string(),
         rows,
     }
 }
 
-fn row(case: &Case, allocator: &AllocatorInfo, baseline: &str, records: &[&Record]) -> CountRow {
+fn row(case: &Case, counter: Counter, allocator: &AllocatorInfo, baseline: &str, records: &[&Record]) -> CountRow {
     let own = group::of_row(case, allocator, records, Purpose::Count);
     let failed = Failed::among(&own);
-    let counted = own.iter().filter(|record| record.purpose == Purpose::Count);
-    let counts: Vec<f64> = counted.filter_map(|one| one.measurement.as_ref()?.figures.get(FIGURE).copied()).collect();
+    let counted: Vec<_> = own.iter().filter(|record| record.purpose == Purpose::Count).copied().collect();
+    let events = counter.events();
+    let events = events.iter().filter(|_| failed.is_none() && !counted.is_empty());
     CountRow {
         allocator: allocator.name.clone(),
         role: Role::of(allocator, baseline),
-        instructions: Spread::of(&counts).filter(|_| failed.is_none()),
-        ratio: None,
+        counts: events.map(|event| count(event, &counted)).collect(),
         failed,
+    }
+}
+
+fn count(event: &str, records: &[&Record]) -> Count {
+    let figure = per_operation(event);
+    let told = || records.iter().filter_map(|record| record.measurement.as_ref());
+    let counts: Vec<f64> = told().filter_map(|measurement| measurement.figures.get(&figure).copied()).collect();
+    Count {
+        event: event.to_owned(),
+        per_operation: Spread::of(&counts),
+        ratio: None,
+        why_not: told().find_map(|measurement| measurement.notes.get(event).cloned()),
     }
 }

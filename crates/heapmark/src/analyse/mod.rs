@@ -29,7 +29,7 @@ mod tests;
 
 pub use call::Call;
 pub use contest::{Contest, Doubt};
-pub use count::{CountCase, CountRow};
+pub use count::{Count, CountCase, CountRow};
 pub use failure::{Failed, Failure};
 pub use gate::Gate;
 pub use latency::{Called, LatencyCase, LatencyRow, LatencyState, Timer};
@@ -65,7 +65,7 @@ pub struct Analysis {
     pub gate: Gate,
     /// The tables of a run that timed single calls, which has none of the others.
     pub latency: Vec<LatencyCase>,
-    /// Tables of a run that counted instructions; such a run has no others.
+    /// Tables of a run that counted; such a run has no others.
     pub counts: Vec<CountCase>,
     /// Every process that did not end `ok`, whatever it was run for.
     pub failures: Vec<Failure>,
@@ -117,8 +117,8 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     if run.plan.latency_every.is_some() {
         return Analysis { latency: latency::cases(run, &counting), ..bare };
     }
-    if run.plan.counter.is_some() {
-        return Analysis { counts: count::cases(run, &counting), ..bare };
+    if let Some(counter) = run.plan.counter {
+        return Analysis { counts: count::cases(run, counter, &counting), ..bare };
     }
     let grid = grid(run, &counting);
     let judged: Vec<Judged> =

@@ -1,15 +1,13 @@
 //! Instructions per operation, counted by valgrind's callgrind: no clock, so the same on a busy machine. Two processes, of one
 //! iteration and of several; what lies between is the iterations alone: start-up and set-up cancel out.
 
-use super::{Attempt, Guest, Job, Outcome, Subject};
+use super::{Attempt, Guest, Job, Outcome, Subject, per_operation};
 use anyhow::Result;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// The figure of a counted cell.
-pub const FIGURE: &str = "instructions_per_operation";
 /// The figure of one process.
 const INSTRUCTIONS: &str = "instructions";
 /// Iterations of the longer process: what differs from run to run (how often a thread looks whether it may begin) is shared
@@ -44,7 +42,7 @@ pub fn count(
         && let Some(measurement) = &mut several.measurement
     {
         let operations = more_ops.saturating_sub(few_ops).max(1) as f64;
-        measurement.figures.insert(FIGURE.into(), (more - few) / operations);
+        measurement.figures.insert(per_operation(INSTRUCTIONS), (more - few) / operations);
     }
     Ok(Some(several))
 }

@@ -3,7 +3,7 @@
 use super::Subject;
 use crate::catalog::Source;
 use crate::catalog::allocator::{Argument, Purge, VersionKind, VersionProbe};
-use crate::plan::{Case, Cell};
+use crate::plan::{Case, Cell, Counter};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -32,8 +32,8 @@ pub struct Job {
     pub series: Option<String>,
     /// One call in so many of each thread is timed, and counted by how long it took; `None`: none is.
     pub latency_every: Option<u32>,
-    /// Its instructions are counted, and nothing is timed.
-    pub counts: bool,
+    /// Something is counted in it, and nothing is timed.
+    pub counter: Option<Counter>,
     /// The valgrind below which it runs, where its instructions are counted.
     pub below: Option<PathBuf>,
     /// Parameters of the kernel.
@@ -58,7 +58,7 @@ impl Job {
             padding: cell.padding,
             series: None,
             latency_every: None,
-            counts: false,
+            counter: None,
             below: None,
             parameters,
         })
@@ -79,7 +79,7 @@ impl Job {
             padding: 0,
             series: None,
             latency_every: None,
-            counts: false,
+            counter: None,
             below: None,
             parameters: parameters.map(|(key, value)| (key.to_string(), value.to_string())).into(),
         }
@@ -112,8 +112,8 @@ impl Job {
         if let Some(series) = &self.series {
             let _ = writeln!(text, "series={series}");
         }
-        if self.below.is_some() {
-            text.push_str("counted=1\n");
+        if let Some(counter) = self.counter {
+            let _ = writeln!(text, "counter={}", counter.word());
         }
         if let Some(every) = self.latency_every {
             let _ = writeln!(text, "latency={every}");

@@ -95,6 +95,11 @@ impl Attempt {
     }
 }
 
+/// The figure of a counted process that says how often an event came, for each operation.
+pub fn per_operation(event: &str) -> String {
+    format!("{event}_per_operation")
+}
+
 /// Somebody who looks at a process while it runs, on the thread that waits for it.
 pub struct Watch<'a> {
     /// From the end of one look to the next.

@@ -1,7 +1,7 @@
 //! Reads what a guest wrote into the shared page, or a program to its stdout. The page was writable by a possibly broken allocator, so nothing here
 //! trusts a line.
 
-use super::{Iteration, Latency, LoadedObject, Measurement, Outcome, Proof, ThreadTime};
+use super::{Iteration, Latency, LoadedObject, Measurement, Outcome, Proof, ThreadTime, per_operation};
 use heapmark_wire::Phase;
 use std::collections::BTreeMap;
 
@@ -116,9 +116,15 @@ impl<'a> Report<'a> {
             let (name, number) = value.split_once(' ')?;
             Some((name.to_string(), number.parse().ok()?))
         });
+        let iterations = self.iterations();
+        let operations: u64 = iterations.iter().filter(|one| !one.cold).map(|one| one.ops).sum();
+        let counts = self.values("count").filter_map(|value| {
+            let (event, number) = value.split_once(' ')?;
+            Some((per_operation(event), number.parse::<f64>().ok()? / operations.max(1) as f64))
+        });
         let notes = self.values("note").filter_map(|value| value.split_once(' '));
         Measurement {
-            iterations: self.iterations(),
+            iterations,
             threads: threads.collect(),
             calls: calls
                 .filter(|(name, _)| **name != "checksum")
@@ -129,7 +135,7 @@ impl<'a> Report<'a> {
             peak_rss_bytes: self.number("peak_rss_bytes"),
             requested_peak_bytes: self.number("requested_peak_bytes"),
             purge: self.values("purge").next().unwrap_or("none").to_string(),
-            figures: figures.collect(),
+            figures: figures.chain(counts).collect(),
             notes: notes.map(|(name, word)| (name.to_string(), word.to_string())).collect(),
             latency: Latency::of(self),
         }
@@ -169,7 +175,7 @@ mod tests {
     const GOOD: &str = "object=0 1 2 - /proc/self/exe\nobject=1 1 3 ab12 /lib/with space.so\nowner=malloc 1\n\
         purge=none\ncold=9 0 9 0 5 200\niteration=8 1 7 1 0 200\ndone=200 200 0 0 0 77\nexpected=200 200 0 0 0 77\n\
         peak_rss_bytes=4096\nthread=8 7\nfigure=incarnations 3\n\
-        note=write_back clwb\n";
+        note=write_back clwb\ncount=mmap 50\nnote=cycles not supported\n";
 
     #[test]
     fn a_good_report_is_read_whole() {
@@ -180,7 +186,8 @@ mod tests {
         assert_eq!(measurement.iterations[1].purge_ns, 1);
         assert_eq!(measurement.calls["malloc"], 200);
         assert_eq!(measurement.figures["incarnations"], 3.0);
-        assert_eq!(measurement.notes["write_back"], "clwb");
+        assert_eq!(measurement.figures["mmap_per_operation"], 0.25);
+        assert_eq!((&*measurement.notes["write_back"], &*measurement.notes["cycles"]), ("clwb", "not supported"));
         assert_eq!(report.proof().objects[report.proof().owners["malloc"]].path, "/lib/with space.so");
     }
 

@@ -2,11 +2,13 @@
 //! so a run is taken up again from the plan alone.
 
 mod case;
+mod counter;
 mod distribution;
 #[cfg(test)]
 mod tests;
 
 pub use case::{Case, Override, cases};
+pub use counter::Counter;
 
 use crate::catalog::Iterations;
 use rand::RngExt;
@@ -54,14 +56,6 @@ pub struct Plan {
     /// Name of the null allocator, which shows what the harness itself takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<String>,
-}
-
-/// Who counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Counter {
-    /// Instructions, by valgrind's callgrind.
-    Callgrind,
 }
 
 /// One process to run: holds all that is needed to run it again.

@@ -1,8 +1,9 @@
-//! The tables of a run that counted instructions. Strings from outside are still as they came.
+//! The tables of a run that counted. Strings from outside are still as they came.
 
 use super::sheet::{Column, Numberless, Sheet, heading, missing};
 use super::units;
-use crate::analyse::{Analysis, CountCase, CountRow, Spread};
+use crate::analyse::{Analysis, Count, CountCase, CountRow};
+use crate::plan::Counter;
 
 /// All tables.
 pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
@@ -10,35 +11,92 @@ pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
 }
 
 fn of_case(case: &CountCase, planned_blocks: u32) -> Sheet {
-    let rows: Vec<(&CountRow, Spread)> = case.rows.iter().filter_map(|row| Some((row, row.instructions?))).collect();
-    let column = |title: &str, number: bool, cell: &dyn Fn(&CountRow, &Spread) -> String| Column {
-        title: title.to_owned(),
-        cells: rows.iter().map(|(row, instructions)| cell(row, instructions)).collect(),
-        number,
+    let rows: Vec<&CountRow> = case.rows.iter().filter(|row| !row.counts.is_empty()).collect();
+    let column = |title: String, cells: Vec<String>| Column {
+        number: title != "allocator",
+        title,
+        cells,
         spare: false,
         notes: false,
     };
-    let columns = vec![
-        column("allocator", false, &|row, _| row.allocator.clone()),
-        column("instructions/op", true, &|_, n| units::digits(n.median)),
-        column("spread", true, &|_, n| units::percent((n.max - n.min) / n.median)),
-        column(&format!("/ {}", case.baseline), true, &|row, _| row.ratio.map(units::ratio).unwrap_or_default()),
-    ];
+    let cells = |cell: &dyn Fn(&CountRow) -> String| rows.iter().map(|row| cell(row)).collect::<Vec<_>>();
+    let mut columns = vec![column("allocator".into(), cells(&|row| row.allocator.clone()))];
+    let mut untold = Vec::new();
+    for (place, event) in case.counter.events().into_iter().enumerate() {
+        let counts = || rows.iter().filter_map(|row| row.counts.get(place));
+        if counts().all(|count| count.per_operation.is_none()) {
+            let why = counts().find_map(|count| count.why_not.as_deref()).unwrap_or("not told");
+            untold.push(format!("{}: {why}", event.replace('_', " ")));
+            continue;
+        }
+        let (many, per) = scale(case.counter, event);
+        let count = |row: &CountRow| row.counts.get(place).map(|count| value(count, many)).unwrap_or_default();
+        columns.push(column(format!("{}/{per}", event.replace('_', " ")), cells(&count)));
+        // Of few calls a share says nothing.
+        if case.counter != Counter::Kernel && rows.iter().any(|row| row.first().is_some_and(|it| it.event == event)) {
+            let of = |cell: fn(&Count) -> String| move |row: &CountRow| row.counts.get(place).map(cell).unwrap_or_default();
+            columns.push(column("spread".into(), cells(&of(spread))));
+            columns.push(column(format!("/ {}", case.baseline), cells(&of(ratio))));
+        }
+    }
     Sheet {
-        heading: format!("{}: instructions", heading(&case.workload, case.threads, case.oversubscribed)),
+        heading: format!("{}: {}", heading(&case.workload, case.threads, case.oversubscribed), subject(case.counter)),
         columns: if rows.is_empty() { Vec::new() } else { columns },
-        caution: Some(
-            "Counted by callgrind, not timed: fewer instructions are often, but not always, less time. Threads take turns there."
-                .to_owned(),
-        ),
+        trust: if untold.is_empty() { Vec::new() } else { vec![untold.join(", ")] },
+        caution: Some(caution(case.counter).to_owned()),
         numberless: case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect(),
         ..Sheet::default()
     }
 }
 
+/// For how many operations an event is told, so that the numbers are neither tiny nor huge.
+fn scale(counter: Counter, event: &str) -> (f64, &'static str) {
+    match (counter, event) {
+        (Counter::Kernel, _) => (1e6, "M op"),
+        (_, "instructions" | "cycles") => (1.0, "op"),
+        _ => (1e3, "1000 op"),
+    }
+}
+
+fn value(count: &Count, many: f64) -> String {
+    match count.per_operation {
+        Some(spread) => units::digits(spread.median * many),
+        None => count.why_not.clone().unwrap_or_else(|| "-".into()),
+    }
+}
+
+fn spread(count: &Count) -> String {
+    let spread = count.per_operation.filter(|spread| spread.median > 0.0);
+    spread.map(|n| units::percent((n.max - n.min) / n.median)).unwrap_or_default()
+}
+
+fn ratio(count: &Count) -> String {
+    count.ratio.map(units::ratio).unwrap_or_default()
+}
+
+fn subject(counter: Counter) -> &'static str {
+    match counter {
+        Counter::Callgrind => "instructions",
+        Counter::Perf => "events in user mode",
+        Counter::Kernel => "calls for memory to the kernel",
+    }
+}
+
+fn caution(counter: Counter) -> &'static str {
+    match counter {
+        Counter::Callgrind => {
+            "Counted by callgrind, not timed: fewer instructions are often, but not always, less time. Threads take turns there."
+        }
+        Counter::Perf => "Counted by the kernel (perf_event_open) in the measured phases, in user mode; nothing was timed.",
+        Counter::Kernel => {
+            "Counted in the measured phases of the whole process: stacks of threads that come or go there are among them, as the floor's row shows."
+        }
+    }
+}
+
 fn numberless(row: &CountRow, planned_blocks: u32) -> Option<Numberless> {
     let failed = row.failed.as_ref();
-    (row.instructions.is_none()).then(|| Numberless {
+    row.counts.is_empty().then(|| Numberless {
         allocator: row.allocator.clone(),
         reason: failed.map_or_else(|| missing(planned_blocks), |failed| failed.summary()),
         failed: failed.is_some(),

@@ -10,7 +10,7 @@ use crate::analyse::{
 pub(super) fn verdict(analysis: &Analysis) -> String {
     let mut sentence = match &analysis.verdict {
         Verdict::NotAsked if !analysis.counts.is_empty() => {
-            "No verdict: this run counted instructions, and timed nothing.".to_owned()
+            "No verdict: this run counted, and timed nothing.".to_owned()
         }
         Verdict::NotAsked => {
             "No verdict: this run timed single calls, and none of its times is one of throughput.".to_owned()
@@ -50,6 +50,7 @@ pub(super) fn verdict(analysis: &Analysis) -> String {
 pub(super) fn gate(analysis: &Analysis) -> Option<String> {
     let Gate { parts, disturbed, repeated, causes } = &analysis.gate;
     let advice = match analysis.verdict {
+        Verdict::NotAsked if !analysis.counts.is_empty() => "what was counted is not much the worse for it",
         Verdict::NotAsked => "take only tails far above the floor's for the allocators'",
         _ => "trust the verdicts by CPU time before those by wall time",
     };

@@ -2,6 +2,7 @@
 
 use super::Args;
 use crate::catalog::Suite;
+use crate::plan::Counter;
 
 /// How many blocks a run makes.
 pub(super) struct Extent {
@@ -17,7 +18,7 @@ impl Extent {
         const MOST: u32 = 40;
         const PRECISION: f64 = 0.01;
         let asked = args.precision.is_some() || args.max_blocks.is_some() || args.budget.is_some();
-        let exactly = args.blocks.or(args.counter.map(|_| 1)).or(suite.blocks.filter(|_| !asked));
+        let exactly = args.blocks.or(args.counter.map(Counter::blocks)).or(suite.blocks.filter(|_| !asked));
         if exactly.is_some() || args.latency.is_some() || !(asked || suite.adaptive) {
             let blocks = exactly.unwrap_or(needed);
             return Extent { blocks, most_blocks: None, precision: None, budget_s: None };

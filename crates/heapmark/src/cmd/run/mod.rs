@@ -80,7 +80,7 @@ pub struct Args {
     #[arg(long, value_name = "K", num_args = 0..=1, default_missing_value = LATENCY_EVERY, value_parser = every,
           conflicts_with_all = ["series", "precision", "max_blocks", "budget"])]
     latency: Option<u32>,
-    /// Count instead of timing: instructions per operation by valgrind's callgrind, the same on a busy machine
+    /// Count instead of timing, per operation
     #[arg(long, value_name = "COUNTER", conflicts_with_all = ["series", "precision", "max_blocks", "budget", "latency"])]
     counter: Option<Counter>,
     /// Starts every random choice; the same seed gives the same plan
@@ -220,7 +220,7 @@ fn print_results(dir: &Path) -> Result<bool> {
 fn plan_text(plan: &Plan) -> String {
     let (checks, cells, (seconds, unknown)) = (plan.checks().len(), plan.cells(), plan.estimate());
     let measured = match plan.latency_every {
-        None if plan.counter.is_some() => "whose instructions are counted".to_string(),
+        None if plan.counter.is_some() => "in which events are counted".to_string(),
         None => "measured ones".to_string(),
         Some(every) => format!("that time 1 of {every} calls"),
     };

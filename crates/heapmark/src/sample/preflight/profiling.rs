@@ -2,7 +2,8 @@
 
 use super::item::{Item, State, Subject, note_if};
 use crate::sample::root::Root;
-use rustix::fd::{FromRawFd, OwnedFd};
+use heapmark_guest::counted::perf;
+use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::io;
 
 const PARANOID: Subject = Subject {
@@ -39,51 +40,13 @@ fn counters(counted: Option<io::Result<u64>>) -> Item {
     })
 }
 
-/// The first version of the kernel's `perf_event_attr`, which every kernel takes.
-#[repr(C)]
-#[derive(Default)]
-struct Attributes {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup_events: u32,
-    breakpoint_kind: u32,
-    breakpoint_address: u64,
-}
-
 /// Instructions of this thread between opening a counter and reading it.
 fn count_instructions() -> io::Result<u64> {
-    const HARDWARE: u32 = 0;
-    const INSTRUCTIONS: u64 = 1;
-    const EXCLUDE_KERNEL: u64 = 1 << 5;
-    const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
-    let attributes = Attributes {
-        kind: HARDWARE,
-        size: size_of::<Attributes>() as u32,
-        config: INSTRUCTIONS,
-        flags: EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
-        ..Attributes::default()
-    };
-    const THIS_THREAD: i32 = 0;
-    const ANY_CPU: i32 = -1;
-    const NO_GROUP: i32 = -1;
-    const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
-    // SAFETY: the kernel reads `size` bytes of attributes, which live beyond the call, and writes nothing.
-    let file = unsafe {
-        libc::syscall(libc::SYS_perf_event_open, &raw const attributes, THIS_THREAD, ANY_CPU, NO_GROUP, CLOSE_ON_EXEC)
-    };
-    if file < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let file = perf::open(perf::INSTRUCTIONS, perf::Whom::Caller).map_err(io::Error::from_raw_os_error)?;
     // SAFETY: a new descriptor that nobody else knows.
-    let counter = unsafe { OwnedFd::from_raw_fd(file as i32) };
-    let mut count = [0; 8];
-    rustix::io::read(&counter, &mut count)?;
-    Ok(u64::from_ne_bytes(count))
+    let counter = unsafe { OwnedFd::from_raw_fd(file) };
+    let reading = perf::read(counter.as_raw_fd()).ok_or_else(io::Error::last_os_error)?;
+    Ok(reading.count)
 }
 
 #[cfg(test)]
@@ -93,7 +56,6 @@ mod tests {
     #[test]
     fn each_way_of_not_counting_has_words() {
         let found = |counted| counters(counted).found;
-        assert_eq!(size_of::<Attributes>(), 64);
         assert_eq!(found(Some(Ok(1234))).as_deref(), Some("work"));
         assert_eq!(found(Some(Ok(0))).as_deref(), Some("open, but count nothing"));
         let refused = io::Error::from_raw_os_error(libc::EACCES);

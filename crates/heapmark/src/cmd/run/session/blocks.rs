@@ -6,9 +6,12 @@ use crate::analyse::gate::disturbed_by;
 use crate::analyse::half_widths;
 use crate::analyse::stats::{Next, Stopping};
 use crate::execute::Job;
-use crate::plan::{Cell, Part, Plan};
+use crate::plan::{Cell, Counter, Part, Plan};
 use crate::store::{Purpose, Record, RunFile};
 use anyhow::Result;
+
+/// Of a process whose calls of the kernel are counted, each of which takes a hundred times longer then.
+const KERNEL_ITERATIONS: u32 = 3;
 
 /// Failed processes of one allocator and case after which the rest is not run.
 const MOST_FAILURES: usize = 2;
@@ -90,8 +93,14 @@ impl Session {
     /// grows is a part of the tail.
     pub(in crate::cmd) fn measured(&self, cell: &Cell, pace: &Pace) -> Result<(Purpose, Job)> {
         let case = self.case(cell);
-        if self.selection.plan.counter.is_some() {
-            return Ok((Purpose::Count, Job { counts: true, ..Job::new(case, cell, 0, 1, false)? }));
+        if let Some(counter) = self.selection.plan.counter {
+            let (cold, iterations) = match counter {
+                Counter::Callgrind => (0, 1),
+                Counter::Perf => (case.cold, pace.iterations),
+                Counter::Kernel => (case.cold, KERNEL_ITERATIONS),
+            };
+            let job = Job::new(case, cell, cold, iterations, false)?;
+            return Ok((Purpose::Count, Job { counter: Some(counter), ..job }));
         }
         Ok(match self.selection.plan.latency_every {
             None => (Purpose::Sample, Job::new(case, cell, case.cold, pace.iterations, false)?),

@@ -7,7 +7,7 @@ mod pace;
 use super::progress::Progress;
 use super::select::Selection;
 use crate::execute::{self, Attempt, Guest, Job, Outcome, Subject, Watch, callgrind};
-use crate::plan::{Case, Cell};
+use crate::plan::{Case, Cell, Counter};
 use crate::sample::disturbance::{Counters, Disturbance};
 use crate::sample::preflight::{Preflight, When};
 use crate::sample::root::Root;
@@ -172,7 +172,7 @@ impl Session {
             None => self.subject(&cell.allocator)?,
         };
         match row.map(|row| &row.program).or(case.program.as_ref()) {
-            None if job.counts => callgrind::count(&self.guest, subject, job, timeout, &self.stop),
+            None if job.counter == Some(Counter::Callgrind) => callgrind::count(&self.guest, subject, job, timeout, &self.stop),
             None => execute::run_watched(&self.guest, subject, job, timeout, &self.stop, watch),
             // Whatever for: a program that is calibrated or checked would be run for nothing.
             Some(_) if self.selection.plan.latency_every.is_some() || self.selection.plan.counter.is_some() => {

@@ -1,0 +1,104 @@
+//! The calls by which memory comes from the kernel and goes back, counted without a tracer: the process asks for a
+//! notification of each (seccomp), and a thread of its own takes it, counts it and lets the call go on. That costs some
+//! microseconds per call, so nothing is timed meanwhile.
+
+use crate::fail;
+use crate::threads;
+use core::ffi::c_void;
+use core::fmt::Arguments;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+
+/// What is counted: names and numbers.
+pub const CALLS: [(&str, libc::c_long); 6] = [
+    ("mmap", libc::SYS_mmap),
+    ("munmap", libc::SYS_munmap),
+    ("mremap", libc::SYS_mremap),
+    ("madvise", libc::SYS_madvise),
+    ("mprotect", libc::SYS_mprotect),
+    ("brk", libc::SYS_brk),
+];
+
+static COUNTS: [AtomicU64; CALLS.len()] = [const { AtomicU64::new(0) }; CALLS.len()];
+static COUNTING: AtomicBool = AtomicBool::new(false);
+/// Where notifications come from; 0 until there is such a file.
+static NOTIFICATIONS: AtomicI32 = AtomicI32::new(0);
+
+pub(super) fn start() {
+    // The counting thread exists before the filter does, which holds for the calling thread and those that it creates.
+    // SAFETY: `count` wants no argument.
+    unsafe { threads::detach(count, ptr::null_mut()) };
+    match filter() {
+        Ok(file) => NOTIFICATIONS.store(file, Ordering::Release),
+        Err(errno) => fail::give_up(
+            "unsupported",
+            format_args!("the kernel's calls cannot be counted here: seccomp notifications are refused, errno {errno}"),
+        ),
+    }
+}
+
+/// Installs the filter. From here on each of the calls waits until it has been counted.
+fn filter() -> Result<i32, i32> {
+    const CALLS_AT: usize = 1;
+    const LET_GO: usize = CALLS_AT + CALLS.len();
+    const NOTIFY: usize = LET_GO + 1;
+    let jump = |code: u32, jt: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf: 0, k };
+    let mut program = [jump(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_USER_NOTIF); NOTIFY + 1];
+    // The call's number stands at the start of what a filter sees.
+    program[0] = jump(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0);
+    for (place, (_, number)) in CALLS.iter().enumerate() {
+        let here = CALLS_AT + place;
+        program[here] =
+            jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, (NOTIFY - here - 1) as u8, *number as u32);
+    }
+    program[LET_GO] = jump(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW);
+    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    // SAFETY: the program lives beyond the call, which copies it.
+    unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        let file = libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+            &raw const program,
+        );
+        if file < 0 { Err(*libc::__errno_location()) } else { Ok(file as i32) }
+    }
+}
+
+/// The counting thread. It ends with the process.
+extern "C" fn count(_: *mut c_void) -> *mut c_void {
+    threads::wait_until(|| NOTIFICATIONS.load(Ordering::Acquire) != 0);
+    let file = NOTIFICATIONS.load(Ordering::Acquire);
+    loop {
+        // SAFETY: the kernel wants it zeroed, fills it and reads the answer; both live beyond the calls.
+        unsafe {
+            let mut asked: libc::seccomp_notif = core::mem::zeroed();
+            if libc::ioctl(file, libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut asked) != 0 {
+                continue;
+            }
+            note(asked.data.nr.into());
+            let mut answer: libc::seccomp_notif_resp = core::mem::zeroed();
+            answer.id = asked.id;
+            answer.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
+            libc::ioctl(file, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer);
+        }
+    }
+}
+
+fn note(number: libc::c_long) {
+    let place = CALLS.iter().position(|(_, call)| *call == number);
+    if let Some(place) = place.filter(|_| COUNTING.load(Ordering::Acquire)) {
+        COUNTS[place].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+pub(super) fn switch(on: bool) {
+    COUNTING.store(on, Ordering::Release);
+}
+
+pub(super) fn report(say: &mut impl FnMut(&str, Arguments<'_>)) {
+    for ((name, _), count) in CALLS.iter().zip(&COUNTS) {
+        say("count", format_args!("{name} {}", count.load(Ordering::Relaxed)));
+    }
+}

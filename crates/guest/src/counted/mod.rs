@@ -1,0 +1,69 @@
+//! What is counted instead of timed, in the measured phases of measured rounds only: the processor's events, or the calls
+//! that ask the kernel for memory. The job's key `counter` says which.
+
+pub mod kernel;
+pub mod perf;
+
+use crate::job::Job;
+use crate::threads;
+use core::fmt::Arguments;
+use core::sync::atomic::{AtomicU8, Ordering};
+
+const NOTHING: u8 = 0;
+const PERF: u8 = 1;
+const KERNEL: u8 = 2;
+
+/// Who counts in this process.
+static COUNTER: AtomicU8 = AtomicU8::new(NOTHING);
+/// Who counts in this round: nobody in a cold one.
+static THIS_ROUND: AtomicU8 = AtomicU8::new(NOTHING);
+
+/// Before any thread exists: what is counted of this one is counted of all that come from it.
+pub fn start(job: &Job<'_>) {
+    let counter = match job.get("counter") {
+        // Below valgrind, where a waiting loop would count most of all.
+        Some("callgrind") => return threads::wait_asleep(),
+        Some("perf") => {
+            perf::start();
+            PERF
+        }
+        Some("kernel") => {
+            kernel::start();
+            KERNEL
+        }
+        _ => return,
+    };
+    COUNTER.store(counter, Ordering::Relaxed);
+}
+
+/// Before each round.
+pub fn round(cold: bool) {
+    THIS_ROUND.store(if cold { NOTHING } else { COUNTER.load(Ordering::Relaxed) }, Ordering::Relaxed);
+}
+
+/// The measured phase begins.
+pub fn begin() {
+    switch(true);
+}
+
+/// The measured phase is over.
+pub fn end() {
+    switch(false);
+}
+
+fn switch(on: bool) {
+    match THIS_ROUND.load(Ordering::Relaxed) {
+        PERF => perf::switch(on),
+        KERNEL => kernel::switch(on),
+        _ => {}
+    }
+}
+
+/// Tells each count: `count` and its value, or `note` and why there is none.
+pub fn report(mut say: impl FnMut(&str, Arguments<'_>)) {
+    match COUNTER.load(Ordering::Relaxed) {
+        PERF => perf::report(&mut say),
+        KERNEL => kernel::report(&mut say),
+        _ => {}
+    }
+}

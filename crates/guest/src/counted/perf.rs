@@ -1,0 +1,177 @@
+//! Events that the kernel counts for a process: the processor's own, where the machine lets us have them, and page faults.
+//! In user mode only: what the kernel does for a process may be nobody's to see.
+
+use crate::fail;
+use core::fmt::Arguments;
+use core::sync::atomic::{AtomicI32, Ordering};
+
+/// Something that can be counted.
+#[derive(Clone, Copy)]
+pub struct Event {
+    /// What it is called in reports.
+    pub name: &'static str,
+    kind: u32,
+    config: u64,
+}
+
+const HARDWARE: u32 = 0;
+const SOFTWARE: u32 = 1;
+const CACHE: u32 = 3;
+const READ_MISSES: u64 = 1 << 16;
+
+/// Instructions that were retired.
+pub const INSTRUCTIONS: Event = Event { name: "instructions", kind: HARDWARE, config: 1 };
+
+/// What a process is counted by.
+pub const EVENTS: [Event; 6] = [
+    INSTRUCTIONS,
+    Event { name: "cycles", kind: HARDWARE, config: 0 },
+    Event { name: "cache_misses", kind: HARDWARE, config: 3 },
+    Event { name: "l1d_read_misses", kind: CACHE, config: READ_MISSES },
+    Event { name: "dtlb_read_misses", kind: CACHE, config: 3 | READ_MISSES },
+    Event { name: "page_faults", kind: SOFTWARE, config: 2 },
+];
+
+/// The first version of the kernel's `perf_event_attr`, which every kernel takes.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    breakpoint_kind: u32,
+    breakpoint_address: u64,
+}
+
+const _: () = assert!(size_of::<Attributes>() == 64);
+
+/// Which threads an event is counted for, and from when on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Whom {
+    /// The calling thread, at once.
+    Caller,
+    /// It and all threads that it creates from now on, from when it is switched on.
+    Descendants,
+}
+
+/// What a counter says: its count, how long it was switched on, and how long of that it really counted.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct Reading {
+    /// Events.
+    pub count: u64,
+    /// Switched on for so long.
+    pub enabled_ns: u64,
+    /// Had a place in the processor for so long.
+    pub running_ns: u64,
+}
+
+/// A file that counts an event in user mode, or the error's number.
+pub fn open(event: Event, whom: Whom) -> Result<i32, i32> {
+    const TIME_ENABLED: u64 = 1 << 0;
+    const TIME_RUNNING: u64 = 1 << 1;
+    const DISABLED: u64 = 1 << 0;
+    const INHERIT: u64 = 1 << 1;
+    const EXCLUDE_KERNEL: u64 = 1 << 5;
+    const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+    const THIS_THREAD: i32 = 0;
+    const ANY_CPU: i32 = -1;
+    const NO_GROUP: i32 = -1;
+    const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
+    let later = if whom == Whom::Descendants { DISABLED | INHERIT } else { 0 };
+    let attributes = Attributes {
+        kind: event.kind,
+        size: size_of::<Attributes>() as u32,
+        config: event.config,
+        read_format: TIME_ENABLED | TIME_RUNNING,
+        flags: EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR | later,
+        ..Attributes::default()
+    };
+    // SAFETY: the kernel reads `size` bytes of attributes, which live beyond the call, and writes nothing.
+    let file = unsafe {
+        libc::syscall(libc::SYS_perf_event_open, &raw const attributes, THIS_THREAD, ANY_CPU, NO_GROUP, CLOSE_ON_EXEC)
+    };
+    if file < 0 { Err(errno()) } else { Ok(file as i32) }
+}
+
+/// What a counter says now.
+pub fn read(file: i32) -> Option<Reading> {
+    let mut reading = Reading::default();
+    // SAFETY: reads into a local of that size.
+    let read = unsafe { libc::read(file, (&raw mut reading).cast(), size_of::<Reading>()) };
+    (read == size_of::<Reading>() as isize).then_some(reading)
+}
+
+fn errno() -> i32 {
+    // SAFETY: the calling thread's own.
+    unsafe { *libc::__errno_location() }
+}
+
+/// One for each event: its file, or minus the error's number.
+static FILES: [AtomicI32; EVENTS.len()] = [const { AtomicI32::new(0) }; EVENTS.len()];
+
+pub(super) fn start() {
+    let mut any = false;
+    for (event, file) in EVENTS.iter().zip(&FILES) {
+        let opened = open(*event, Whom::Descendants);
+        any |= opened.is_ok();
+        file.store(opened.unwrap_or_else(|error| -error), Ordering::Relaxed);
+    }
+    if !any {
+        fail::give_up("unsupported", format_args!("this machine lets nobody count: errno {}", -first()));
+    }
+}
+
+fn first() -> i32 {
+    FILES[0].load(Ordering::Relaxed)
+}
+
+/// All events, of all threads.
+pub(super) fn switch(on: bool) {
+    const ENABLE: libc::Ioctl = 0x2400;
+    const DISABLE: libc::Ioctl = 0x2401;
+    for file in FILES.iter().map(|file| file.load(Ordering::Relaxed)).filter(|file| *file > 0) {
+        // SAFETY: no memory of ours is touched.
+        unsafe { libc::ioctl(file, if on { ENABLE } else { DISABLE }, 0) };
+    }
+}
+
+pub(super) fn report(say: &mut impl FnMut(&str, Arguments<'_>)) {
+    for (Event { name, .. }, file) in EVENTS.iter().zip(&FILES) {
+        let reading = Some(file.load(Ordering::Relaxed)).filter(|file| *file > 0).and_then(read);
+        match reading.map(|reading| (counted(reading), reading)) {
+            None => say("note", format_args!("{name} not supported")),
+            Some((Some(count), _)) => say("count", format_args!("{name} {count}")),
+            Some((None, _)) => say("note", format_args!("{name} multiplexed")),
+        }
+    }
+}
+
+/// More events than the processor has counters take turns. A count of half the time or more is scaled up to all of it; of
+/// less than that it is not told.
+fn counted(Reading { count, enabled_ns, running_ns }: Reading) -> Option<u64> {
+    if running_ns.saturating_mul(2) < enabled_ns {
+        return None;
+    }
+    Some((count as u128 * enabled_ns.max(1) as u128 / running_ns.max(1) as u128) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_that_took_turns_is_scaled_up_or_not_told() {
+        let reading = |enabled_ns, running_ns| Reading { count: 600, enabled_ns, running_ns };
+        assert_eq!(counted(reading(1000, 1000)), Some(600));
+        assert_eq!(counted(reading(1000, 500)), Some(1200));
+        assert_eq!(counted(reading(1000, 499)), None);
+        assert_eq!(counted(reading(1000, 0)), None);
+        assert_eq!(counted(Reading::default()), Some(0));
+    }
+}
