@@ -6,8 +6,9 @@ use crate::counted;
 use crate::fail;
 use crate::job::Job;
 use crate::laps::{self, Lapse, Load};
-use crate::memory::{self, Table};
+use crate::memory::{self, Resident, Table};
 use crate::purge::Purge;
+use crate::retained;
 use crate::threads::{Body, Team, ThreadTime};
 use crate::watched;
 use core::fmt::Display;
@@ -125,7 +126,9 @@ impl<'a> Bench<'a> {
     pub fn begin(&mut self) {
         if self.baseline_bytes.is_none() {
             watched::pause();
-            self.baseline_bytes = Some(memory::resident_bytes());
+            let now = Resident::now();
+            self.baseline_bytes = Some(now.rss);
+            retained::begin(now, |key, value| self.say(key, value));
         }
     }
 
@@ -229,6 +232,7 @@ impl<'a> Bench<'a> {
         watched::pause();
         self.say("peak_rss_bytes", memory::peak_resident_bytes());
         self.say("baseline_rss_bytes", self.baseline_bytes());
+        retained::report(|key, value| self.say(key, value));
         counted::report(|key, value| self.say(key, value));
         for time in self.times.iter() {
             self.say("thread", format_args!("{} {}", time.wall_ns, time.cpu_ns));

@@ -8,10 +8,14 @@ use crate::api::Api;
 use crate::fail;
 use crate::memory::Table;
 use crate::threads::wait_until;
+use crate::watched;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use heapmark_wire::Held;
 
 const GRANULES: usize = 512;
+/// A page of the shadow's own table.
+const OWN_PAGE: usize = 4096;
 /// Pages that the shadow has room for: 16 GiB of blocks.
 const MOST_PAGES: usize = 1 << 22;
 /// So many pages in a row share one place in the table of pages.
@@ -21,25 +25,45 @@ struct Shadow {
     locked: AtomicBool,
     real: Option<Api>,
     pages: Table<PageShadow>,
+    /// Which pages of that table hold anything: a bit for each.
+    touched: Table<u64>,
+    live_bytes: u64,
+    occupied_pages: u64,
+    /// Where what is live is told, if anybody wants to know.
+    held: Option<&'static Held>,
 }
 
+/// All zero is a page without blocks.
 #[derive(Clone, Copy)]
 struct PageShadow {
     number: usize,
-    taken: [u64; GRANULES / 64],
-    start: [u64; GRANULES / 64],
+    taken: Granules,
+    start: Granules,
+    /// Of a block that starts here: by how many bytes its granules are more than what was requested, in three bits.
+    slack: [Granules; 3],
 }
+
+/// A bit for each granule of a page.
+type Granules = [u64; GRANULES / 64];
 
 static SHADOW: AtomicPtr<Shadow> = AtomicPtr::new(ptr::null_mut());
 
-/// Functions that call `real` and watch what it returns.
-pub fn watch(real: Api) -> Api {
+/// Functions that call `real` and watch what it returns. `held` is kept told of what is live.
+pub fn watch(real: Api, held: Option<&'static Held>) -> Api {
     let mut shadow = core::mem::ManuallyDrop::new(Table::<Shadow>::zeroed(1));
     // SAFETY: `Shadow` holds a `Table`, which zeroed memory is not: it is written before anybody reads it.
     unsafe {
         ptr::write(
             shadow.as_mut_ptr(),
-            Shadow { locked: AtomicBool::new(false), real: Some(real), pages: Table::reserved(MOST_PAGES) },
+            Shadow {
+                locked: AtomicBool::new(false),
+                real: Some(real),
+                pages: Table::reserved(MOST_PAGES),
+                touched: Table::zeroed((MOST_PAGES * size_of::<PageShadow>()).div_ceil(64 * OWN_PAGE)),
+                live_bytes: 0,
+                occupied_pages: 0,
+                held,
+            },
         );
     }
     SHADOW.store(shadow.as_mut_ptr(), Ordering::Release);
@@ -118,6 +142,7 @@ fn take(call: &str, block: *mut u8, size: usize) {
         let mut granule = first;
         while granule < end {
             let page = shadow.page(granule / GRANULES);
+            let was_empty = page.is_empty();
             let page_end = end.min((granule / GRANULES + 1) * GRANULES);
             while granule < page_end {
                 let (bits, next) = span(granule, page_end);
@@ -132,9 +157,13 @@ fn take(call: &str, block: *mut u8, size: usize) {
                 *taken |= bits;
                 granule = next.min(page_end);
             }
+            shadow.occupied_pages += u64::from(was_empty);
         }
-        let page = shadow.page(first / GRANULES);
-        page.start[first % GRANULES / 64] |= 1 << (first % 64);
+        // A block of 0 bytes is told as one of 8: it has an address, and so a granule.
+        let slack = (8 - size % 8) % 8;
+        shadow.page(first / GRANULES).begin(first, slack);
+        shadow.live_bytes += (8 * (end - first) - slack) as u64;
+        shadow.tell();
     });
 }
 
@@ -143,31 +172,67 @@ fn give_back(block: *mut u8) {
         return;
     }
     with_shadow(|shadow| {
-        let first = block as usize / 8;
-        let page = shadow.page(first / GRANULES);
-        let start = &mut page.start[first % GRANULES / 64];
-        if *start & 1 << (first % 64) == 0 {
-            return;
-        }
-        *start &= !(1 << (first % 64));
-        let mut granule = first;
+        let mut granule = block as usize / 8;
+        let Some(slack) = shadow.page(granule / GRANULES).end(granule) else { return };
+        shadow.live_bytes += slack;
         loop {
             let page = shadow.page(granule / GRANULES);
-            for word in granule % GRANULES / 64..GRANULES / 64 {
-                let bit = granule % 64;
-                // The block goes on as long as granules are taken and no other block starts.
-                let run = ((page.taken[word] & !page.start[word]) >> bit).trailing_ones() as usize;
-                if run == 0 {
-                    return;
-                }
-                page.taken[word] &= !(u64::MAX >> (64 - run) << bit);
-                if bit + run < 64 {
-                    return;
-                }
-                granule += run;
+            let freed = page.clear(granule);
+            let emptied = freed > 0 && page.is_empty();
+            shadow.live_bytes -= 8 * freed as u64;
+            shadow.occupied_pages -= u64::from(emptied);
+            granule += freed;
+            // It goes on in the next page only where it reached the end of this one.
+            if freed == 0 || !granule.is_multiple_of(GRANULES) {
+                break;
             }
         }
+        shadow.tell();
     });
+}
+
+impl PageShadow {
+    fn is_empty(&self) -> bool {
+        self.taken.iter().all(|word| *word == 0)
+    }
+
+    /// A block starts here, whose granules hold `slack` bytes more than it asked for.
+    fn begin(&mut self, granule: usize, slack: usize) {
+        let (word, bit) = (granule % GRANULES / 64, granule % 64);
+        self.start[word] |= 1 << bit;
+        for (place, bits) in self.slack.iter_mut().enumerate() {
+            bits[word] = bits[word] & !(1 << bit) | (slack as u64 >> place & 1) << bit;
+        }
+    }
+
+    /// The block that starts here is no more; returns its slack. `None` where none starts.
+    fn end(&mut self, granule: usize) -> Option<u64> {
+        let (word, bit) = (granule % GRANULES / 64, granule % 64);
+        if self.start[word] & 1 << bit == 0 {
+            return None;
+        }
+        self.start[word] &= !(1 << bit);
+        Some((0..3).map(|place| (self.slack[place][word] >> bit & 1) << place).sum())
+    }
+
+    /// Clears from this granule to the end of the block or of the page; returns how many granules. The block goes on as long as
+    /// granules are taken and no other block starts.
+    fn clear(&mut self, mut granule: usize) -> usize {
+        let first = granule;
+        for word in granule % GRANULES / 64..GRANULES / 64 {
+            let bit = granule % 64;
+            let run = ((self.taken[word] & !self.start[word]) >> bit).trailing_ones() as usize;
+            if run == 0 {
+                break;
+            }
+            self.taken[word] &= !(u64::MAX >> (64 - run) << bit);
+            granule += run;
+            if bit + run < 64 {
+                break;
+            }
+        }
+        granule - first
+    }
 }
 
 /// The bits of `granule..end` in granule's own word, and the first granule after that word.
@@ -186,12 +251,33 @@ impl Shadow {
         for _ in 0..MOST_PAGES / GROUP {
             let found = self.pages[index].number;
             if found == number || found == 0 {
+                if found == 0 {
+                    self.touch(index);
+                }
                 self.pages[index].number = number;
                 return &mut self.pages[index];
             }
             index = (index + GROUP) % MOST_PAGES;
         }
         fail::give_up("unsupported", format_args!("blocks are spread over more pages than the check can watch"))
+    }
+}
+
+impl Shadow {
+    /// An entry is written to for the first time: its pages of the table become resident.
+    fn touch(&mut self, index: usize) {
+        let (start, bytes) = (index * size_of::<PageShadow>(), size_of::<PageShadow>());
+        for page in start / OWN_PAGE..=(start + bytes - 1) / OWN_PAGE {
+            let (word, bit) = (&mut self.touched[page / 64], 1 << (page % 64));
+            if *word & bit == 0 {
+                *word |= bit;
+                watched::harness_grows(OWN_PAGE as i64);
+            }
+        }
+    }
+
+    fn tell(&self) {
+        self.held.iter().for_each(|held| held.set(self.live_bytes, self.occupied_pages << 12));
     }
 }
 

@@ -23,6 +23,7 @@ mod memory;
 mod null;
 mod prove;
 mod purge;
+mod retained;
 pub mod rng;
 pub mod sizes;
 mod threads;
@@ -69,7 +70,8 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     page.enter(Phase::Setup);
     let allocator = if job.is("allocator", "null") { null::serve() } else { Api::resolve() };
     let api = match job.get("latency") {
-        _ if job.is("check", "1") => check::watch(allocator),
+        _ if job.is("check", "1") => check::watch(allocator, None),
+        _ if retained::wanted(&job) => check::watch(allocator, Some(page.watched().held())),
         Some(_) => latency::watch(allocator, job.number("latency"), job.number("seed")),
         None => allocator,
     };

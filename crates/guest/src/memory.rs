@@ -34,6 +34,8 @@ pub fn map_page(path: &CStr) -> Option<&'static Page> {
 pub struct Table<T> {
     start: NonNull<T>,
     len: usize,
+    /// Present in memory from the start.
+    populated: bool,
 }
 
 // SAFETY: a table owns its entries, as a boxed slice would.
@@ -42,16 +44,20 @@ unsafe impl<T: Sync> Sync for Table<T> {}
 impl<T> Table<T> {
     /// A table of `len` zeroed entries. `T` must be valid when all its bytes are zero.
     pub fn zeroed(len: usize) -> Table<T> {
-        Table::map(len, libc::MAP_POPULATE)
+        Table::map(len, true)
     }
 
-    /// As [`Table::zeroed`], but its pages come when they are touched: for tables far larger than their use.
+    /// As [`Table::zeroed`], but its pages come one by one when they are touched: for tables far larger than their use.
     pub fn reserved(len: usize) -> Table<T> {
-        Table::map(len, libc::MAP_NORESERVE)
+        let table: Table<T> = Table::map(len, false);
+        // SAFETY: advice about a mapping of ours.
+        unsafe { libc::madvise(table.start.as_ptr().cast(), len * size_of::<T>(), libc::MADV_NOHUGEPAGE) };
+        table
     }
 
-    fn map(len: usize, flags: i32) -> Table<T> {
+    fn map(len: usize, populated: bool) -> Table<T> {
         let bytes = len.saturating_mul(size_of::<T>()).max(1);
+        let flags = if populated { libc::MAP_POPULATE } else { libc::MAP_NORESERVE };
         // SAFETY: a fresh private mapping.
         let address = unsafe {
             libc::mmap(
@@ -66,16 +72,26 @@ impl<T> Table<T> {
         match NonNull::new(address.cast()) {
             Some(start) if address != libc::MAP_FAILED => {
                 watched::know(address.addr(), bytes, Kind::Harness);
-                Table { start, len }
+                let table = Table { start, len, populated };
+                watched::harness_grows(table.resident_bytes() as i64);
+                table
             }
             _ => fail::give_up("oom", format_args!("no {bytes} bytes for a table of the harness")),
         }
     }
 }
 
+impl<T> Table<T> {
+    /// What it is known to hold: of a reserved table only who uses it knows.
+    fn resident_bytes(&self) -> usize {
+        if self.populated { (self.len * size_of::<T>()).max(1).next_multiple_of(4096) } else { 0 }
+    }
+}
+
 impl<T> Drop for Table<T> {
     fn drop(&mut self) {
         let bytes = (self.len * size_of::<T>()).max(1);
+        watched::harness_grows(-(self.resident_bytes() as i64));
         watched::forget(self.start.as_ptr().addr());
         // SAFETY: the mapping made by `map`, nobody borrows it any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), bytes) };
@@ -102,10 +118,33 @@ impl<T> DerefMut for Table<T> {
 #[derive(Default)]
 pub struct Padded<T>(pub T);
 
-/// Resident set of this process, from the page tables themselves. Costs time in proportion to the resident set, so ask
-/// while it is small.
-pub fn resident_bytes() -> u64 {
-    proc_kib(c"/proc/self/smaps_rollup", "Rss:").or_else(|| proc_kib(c"/proc/self/status", "VmRSS:")).unwrap_or(0) << 10
+/// What of this process is in memory, in bytes.
+#[derive(Clone, Copy, Default)]
+pub struct Resident {
+    /// All of it.
+    pub rss: u64,
+    /// What is shared with others divided by how many they are.
+    pub pss: u64,
+    /// Anonymous memory in huge pages.
+    pub huge: u64,
+}
+
+impl Resident {
+    /// From the page tables themselves. Costs time in proportion to the resident set, so ask while it is small or nothing is
+    /// timed. Where the kernel does not tell, only the resident set is known.
+    pub fn now() -> Resident {
+        let mut room = [0u8; 4096];
+        match read_file(c"/proc/self/smaps_rollup", &mut room) {
+            Some(text) => {
+                let bytes = |key| kib(text, key).unwrap_or(0) << 10;
+                Resident { rss: bytes("Rss:"), pss: bytes("Pss:"), huge: bytes("AnonHugePages:") }
+            }
+            None => {
+                let rss = proc_kib(c"/proc/self/status", "VmRSS:").unwrap_or(0) << 10;
+                Resident { rss, ..Resident::default() }
+            }
+        }
+    }
 }
 
 /// Address space of this process, touched or not.
@@ -126,7 +165,10 @@ pub fn available_bytes() -> Option<u64> {
 /// The number behind `key` in a file of the proc file system.
 fn proc_kib(path: &CStr, key: &str) -> Option<u64> {
     let mut room = [0u8; 4096];
-    let text = read_file(path, &mut room)?;
+    kib(read_file(path, &mut room)?, key)
+}
+
+fn kib(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(key)?.split_whitespace().next()?.parse().ok())
 }
 

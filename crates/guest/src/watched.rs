@@ -64,6 +64,21 @@ pub fn know(start: usize, bytes: usize, kind: Kind) {
     }
 }
 
+/// The harness's own tables hold so many resident bytes more, or less.
+pub fn harness_grows(bytes: i64) {
+    page().iter().for_each(|page| page.watched().held().harness_grows(bytes));
+}
+
+/// What blocks hold, where each is followed.
+pub fn live_bytes() -> u64 {
+    page().map_or(0, |page| page.watched().held().live_bytes())
+}
+
+/// What the tables of the harness hold.
+pub fn harness_bytes() -> u64 {
+    page().map_or(0, |page| page.watched().held().harness_bytes())
+}
+
 /// Before such a range is unmapped.
 pub fn forget(start: usize) {
     if let Some(page) = page() {

@@ -4,6 +4,7 @@ use heapmark::build::{self, State};
 use heapmark::catalog::Catalog;
 use heapmark::execute::{self, Guest, Job, Outcome, Subject, Watch};
 use heapmark::plan::{Cell, Override, cases};
+use heapmark::sample::Watcher;
 use heapmark::sample::series::Recorder;
 use std::path::Path;
 use std::process::Command;
@@ -56,14 +57,14 @@ fn series(subject: &Subject, workload: &str, set: &[&str]) -> (Table, u64) {
     let mut recorder = Recorder::of(&case, guest.path()).unwrap().unwrap();
     let mut job = Job::new(&case, &cell, 0, 1, false).unwrap();
     job.series = Some(recorder.word());
-    let every = recorder.every();
+    let looks = recorder.looks();
     let mut look = |pid, page: &_| recorder.look(pid, page);
-    let watch = every.map(|every| Watch { every, look: &mut look });
+    let watch: Option<Watch> = if looks { Some(&mut look) } else { None };
     let (limit, stop) = (Duration::from_secs(60), AtomicBool::new(false));
     let attempt = execute::run_watched(&guest, subject, &job, limit, &stop, watch).unwrap().unwrap();
     assert_eq!(attempt.outcome, Outcome::Ok, "{}", attempt.report);
     let requested = attempt.measurement.unwrap().figures["requested_sum_bytes"] as u64;
-    (Table::read(&recorder.csv().unwrap().unwrap()), requested)
+    (Table::read(&Box::new(recorder).csv().unwrap().unwrap()), requested)
 }
 
 fn check_bounds(table: &Table, requested: u64, about: &str) {

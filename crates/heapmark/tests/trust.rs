@@ -187,7 +187,8 @@ fn instructions_repeat_within_a_thousandth_and_tell_allocators_apart() {
 fn counted(place: &Place, figure: &str) -> BTreeMap<String, f64> {
     let records = samples(&place.at("run"));
     let counted = records.iter().filter(|record| word(record, "purpose") == "count");
-    let told = |record: &Value| Some((word(record, "allocator").into(), record["measurement"]["figures"][figure].as_f64()?));
+    let told =
+        |record: &Value| Some((word(record, "allocator").into(), record["measurement"]["figures"][figure].as_f64()?));
     counted.filter_map(told).collect()
 }
 

@@ -15,7 +15,7 @@ pub use launched::Launched;
 pub use page::{JOB_BYTES, Page, REPORT_BYTES, TextFull};
 pub use pairs::pairs;
 pub use phase::Phase;
-pub use watched::{Kind, Known, Ledger, Watched};
+pub use watched::{Held, Kind, Known, Ledger, Watched};
 
 /// Exit code of a guest that wrote a `fail=` line into its report and gave up.
 pub const EXIT_FAILED: i32 = 86;

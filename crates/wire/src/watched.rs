@@ -17,6 +17,44 @@ pub struct Watched {
     ledgers_used: AtomicU32,
     ledgers: [Ledger; LEDGERS],
     ranges: [Slot; RANGES],
+    held: Held,
+}
+
+/// What a guest's blocks hold, where it follows each of them, and what its own tables hold.
+#[repr(C)]
+#[derive(Default)]
+pub struct Held {
+    live: AtomicU64,
+    occupied: AtomicU64,
+    harness: AtomicU64,
+}
+
+impl Held {
+    /// Requested bytes of live blocks, and bytes of the pages that hold any of them. Under the lock that guards the blocks.
+    pub fn set(&self, live_bytes: u64, occupied_bytes: u64) {
+        self.live.store(live_bytes, Ordering::Release);
+        self.occupied.store(occupied_bytes, Ordering::Release);
+    }
+
+    /// Requested bytes of live blocks.
+    pub fn live_bytes(&self) -> u64 {
+        self.live.load(Ordering::Acquire)
+    }
+
+    /// Bytes of the pages that hold any of them.
+    pub fn occupied_bytes(&self) -> u64 {
+        self.occupied.load(Ordering::Acquire)
+    }
+
+    /// The harness's tables take so many resident bytes more, or less where it is negative.
+    pub fn harness_grows(&self, bytes: i64) {
+        self.harness.fetch_add(bytes as u64, Ordering::AcqRel);
+    }
+
+    /// Resident bytes of the harness's tables.
+    pub fn harness_bytes(&self) -> u64 {
+        self.harness.load(Ordering::Acquire)
+    }
 }
 
 /// Bytes that one thread has requested and released so far. Written by that thread alone, on cache lines of its own.
@@ -84,6 +122,11 @@ pub struct Known {
 }
 
 impl Watched {
+    /// What blocks and tables hold.
+    pub fn held(&self) -> &Held {
+        &self.held
+    }
+
     /// The guest's first `threads` ledgers are in use from now on; `None` where there are not so many. Touches each, so
     /// that no page fault is left for the measured phase.
     pub fn open_ledgers(&self, threads: usize) -> Option<&[Ledger]> {

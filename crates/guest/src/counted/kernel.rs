@@ -48,8 +48,7 @@ fn filter() -> Result<i32, i32> {
     program[0] = jump(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0);
     for (place, (_, number)) in CALLS.iter().enumerate() {
         let here = CALLS_AT + place;
-        program[here] =
-            jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, (NOTIFY - here - 1) as u8, *number as u32);
+        program[here] = jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, (NOTIFY - here - 1) as u8, *number as u32);
     }
     program[LET_GO] = jump(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW);
     let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };

@@ -39,6 +39,7 @@ impl Lab {
                 target_ms: 250,
                 latency_every: None,
                 counter: None,
+                memory: false,
                 cases: workloads.iter().map(|name| case(name)).collect(),
                 allocators: allocators.iter().map(|name| name.to_string()).collect(),
             },

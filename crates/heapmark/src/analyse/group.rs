@@ -40,7 +40,7 @@ pub(super) fn blocks_begun(records: &[&Record]) -> u32 {
 }
 
 fn makes_a_row(record: &Record) -> bool {
-    matches!(record.purpose, Purpose::Check | Purpose::Sample | Purpose::Latency | Purpose::Count)
+    record.purpose == Purpose::Check || record.purpose.is_of_a_block()
 }
 
 /// The checks of a row, and its processes of one kind: what was run for another purpose is not looked at.

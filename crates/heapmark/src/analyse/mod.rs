@@ -8,6 +8,7 @@ pub mod contest;
 pub mod count;
 mod entrant;
 pub mod failure;
+pub mod footprint;
 pub mod gate;
 mod group;
 pub mod latency;
@@ -31,6 +32,7 @@ pub use call::Call;
 pub use contest::{Contest, Doubt};
 pub use count::{Count, CountCase, CountRow};
 pub use failure::{Failed, Failure};
+pub use footprint::{FootprintCase, FootprintRow, Footprints, Kept};
 pub use gate::Gate;
 pub use latency::{Called, LatencyCase, LatencyRow, LatencyState, Timer};
 pub use memory::{Memory, MemoryMeasure, MemoryRatio};
@@ -67,6 +69,8 @@ pub struct Analysis {
     pub latency: Vec<LatencyCase>,
     /// Tables of a run that counted; such a run has no others.
     pub counts: Vec<CountCase>,
+    /// Tables of a run that followed memory; such a run has no others.
+    pub footprints: Vec<FootprintCase>,
     /// Every process that did not end `ok`, whatever it was run for.
     pub failures: Vec<Failure>,
     /// Checks and samples of a case or an allocator that the plan does not name; they enter nothing.
@@ -120,6 +124,9 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     if let Some(counter) = run.plan.counter {
         return Analysis { counts: count::cases(run, counter, &counting), ..bare };
     }
+    if run.plan.memory {
+        return Analysis { footprints: footprint::cases(run, &counting), ..bare };
+    }
     let grid = grid(run, &counting);
     let judged: Vec<Judged> =
         run.plan.cases.iter().zip(&grid).map(|(case, groups)| judged(run, case, groups)).collect();
@@ -141,6 +148,7 @@ impl Analysis {
             overall: Vec::new(),
             latency: Vec::new(),
             counts: Vec::new(),
+            footprints: Vec::new(),
             gate,
             failures: failure::collect(records),
             strays: group::strays(run, records),

@@ -96,11 +96,8 @@ pub(super) struct End {
     stderr: File,
 }
 
-/// Somebody who looks at a process from time to time while it runs.
-pub(super) struct Look<'a> {
-    pub(super) every: Duration,
-    pub(super) at: &'a mut dyn FnMut(i32),
-}
+/// Somebody who looks at a process from time to time while it runs, and says how long to wait for the next look.
+pub(super) type Look<'a> = &'a mut dyn FnMut(i32) -> Duration;
 
 /// Starts a command, its stdin and stdout set, waits for it, and lets `watch` look at it in between. `None` where `stop` was set meanwhile.
 pub(super) fn run(
@@ -141,9 +138,9 @@ pub(super) fn run(
         if let Some(watch) = &mut watch
             && next_look.is_some_and(|next| next <= Instant::now())
         {
-            (watch.at)(pid.as_raw_nonzero().get());
+            let wait = watch(pid.as_raw_nonzero().get());
             // From the end of one look to the next: a slow look must not leave the guest nothing but looks.
-            next_look = Some(Instant::now() + watch.every);
+            next_look = Some(Instant::now() + wait);
         }
         if stop.load(Ordering::Relaxed) {
             interrupted = true;

@@ -32,6 +32,8 @@ pub struct Job {
     pub series: Option<String>,
     /// One call in so many of each thread is timed, and counted by how long it took; `None`: none is.
     pub latency_every: Option<u32>,
+    /// Its memory is followed, and nothing is timed.
+    pub memory: bool,
     /// Something is counted in it, and nothing is timed.
     pub counter: Option<Counter>,
     /// The valgrind below which it runs, where its instructions are counted.
@@ -58,6 +60,7 @@ impl Job {
             padding: cell.padding,
             series: None,
             latency_every: None,
+            memory: false,
             counter: None,
             below: None,
             parameters,
@@ -79,6 +82,7 @@ impl Job {
             padding: 0,
             series: None,
             latency_every: None,
+            memory: false,
             counter: None,
             below: None,
             parameters: parameters.map(|(key, value)| (key.to_string(), value.to_string())).into(),
@@ -114,6 +118,9 @@ impl Job {
         }
         if let Some(counter) = self.counter {
             let _ = writeln!(text, "counter={}", counter.word());
+        }
+        if self.memory {
+            text.push_str("memory=1\n");
         }
         if let Some(every) = self.latency_every {
             let _ = writeln!(text, "latency={every}");

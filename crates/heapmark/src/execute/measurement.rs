@@ -1,7 +1,7 @@
 //! What one process measured about itself, as its guest reported it, and what the kernel counted for it. Raw: nothing
 //! here is averaged or compared.
 
-use super::Latency;
+use super::{Footprint, Latency};
 use heapmark_wire::Launched;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -31,6 +31,9 @@ pub struct Measurement {
     /// How long single calls took, where that is what the process was for: then nothing else of it is a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
+    /// What it held, where that is what the process was for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub footprint: Option<Footprint>,
 }
 
 /// One timed repetition.

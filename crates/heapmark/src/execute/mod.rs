@@ -2,6 +2,7 @@
 
 pub mod callgrind;
 mod child;
+pub mod footprint;
 mod guest;
 mod job;
 pub mod latency;
@@ -12,6 +13,7 @@ pub mod program;
 mod prove;
 mod report;
 
+pub use footprint::Footprint;
 pub use guest::Guest;
 pub use job::Job;
 pub use latency::Latency;
@@ -100,13 +102,9 @@ pub fn per_operation(event: &str) -> String {
     format!("{event}_per_operation")
 }
 
-/// Somebody who looks at a process while it runs, on the thread that waits for it.
-pub struct Watch<'a> {
-    /// From the end of one look to the next.
-    pub every: Duration,
-    /// Gets the process and what the guest shows of itself.
-    pub look: &'a mut dyn FnMut(i32, &Page),
-}
+/// Somebody who looks at a process while it runs, on the thread that waits for it: gets the process and what the guest shows
+/// of itself, and says how long it is from the end of this look to the next.
+pub type Watch<'a> = &'a mut dyn FnMut(i32, &Page) -> Duration;
 
 /// Runs one job under one allocator. `None` where `stop` was set meanwhile: the process is gone and nothing was learned.
 pub fn run(
@@ -140,9 +138,9 @@ pub fn run_watched(
     }
     let environment = subject.environment();
     let page = child::SharedPage::new(&job.text(subject))?;
-    let every = watch.as_ref().map(|watch| watch.every);
-    let mut look = |pid| watch.iter_mut().for_each(|watch| (watch.look)(pid, page.page()));
-    let watch = every.map(|every| child::Look { every, at: &mut look });
+    let watched = watch.is_some();
+    let mut look = |pid| watch.as_mut().map_or(Duration::MAX, |watch| watch(pid, page.page()));
+    let watch: Option<child::Look<'_>> = if watched { Some(&mut look) } else { None };
     let command = match &job.below {
         None => page.command(guest),
         Some(valgrind) => callgrind::command(valgrind, guest, &page.argument()),

@@ -1,7 +1,7 @@
 //! Reads what a guest wrote into the shared page, or a program to its stdout. The page was writable by a possibly broken allocator, so nothing here
 //! trusts a line.
 
-use super::{Iteration, Latency, LoadedObject, Measurement, Outcome, Proof, ThreadTime, per_operation};
+use super::{Footprint, Iteration, Latency, LoadedObject, Measurement, Outcome, Proof, ThreadTime, per_operation};
 use heapmark_wire::Phase;
 use std::collections::BTreeMap;
 
@@ -138,6 +138,7 @@ impl<'a> Report<'a> {
             figures: figures.chain(counts).collect(),
             notes: notes.map(|(name, word)| (name.to_string(), word.to_string())).collect(),
             latency: Latency::of(self),
+            footprint: Footprint::of(self),
         }
     }
 }

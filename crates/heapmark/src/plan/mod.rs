@@ -36,6 +36,9 @@ pub struct Plan {
     /// Whether parts that something else disturbed are run again.
     #[serde(default)]
     pub repeats: bool,
+    /// Whether memory is followed instead of timing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub memory: bool,
     /// What is counted instead of timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counter: Option<Counter>,
@@ -103,6 +106,11 @@ pub fn blocks_needed(comparisons: usize) -> u32 {
 const UNMEASURED_SEED: u64 = 1;
 
 impl Plan {
+    /// Whether it asks what only kernels can tell, whose every call goes through the guest.
+    pub fn is_for_kernels(&self) -> bool {
+        self.latency_every.is_some() || self.counter.is_some() || self.memory
+    }
+
     /// The most blocks that may be run.
     pub fn most_blocks(&self) -> u32 {
         self.most_blocks.unwrap_or(self.blocks).max(self.blocks)

@@ -13,6 +13,7 @@ fn plan(seed: u64) -> Plan {
         target_ms: 250,
         latency_every: None,
         counter: None,
+        memory: false,
         cases: cases(&workloads, "quick", &[1, 2], 2, &[]).unwrap(),
         allocators: ["glibc", "jemalloc"].map(String::from).to_vec(),
         floor: Some("null".into()),

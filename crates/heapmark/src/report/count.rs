@@ -34,7 +34,8 @@ fn of_case(case: &CountCase, planned_blocks: u32) -> Sheet {
         columns.push(column(format!("{}/{per}", event.replace('_', " ")), cells(&count)));
         // Of few calls a share says nothing.
         if case.counter != Counter::Kernel && rows.iter().any(|row| row.first().is_some_and(|it| it.event == event)) {
-            let of = |cell: fn(&Count) -> String| move |row: &CountRow| row.counts.get(place).map(cell).unwrap_or_default();
+            let of =
+                |cell: fn(&Count) -> String| move |row: &CountRow| row.counts.get(place).map(cell).unwrap_or_default();
             columns.push(column("spread".into(), cells(&of(spread))));
             columns.push(column(format!("/ {}", case.baseline), cells(&of(ratio))));
         }
@@ -87,7 +88,9 @@ fn caution(counter: Counter) -> &'static str {
         Counter::Callgrind => {
             "Counted by callgrind, not timed: fewer instructions are often, but not always, less time. Threads take turns there."
         }
-        Counter::Perf => "Counted by the kernel (perf_event_open) in the measured phases, in user mode; nothing was timed.",
+        Counter::Perf => {
+            "Counted by the kernel (perf_event_open) in the measured phases, in user mode; nothing was timed."
+        }
         Counter::Kernel => {
             "Counted in the measured phases of the whole process: stacks of threads that come or go there are among them, as the floor's row shows."
         }

@@ -2,6 +2,7 @@
 
 mod count;
 mod csv;
+mod footprint;
 mod json;
 mod latency;
 mod legend;

@@ -12,6 +12,9 @@ pub(super) fn verdict(analysis: &Analysis) -> String {
         Verdict::NotAsked if !analysis.counts.is_empty() => {
             "No verdict: this run counted, and timed nothing.".to_owned()
         }
+        Verdict::NotAsked if !analysis.footprints.is_empty() => {
+            "No verdict: this run followed memory, and timed nothing.".to_owned()
+        }
         Verdict::NotAsked => {
             "No verdict: this run timed single calls, and none of its times is one of throughput.".to_owned()
         }
@@ -50,8 +53,10 @@ pub(super) fn verdict(analysis: &Analysis) -> String {
 pub(super) fn gate(analysis: &Analysis) -> Option<String> {
     let Gate { parts, disturbed, repeated, causes } = &analysis.gate;
     let advice = match analysis.verdict {
-        Verdict::NotAsked if !analysis.counts.is_empty() => "what was counted is not much the worse for it",
-        Verdict::NotAsked => "take only tails far above the floor's for the allocators'",
+        Verdict::NotAsked if !analysis.latency.is_empty() => {
+            "take only tails far above the floor's for the allocators'"
+        }
+        Verdict::NotAsked => "what was counted or held is not much the worse for it",
         _ => "trust the verdicts by CPU time before those by wall time",
     };
     let again = (*repeated > 0).then(|| format!("{} disturbed and run again", count(*repeated, "part")));

@@ -1,7 +1,7 @@
 //! A case as words in columns: what the terminal and Markdown both show. Strings from outside are still as they came; who
 //! prints them makes them harmless.
 
-use super::{count, latency, operations, text, trust, units, whole};
+use super::{count, footprint, latency, operations, text, trust, units, whole};
 use crate::analyse::{Analysis, Call, Case, Numbers, Purge, Ratio, Role, Row, State, TwoModes};
 
 /// One case, ready to be laid out.
@@ -48,7 +48,7 @@ pub(super) struct Numberless {
 /// The tables of a run, whatever it measured.
 pub(super) fn all(analysis: &Analysis) -> Vec<Sheet> {
     let cases = analysis.cases.iter().map(|case| Sheet::new(case, analysis.planned_blocks));
-    cases.chain(latency::sheets(analysis)).chain(count::sheets(analysis)).collect()
+    cases.chain(latency::sheets(analysis)).chain(count::sheets(analysis)).chain(footprint::sheets(analysis)).collect()
 }
 
 impl Sheet {

@@ -3,8 +3,37 @@
 pub mod cgroup;
 pub mod counters;
 pub mod disturbance;
+pub mod follower;
 pub mod machine;
 pub mod maps;
 pub mod preflight;
 pub mod root;
 pub mod series;
+
+use crate::execute::footprint::{Course, Resident};
+use anyhow::Result;
+use heapmark_wire::Page;
+use rustix::time::{ClockId, clock_gettime};
+use std::time::Duration;
+
+/// Somebody who looks at a process's memory while it runs.
+pub trait Watcher {
+    /// What the guest is told.
+    fn word(&self) -> String;
+    /// Whether the process wants to be looked at from outside.
+    fn looks(&self) -> bool;
+    /// Looks at it, and says how long to wait for the next look.
+    fn look(&mut self, pid: i32, page: &Page) -> Duration;
+    /// What it saw while the workload ran, given what was there before.
+    fn course(&self, _begin: &Resident) -> Option<Course> {
+        None
+    }
+    /// All that it saw as a table, once the process has ended; `None` where that is nothing.
+    fn csv(self: Box<Self>) -> Result<Option<String>>;
+}
+
+/// The guest's clock.
+fn now_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

@@ -2,11 +2,11 @@
 //! numbers of here afterwards.
 
 use super::maps::Mapped;
+use super::{Watcher, now_ns};
 use crate::plan::Case;
 use anyhow::{Context, Result};
 use heapmark_wire::{Kind, Known, Page, Phase};
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::time::{ClockId, clock_gettime};
 use std::fmt::Write;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -63,25 +63,9 @@ impl Recorder {
         Ok(Some(Recorder { began_ns: now_ns(), program: program.display().to_string(), way, points: Vec::new() }))
     }
 
-    /// What the guest is told.
-    pub fn word(&self) -> String {
-        match &self.way {
-            Way::Polled { .. } => "polled".into(),
-            Way::Inside(file) => format!("/proc/self/fd/{}", file.as_raw_fd()),
-        }
-    }
-
-    /// How often the process wants to be looked at from outside.
-    pub fn every(&self) -> Option<Duration> {
-        match &self.way {
-            Way::Polled { every, .. } => Some(*every),
-            Way::Inside(_) => None,
-        }
-    }
-
     /// Takes a point from outside. Before the guest's own code runs there is nothing to see, and a process that has ended
     /// meanwhile leaves no point.
-    pub fn look(&mut self, pid: i32, page: &Page) {
+    fn point(&mut self, pid: i32, page: &Page) {
         let phase = page.phase();
         let Way::Polled { files, text, .. } = &mut self.way else { return };
         if matches!(phase, Phase::Load | Phase::Prove) {
@@ -116,9 +100,29 @@ impl Recorder {
             rss_bytes,
         });
     }
+}
 
-    /// The series as a table, once the process has ended; `None` where it has no point.
-    pub fn csv(mut self) -> Result<Option<String>> {
+impl Watcher for Recorder {
+    fn word(&self) -> String {
+        match &self.way {
+            Way::Polled { .. } => "polled".into(),
+            Way::Inside(file) => format!("/proc/self/fd/{}", file.as_raw_fd()),
+        }
+    }
+
+    fn looks(&self) -> bool {
+        matches!(self.way, Way::Polled { .. })
+    }
+
+    fn look(&mut self, pid: i32, page: &Page) -> Duration {
+        self.point(pid, page);
+        match self.way {
+            Way::Polled { every, .. } => every,
+            Way::Inside(_) => Duration::MAX,
+        }
+    }
+
+    fn csv(mut self: Box<Self>) -> Result<Option<String>> {
         if let Way::Inside(file) = &mut self.way {
             let mut text = String::new();
             file.seek(SeekFrom::Start(0))
@@ -150,7 +154,7 @@ impl ProcFiles {
 }
 
 /// The second word of statm.
-fn resident_bytes(statm: &str) -> Option<u64> {
+pub(super) fn resident_bytes(statm: &str) -> Option<u64> {
     Some(statm.split_whitespace().nth(1)?.parse::<u64>().ok()? * rustix::param::page_size() as u64)
 }
 
@@ -201,12 +205,6 @@ fn csv(points: &[Point]) -> String {
         );
     }
     table
-}
-
-/// The guest's clock.
-fn now_ns() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 #[cfg(test)]

@@ -19,14 +19,16 @@ pub enum Purpose {
     Sample,
     /// A process in which single calls were timed: it says how long they took, and nothing else.
     Latency,
-    /// Processes whose instructions were counted: no time of them means anything.
+    /// Processes in which something was counted: no time of them means anything.
     Count,
+    /// Processes that were followed for their memory: no time of them means anything.
+    Memory,
 }
 
 impl Purpose {
     /// Whether such processes make up the blocks: what disturbs one of them is noted.
     pub fn is_of_a_block(self) -> bool {
-        matches!(self, Purpose::Sample | Purpose::Latency | Purpose::Count)
+        matches!(self, Purpose::Sample | Purpose::Latency | Purpose::Count | Purpose::Memory)
     }
 }
 

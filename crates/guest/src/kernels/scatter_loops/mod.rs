@@ -168,7 +168,7 @@ fn generation(bench: &mut Bench, round: Round, shared: &Shared, totals: &mut Tot
         if shared.legacy && !round.cold {
             let sample = Sample {
                 live_bytes: shared.live_bytes(),
-                rss_bytes: memory::resident_bytes(),
+                rss_bytes: memory::Resident::now().rss,
                 mapped_bytes: memory::mapped_bytes(),
             };
             totals.peak_bytes = totals.peak_bytes.max(sample.live_bytes);

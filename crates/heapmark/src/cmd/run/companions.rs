@@ -27,10 +27,13 @@ pub(super) fn choose(
     let asked = subjects.iter().position(is_floor).map(|place| subjects.remove(place));
     let kernels = cases.iter().any(|case| case.kernel.is_some());
     let floor = match asked {
+        // Its blocks overlap, and it never has any memory to give back.
+        _ if args.retained => None,
         None if kernels && !args.no_floor => null(catalog),
         asked => asked,
     };
-    let compares = args.counter.is_none() && subjects.len() > 1 && cases.iter().any(Case::is_for_allocators);
+    let compares =
+        args.counter.is_none() && !args.retained && subjects.len() > 1 && cases.iter().any(Case::is_for_allocators);
     let original = subjects.iter().find(|subject| subject.allocator.name == baseline && subject.refused.is_none());
     let shadow = original.filter(|_| compares && !args.no_shadow).map(copy_of).transpose()?;
     Ok(Companions { shadow, floor })

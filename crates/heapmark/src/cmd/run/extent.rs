@@ -16,9 +16,14 @@ impl Extent {
     /// Flags before the suite; with neither, as many blocks as a verdict needs.
     pub fn new(args: &Args, suite: &Suite, needed: u32) -> Extent {
         const MOST: u32 = 40;
+        const MEMORY_BLOCKS: u32 = 3;
         const PRECISION: f64 = 0.01;
         let asked = args.precision.is_some() || args.max_blocks.is_some() || args.budget.is_some();
-        let exactly = args.blocks.or(args.counter.map(Counter::blocks)).or(suite.blocks.filter(|_| !asked));
+        let exactly = args
+            .blocks
+            .or(args.counter.map(Counter::blocks))
+            .or(args.retained.then_some(MEMORY_BLOCKS))
+            .or(suite.blocks.filter(|_| !asked));
         if exactly.is_some() || args.latency.is_some() || !(asked || suite.adaptive) {
             let blocks = exactly.unwrap_or(needed);
             return Extent { blocks, most_blocks: None, precision: None, budget_s: None };

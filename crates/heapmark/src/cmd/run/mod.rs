@@ -83,6 +83,10 @@ pub struct Args {
     /// Count instead of timing, per operation
     #[arg(long, value_name = "COUNTER", conflicts_with_all = ["series", "precision", "max_blocks", "budget", "latency"])]
     counter: Option<Counter>,
+    /// Follow memory instead of timing: what is resident for what is live, and what is still resident up to 5 s after
+    /// everything was freed
+    #[arg(long, conflicts_with_all = ["series", "precision", "max_blocks", "budget", "latency", "counter"])]
+    retained: bool,
     /// Starts every random choice; the same seed gives the same plan
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -170,9 +174,12 @@ pub fn run(args: Args) -> Result<Exit> {
     say(&format!("{}{more} processes in {}", plan.cells().len() + plan.checks().len(), dir.display()));
     say(&report::warnings(&look.warnings()));
     store.keep_look(When::Before, look)?;
+    let timed = !plan.is_for_kernels();
     let ended = Session::new(guest, selection, Some(store), known, stop).run(&head, &root)?;
     let all_ok = print_results(&dir)?;
-    say(&share(&ended));
+    if timed {
+        say(&share(&ended));
+    }
     Ok(match (!ended.whole, all_ok) {
         (true, _) => {
             say(&format!("interrupted; what was measured is stored: heapmark run --resume {} goes on", dir.display()));
@@ -220,6 +227,7 @@ fn print_results(dir: &Path) -> Result<bool> {
 fn plan_text(plan: &Plan) -> String {
     let (checks, cells, (seconds, unknown)) = (plan.checks().len(), plan.cells(), plan.estimate());
     let measured = match plan.latency_every {
+        None if plan.memory => "whose memory is followed".to_string(),
         None if plan.counter.is_some() => "in which events are counted".to_string(),
         None => "measured ones".to_string(),
         Some(every) => format!("that time 1 of {every} calls"),

@@ -60,7 +60,7 @@ impl Selection {
         }
         programs::mark(&mut cases, &catalog);
         // Nobody starts them where single calls are timed: no reason to build them.
-        let programs = programs::resolve(&cases, &catalog, args.dry_run || args.latency.is_some())?;
+        let programs = programs::resolve(&cases, &catalog, args.dry_run || args.latency.is_some() || args.retained)?;
         let pinned = resolve(programs::pinned(&cases, &subjects, &catalog)?, &catalog, args.dry_run)?;
         let Companions { shadow, floor } = companions::choose(args, &mut subjects, &baseline, &cases, &catalog)?;
         let name = |subject: &Subject| subject.allocator.name.clone();
@@ -71,12 +71,13 @@ impl Selection {
             most_blocks: extent.most_blocks,
             precision: extent.precision,
             budget_s: extent.budget_s,
-            // A count is the same on a busy machine.
-            repeats: !args.no_repeat && args.counter.is_none(),
+            // What is counted or held is hardly another on a busy machine.
+            repeats: !args.no_repeat && args.counter.is_none() && !args.retained,
             baseline,
             target_ms: args.target_ms.unwrap_or(suite.target_ms),
             latency_every: args.latency,
             counter: args.counter,
+            memory: args.retained,
             cases,
             allocators: subjects.iter().map(name).collect(),
             shadow: shadow.as_ref().map(name),

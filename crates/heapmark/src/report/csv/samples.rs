@@ -66,6 +66,7 @@ fn head(analysis: &Analysis, record: &Record) -> SampleLine {
             Purpose::Sample => "sample",
             Purpose::Latency => "latency",
             Purpose::Count => "count",
+            Purpose::Memory => "memory",
         },
         workload: plain(&record.workload),
         threads: record.threads,

@@ -10,8 +10,8 @@ use crate::plan::{Cell, Counter, Part, Plan};
 use crate::store::{Purpose, Record, RunFile};
 use anyhow::Result;
 
-/// Of a process whose calls of the kernel are counted, each of which takes a hundred times longer then.
-const KERNEL_ITERATIONS: u32 = 3;
+/// Iterations of a process in which each call, of the kernel or of the allocator, is watched and takes many times longer.
+const SLOW_ITERATIONS: u32 = 3;
 
 /// Failed processes of one allocator and case after which the rest is not run.
 const MOST_FAILURES: usize = 2;
@@ -97,10 +97,14 @@ impl Session {
             let (cold, iterations) = match counter {
                 Counter::Callgrind => (0, 1),
                 Counter::Perf => (case.cold, pace.iterations),
-                Counter::Kernel => (case.cold, KERNEL_ITERATIONS),
+                Counter::Kernel => (case.cold, pace.iterations.min(SLOW_ITERATIONS)),
             };
             let job = Job::new(case, cell, cold, iterations, false)?;
             return Ok((Purpose::Count, Job { counter: Some(counter), ..job }));
+        }
+        if self.selection.plan.memory {
+            let job = Job::new(case, cell, case.cold, pace.iterations.min(SLOW_ITERATIONS), false)?;
+            return Ok((Purpose::Memory, Job { memory: true, ..job }));
         }
         Ok(match self.selection.plan.latency_every {
             None => (Purpose::Sample, Job::new(case, cell, case.cold, pace.iterations, false)?),

@@ -8,7 +8,9 @@ use super::progress::Progress;
 use super::select::Selection;
 use crate::execute::{self, Attempt, Guest, Job, Outcome, Subject, Watch, callgrind};
 use crate::plan::{Case, Cell, Counter};
+use crate::sample::Watcher;
 use crate::sample::disturbance::{Counters, Disturbance};
+use crate::sample::follower::Follower;
 use crate::sample::preflight::{Preflight, When};
 use crate::sample::root::Root;
 use crate::sample::series::Recorder;
@@ -127,22 +129,27 @@ impl Session {
             return Ok(());
         }
         let started = now();
-        let mut recorder = match purpose {
-            Purpose::Sample => Recorder::of(self.case(cell), self.guest.path())?,
+        let mut watcher: Option<Box<dyn Watcher>> = match purpose {
+            Purpose::Sample => Recorder::of(self.case(cell), self.guest.path())?.map(|it| Box::new(it) as _),
+            Purpose::Memory => Some(Box::new(Follower::default())),
             _ => None,
         };
-        let job = Job { series: recorder.as_ref().map(Recorder::word), ..job.clone() };
-        let every = recorder.as_ref().and_then(Recorder::every);
-        let mut look = |pid, page: &_| recorder.iter_mut().for_each(|recorder| recorder.look(pid, page));
-        let watch = every.map(|every| Watch { every, look: &mut look });
+        let job = Job { series: watcher.as_ref().map(|watcher| watcher.word()), ..job.clone() };
+        let looks = watcher.as_ref().is_some_and(|watcher| watcher.looks());
+        let mut look = |pid, page: &_| watcher.as_mut().map_or(Duration::MAX, |watcher| watcher.look(pid, page));
+        let watch: Option<Watch<'_>> = if looks { Some(&mut look) } else { None };
         let before = self.counters.snapshot(0);
-        let attempt = self.start(cell, &job, timeout, watch)?.ok_or(Interrupted)?;
+        let mut attempt = self.start(cell, &job, timeout, watch)?.ok_or(Interrupted)?;
         let own_ns = attempt.usage.as_ref().map(|usage| usage.user_ns + usage.sys_ns);
         let disturbance = own_ns.filter(|_| purpose.is_of_a_block());
         let disturbance = disturbance.map(|own_ns| Disturbance::between(&before, &self.counters.snapshot(own_ns)));
+        let footprint = attempt.measurement.as_mut().and_then(|measurement| measurement.footprint.as_mut());
+        if let (Some(footprint), Some(watcher)) = (footprint, &watcher) {
+            footprint.course = watcher.course(&footprint.begin);
+        }
         // Before the record: whoever finds the record finds the series whole.
-        if let (Some(store), Some(recorder)) = (&self.store, recorder)
-            && let Some(table) = recorder.csv()?
+        if let (Some(store), Some(watcher)) = (&self.store, watcher)
+            && let Some(table) = watcher.csv()?
         {
             store.keep_series(&cell.id, &table)?;
         }
@@ -172,11 +179,13 @@ impl Session {
             None => self.subject(&cell.allocator)?,
         };
         match row.map(|row| &row.program).or(case.program.as_ref()) {
-            None if job.counter == Some(Counter::Callgrind) => callgrind::count(&self.guest, subject, job, timeout, &self.stop),
+            None if job.counter == Some(Counter::Callgrind) => {
+                callgrind::count(&self.guest, subject, job, timeout, &self.stop)
+            }
             None => execute::run_watched(&self.guest, subject, job, timeout, &self.stop, watch),
             // Whatever for: a program that is calibrated or checked would be run for nothing.
-            Some(_) if self.selection.plan.latency_every.is_some() || self.selection.plan.counter.is_some() => {
-                let why = "a program's calls cannot be timed one by one, nor counted: --latency and --counter are for kernels".into();
+            Some(_) if self.selection.plan.is_for_kernels() => {
+                let why = "a program's calls cannot be watched one by one: --latency, --counter and --retained are for kernels".into();
                 Ok(Some(Attempt::without_process(Outcome::Unsupported { why })))
             }
             Some(name) => {

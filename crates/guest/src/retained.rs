@@ -1,0 +1,53 @@
+//! What a process still holds after it has freed everything: at once, and after it has done nothing for a while.
+
+use crate::clock::now_ns;
+use crate::fail;
+use crate::job::Job;
+use crate::memory::Resident;
+use crate::watched;
+use core::fmt::Arguments;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// Looks so long after everything was freed.
+const AFTER_MS: [u64; 4] = [0, 100, 1000, 5000];
+
+/// Whether this process is followed for its memory, and nothing of it is timed.
+static WANTED: AtomicBool = AtomicBool::new(false);
+
+/// What the job says.
+pub fn wanted(job: &Job<'_>) -> bool {
+    let wanted = job.is("memory", "1");
+    WANTED.store(wanted, Ordering::Relaxed);
+    wanted
+}
+
+/// Just before the first operation.
+pub fn begin(now: Resident, say: impl Fn(&str, Arguments<'_>)) {
+    if WANTED.load(Ordering::Relaxed) {
+        tell(&say, "begin", now);
+    }
+}
+
+/// After the kernel has come to its end: no block of its is live.
+pub fn report(say: impl Fn(&str, Arguments<'_>)) {
+    if !WANTED.load(Ordering::Relaxed) {
+        return;
+    }
+    let live_bytes = watched::live_bytes();
+    if live_bytes > 0 {
+        fail::give_up("error", format_args!("the workload has come to its end with {live_bytes} bytes not freed"));
+    }
+    let freed_ns = now_ns();
+    for after in AFTER_MS {
+        let until = freed_ns + after * 1_000_000;
+        while let Some(rest) = until.checked_sub(now_ns()).filter(|rest| *rest > 0) {
+            // SAFETY: no pointers.
+            unsafe { libc::usleep((rest / 1000 + 1).min(500_000) as u32) };
+        }
+        tell(&say, after, Resident::now());
+    }
+}
+
+fn tell(say: &impl Fn(&str, Arguments<'_>), when: impl core::fmt::Display, Resident { rss, pss, huge }: Resident) {
+    say("resident", format_args!("{when} {rss} {pss} {huge} {}", watched::harness_bytes()));
+}

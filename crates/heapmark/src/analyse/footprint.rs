@@ -1,0 +1,168 @@
+//! Tables of a run that followed memory. Medians over processes, with their range: memory hardly differs between processes, so
+//! ranges that do not overlap are told apart without a test.
+
+use super::failure::Failed;
+use super::group;
+use super::memory::OVERHEAD_FROM_BYTES;
+use super::row::Role;
+use super::spread::Spread;
+use crate::execute::Footprint;
+use crate::execute::footprint::{Course, Moment};
+use crate::plan::Case;
+use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
+use serde::Serialize;
+
+/// One table.
+#[derive(Clone, Debug, Serialize)]
+pub struct FootprintCase {
+    /// Workload name.
+    pub workload: String,
+    /// Worker threads.
+    pub threads: u32,
+    /// More threads than usable CPUs.
+    pub oversubscribed: bool,
+    /// The row that the others are compared with.
+    pub baseline: String,
+    /// Least overhead at the peak of the footprint first.
+    pub rows: Vec<FootprintRow>,
+    /// Most CPU time that looking at a process took, as a share of a core.
+    pub sampling_share: Option<f64>,
+}
+
+/// An allocator in it.
+#[derive(Clone, Debug, Serialize)]
+pub struct FootprintRow {
+    /// Its name.
+    pub allocator: String,
+    /// What it is in the comparison.
+    pub role: Role,
+    /// What it held; `None` where it failed or nothing ran.
+    pub footprints: Option<Footprints>,
+    /// Processes that ended `ok` before anybody saw something live.
+    pub unseen: usize,
+    /// How it failed, if it did.
+    pub failed: Option<Failed>,
+}
+
+/// What the processes of a row held.
+#[derive(Clone, Debug, Serialize)]
+pub struct Footprints {
+    /// Processes that went in.
+    pub processes: usize,
+    /// Most requested bytes of live blocks that a look saw.
+    pub peak_demand_bytes: Spread,
+    /// Resident heap over live bytes when most was live; this and the other overheads are `None` where that is below 1 MiB.
+    pub overhead_at_peak_demand: Option<Spread>,
+    /// The same when most was resident.
+    pub overhead_at_peak_footprint: Option<Spread>,
+    /// Resident heap at its peak over live bytes at theirs, whenever each was.
+    pub peak_over_peak: Option<Spread>,
+    /// Mean resident heap over mean live bytes while the workload ran.
+    pub mean_overhead: Option<Spread>,
+    /// Live bytes over the bytes of the pages that hold any, when most was live.
+    pub page_occupancy: Option<Spread>,
+    /// Most memory in huge pages over the resident heap at its peak.
+    pub huge_share: Option<Spread>,
+    /// What was still resident after everything was freed.
+    pub retained: Vec<Kept>,
+}
+
+/// What was still resident after a while.
+#[derive(Clone, Debug, Serialize)]
+pub struct Kept {
+    /// Time without any operation.
+    pub after_ms: u64,
+    /// Growth of the resident set since just before the first operation.
+    pub heap_bytes: Spread,
+}
+
+/// One table per case of the plan.
+pub(super) fn cases(run: &RunFile, records: &[&Record]) -> Vec<FootprintCase> {
+    run.plan.cases.iter().map(|case| of_case(run, case, records)).collect()
+}
+
+fn of_case(run: &RunFile, case: &Case, records: &[&Record]) -> FootprintCase {
+    let baseline = case.baseline(&run.plan.baseline);
+    let mut sampling: Vec<f64> = Vec::new();
+    let mut rows: Vec<FootprintRow> = Vec::new();
+    for allocator in run.entrants(case) {
+        let (row, shares) = row(case, allocator, baseline, records);
+        rows.push(row);
+        sampling.extend(shares);
+    }
+    let order = |row: &FootprintRow| {
+        let overhead = row.footprints.as_ref().and_then(|held| held.overhead_at_peak_footprint);
+        overhead.map_or(f64::INFINITY, |overhead| overhead.median)
+    };
+    rows.sort_by(|a, b| order(a).total_cmp(&order(b)));
+    FootprintCase {
+        workload: case.workload.clone(),
+        threads: case.threads,
+        oversubscribed: case.oversubscribed,
+        baseline: baseline.to_string(),
+        rows,
+        sampling_share: sampling.into_iter().max_by(f64::total_cmp),
+    }
+}
+
+/// The row, and what looking at each of its processes took.
+fn row(case: &Case, allocator: &AllocatorInfo, baseline: &str, records: &[&Record]) -> (FootprintRow, Vec<f64>) {
+    let own = group::of_row(case, allocator, records, Purpose::Memory);
+    let failed = Failed::among(&own);
+    let measurements = own.iter().filter_map(|record| record.measurement.as_ref());
+    let held: Vec<&Footprint> = measurements.filter_map(|measurement| measurement.footprint.as_ref()).collect();
+    let courses: Vec<Course> = held.iter().filter_map(|footprint| footprint.course).collect();
+    let row = FootprintRow {
+        allocator: allocator.name.clone(),
+        role: Role::of(allocator, baseline),
+        footprints: Footprints::of(&held, &courses).filter(|_| failed.is_none()),
+        unseen: held.len() - courses.len(),
+        failed,
+    };
+    (row, courses.iter().map(|course| course.sampling_share).collect())
+}
+
+impl Footprints {
+    fn of(held: &[&Footprint], courses: &[Course]) -> Option<Footprints> {
+        let over =
+            |value: fn(&Course) -> Option<f64>| Spread::of(&courses.iter().filter_map(value).collect::<Vec<_>>());
+        Some(Footprints {
+            processes: held.len(),
+            peak_demand_bytes: over(|course| Some(course.peak_demand.live_bytes as f64))?,
+            overhead_at_peak_demand: over(|course| overhead(&course.peak_demand)),
+            overhead_at_peak_footprint: over(|course| overhead(&course.peak_footprint)),
+            peak_over_peak: over(|course| {
+                let live_bytes = course.peak_demand.live_bytes;
+                overhead(&Moment { live_bytes, ..course.peak_footprint })
+            }),
+            mean_overhead: over(|course| {
+                let mean_live = course.live_byte_points as f64 / course.points as f64;
+                (mean_live >= OVERHEAD_FROM_BYTES)
+                    .then(|| course.heap_byte_points as f64 / course.live_byte_points as f64)
+            }),
+            page_occupancy: over(|course| ratio(course.peak_demand.live_bytes, course.peak_demand.occupied_bytes)),
+            huge_share: over(|course| ratio(course.most_anon_huge_bytes, course.peak_footprint.heap_bytes)),
+            retained: retained(held),
+        })
+    }
+}
+
+fn overhead(moment: &Moment) -> Option<f64> {
+    ratio(moment.heap_bytes, moment.live_bytes).filter(|_| moment.live_bytes as f64 >= OVERHEAD_FROM_BYTES)
+}
+
+fn ratio(over: u64, under: u64) -> Option<f64> {
+    (under > 0).then(|| over as f64 / under as f64)
+}
+
+fn retained(held: &[&Footprint]) -> Vec<Kept> {
+    let moments = held.first().map(|first| first.retained.iter().map(|it| it.after_ms)).into_iter().flatten();
+    let kept = |after_ms| {
+        let bytes = held.iter().filter_map(|footprint| {
+            let kept = footprint.retained.iter().find(|it| it.after_ms == after_ms)?;
+            Some(kept.resident.grown_since(&footprint.begin) as f64)
+        });
+        Some(Kept { after_ms, heap_bytes: Spread::of(&bytes.collect::<Vec<_>>())? })
+    };
+    moments.filter_map(kept).collect()
+}

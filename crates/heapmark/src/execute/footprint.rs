@@ -1,0 +1,111 @@
+//! What a process held that was followed for its memory: as the guest said it at certain moments, and as it was seen from
+//! outside while the workload ran.
+
+use super::report::Report;
+use serde::{Deserialize, Serialize};
+
+/// A process that was followed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Footprint {
+    /// Just before the first operation: not the workload's.
+    pub begin: Resident,
+    /// After the workload has freed everything.
+    pub retained: Vec<Retained>,
+    /// While it ran; `None` where it was over before it was seen a few times with something live.
+    pub course: Option<Course>,
+}
+
+/// What was in memory at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resident {
+    /// Resident set, the harness's tables included.
+    pub rss_bytes: u64,
+    /// The same, what is shared with other processes divided by how many they are.
+    pub pss_bytes: u64,
+    /// Anonymous memory in huge pages.
+    pub anon_huge_bytes: u64,
+    /// The harness's own tables.
+    pub harness_bytes: u64,
+}
+
+/// What was in memory so long after everything was freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retained {
+    /// Time without any operation.
+    pub after_ms: u64,
+    /// What was still there.
+    pub resident: Resident,
+}
+
+/// What was seen while the workload ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Course {
+    /// Looks that found something live.
+    pub points: u64,
+    /// When most was live.
+    pub peak_demand: Moment,
+    /// When most was resident.
+    pub peak_footprint: Moment,
+    /// Sum over the points of what was live.
+    pub live_byte_points: u64,
+    /// And of what was resident for it.
+    pub heap_byte_points: u64,
+    /// Most anonymous memory in huge pages that was seen; looked at seldom.
+    pub most_anon_huge_bytes: u64,
+    /// CPU time of the looks, waits between them included, over the time from the first to the last.
+    pub sampling_share: f64,
+}
+
+/// What was there at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// Requested bytes of live blocks.
+    pub live_bytes: u64,
+    /// Bytes of the pages that hold any of them.
+    pub occupied_bytes: u64,
+    /// Growth of the resident set since just before the first operation, the harness's tables taken out.
+    pub heap_bytes: u64,
+}
+
+impl Resident {
+    /// Growth of the resident set since then, the harness's tables taken out of both.
+    pub fn grown_since(&self, begin: &Resident) -> u64 {
+        (self.rss_bytes + begin.harness_bytes).saturating_sub(self.harness_bytes + begin.rss_bytes)
+    }
+}
+
+impl Footprint {
+    /// From `resident=WHEN RSS PSS HUGE HARNESS` lines; `None` where the process was not followed.
+    pub(super) fn of(report: &Report<'_>) -> Option<Footprint> {
+        let told: Vec<(&str, Resident)> = report.values("resident").filter_map(resident).collect();
+        let begin = told.iter().find(|(when, _)| *when == "begin")?.1;
+        let retained = told
+            .iter()
+            .filter_map(|(when, resident)| Some(Retained { after_ms: when.parse().ok()?, resident: *resident }));
+        Some(Footprint { begin, retained: retained.collect(), course: None })
+    }
+}
+
+fn resident(line: &str) -> Option<(&str, Resident)> {
+    let (when, numbers) = line.split_once(' ')?;
+    let numbers: Vec<u64> = numbers.split(' ').map(|word| word.parse().ok()).collect::<Option<_>>()?;
+    let [rss_bytes, pss_bytes, anon_huge_bytes, harness_bytes] = numbers.try_into().ok()?;
+    Some((when, Resident { rss_bytes, pss_bytes, anon_huge_bytes, harness_bytes }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_harness_holds_is_no_growth() {
+        let report = Report::parse(
+            "resident=begin 100 90 0 40\nresident=0 180 170 20 70\nresident=5000 95 90 0 40\nresident=x\n",
+        );
+        let footprint = Footprint::of(&report).unwrap();
+        let grown: Vec<(u64, u64)> =
+            footprint.retained.iter().map(|it| (it.after_ms, it.resident.grown_since(&footprint.begin))).collect();
+        assert_eq!(grown, [(0, 50), (5000, 0)]);
+        assert_eq!(Footprint::of(&Report::parse("resident=0 1 1 1 1\n")), None);
+    }
+}

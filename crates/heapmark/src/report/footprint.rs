@@ -1,0 +1,77 @@
+//! The tables of a run that followed memory. Strings from outside are still as they came.
+
+use super::sheet::{Column, Numberless, Sheet, heading, missing};
+use super::{text, units};
+use crate::analyse::{Analysis, FootprintCase, FootprintRow, Footprints, Spread};
+
+const CAUTION: &str = "Memory of processes in which every call is watched: each takes longer, so an allocator that gives memory \
+    back by the clock has had more time to. Overhead: growth of the resident set over requested bytes. Idle: so long after \
+    everything was freed, without a single call.";
+
+/// All tables.
+pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
+    analysis.footprints.iter().map(|case| of_case(case, analysis.planned_blocks)).collect()
+}
+
+fn of_case(case: &FootprintCase, planned_blocks: u32) -> Sheet {
+    let rows: Vec<(&FootprintRow, &Footprints)> =
+        case.rows.iter().filter_map(|row| Some((row, row.footprints.as_ref()?))).collect();
+    let sampled = case.sampling_share.map(|share| format!("looking took at most {} of a core", units::percent(share)));
+    Sheet {
+        heading: format!("{}: memory", heading(&case.workload, case.threads, case.oversubscribed)),
+        columns: if rows.is_empty() { Vec::new() } else { columns(&rows) },
+        trust: sampled.into_iter().collect(),
+        caution: Some(CAUTION.to_owned()),
+        numberless: case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect(),
+        ..Sheet::default()
+    }
+}
+
+fn columns(rows: &[(&FootprintRow, &Footprints)]) -> Vec<Column> {
+    let column = |title: &str, number: bool, spare: bool, cell: &dyn Fn(&FootprintRow, &Footprints) -> String| Column {
+        title: title.to_owned(),
+        cells: rows.iter().map(|(row, held)| cell(row, held)).collect(),
+        number,
+        spare,
+        notes: false,
+    };
+    let mut columns = vec![
+        column("allocator", false, false, &|row, _| row.allocator.clone()),
+        column("peak demand", true, true, &|_, held| units::bytes(held.peak_demand_bytes.median)),
+        column("overhead then", true, false, &|_, held| median(held.overhead_at_peak_demand, units::times)),
+        column("at peak RSS", true, false, &|_, held| median(held.overhead_at_peak_footprint, units::times)),
+        column("peak/peak", true, true, &|_, held| median(held.peak_over_peak, units::times)),
+        column("mean", true, false, &|_, held| median(held.mean_overhead, units::times)),
+        column("page occupancy", true, true, &|_, held| median(held.page_occupancy, units::percent)),
+        column("huge pages", true, true, &|_, held| median(held.huge_share, units::percent)),
+    ];
+    let moments = rows.first().map(|(_, held)| held.retained.iter().map(|kept| kept.after_ms)).into_iter().flatten();
+    for after_ms in moments {
+        let kept = |_: &FootprintRow, held: &Footprints| {
+            let kept = held.retained.iter().find(|kept| kept.after_ms == after_ms);
+            kept.map_or_else(|| "-".into(), |kept| units::bytes(kept.heap_bytes.median))
+        };
+        columns.push(column(&format!("idle {} s", after_ms as f64 / 1000.0), true, false, &kept));
+    }
+    columns
+}
+
+fn median(spread: Option<Spread>, text: fn(f64) -> String) -> String {
+    spread.map_or_else(|| "-".into(), |spread| text(spread.median))
+}
+
+fn numberless(row: &FootprintRow, planned_blocks: u32) -> Option<Numberless> {
+    let failed = row.failed.as_ref();
+    row.footprints.is_none().then(|| Numberless {
+        allocator: row.allocator.clone(),
+        reason: match failed {
+            Some(failed) => failed.summary(),
+            None if row.unseen > 0 => format!(
+                "{} over before anything live was seen: give more work (--set)",
+                text::count(row.unseen, "process")
+            ),
+            None => missing(planned_blocks),
+        },
+        failed: failed.is_some(),
+    })
+}

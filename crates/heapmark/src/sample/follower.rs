@@ -1,0 +1,224 @@
+//! Follows the memory of a process from outside, as seldom as it must be to cost less than half a per cent of a core.
+
+use super::{Watcher, now_ns};
+use crate::execute::footprint::{Course, Moment, Resident};
+use anyhow::Result;
+use heapmark_wire::{Page, Phase};
+use rustix::time::{ClockId, clock_gettime};
+use std::fmt::Write;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::time::Duration;
+
+/// The least from one look to the next, and all that there is before the first looks: short workloads are seen, too.
+const LEAST_WAIT: Duration = Duration::from_millis(1);
+const FIRST_LOOKS: usize = 50;
+/// Later so many times the CPU time of a look, waking up for it included, lies between two.
+const LOOKS_APART: u32 = 300;
+/// The page tables are walked no more often than this.
+const LEAST_BETWEEN_WALKS_NS: u64 = 250_000_000;
+/// And so many times what the last walk took lies between two: in a large process one takes many milliseconds.
+const WALKS_APART: u64 = 1000;
+/// Fewer looks than these that find something live say nothing of a course.
+const LEAST_POINTS: usize = 5;
+/// Footprints that differ by less than this share of the highest are the same peak.
+const SAME_PEAK: f64 = 0.01;
+
+/// What a look found.
+#[derive(Clone, Copy, Debug, Default)]
+struct Point {
+    time_ns: u64,
+    running: bool,
+    live_bytes: u64,
+    occupied_bytes: u64,
+    rss_bytes: u64,
+    harness_bytes: u64,
+    /// Where the page tables were walked.
+    walked: Option<Walked>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Walked {
+    pss_bytes: u64,
+    anon_huge_bytes: u64,
+}
+
+/// Follows one process.
+#[derive(Default)]
+pub struct Follower {
+    points: Vec<Point>,
+    files: Option<Files>,
+    text: String,
+    next_walk_ns: u64,
+    /// CPU time of this thread at the first look and at the last.
+    cpu_ns: (u64, u64),
+}
+
+struct Files {
+    statm: File,
+    rollup: File,
+}
+
+impl Follower {
+    /// Before the guest's own code runs there is nothing to see, and a process that has ended meanwhile leaves no point.
+    fn point(&mut self, pid: i32, page: &Page) {
+        let phase = page.phase();
+        if matches!(phase, Phase::Load | Phase::Prove) {
+            return;
+        }
+        if self.files.is_none() {
+            self.files = Files::open(pid).ok();
+        }
+        let held = page.watched().held();
+        let Some(files) = &mut self.files else { return };
+        let time_ns = now_ns();
+        let live_before = held.live_bytes();
+        let rss_bytes = read(&mut files.statm, &mut self.text).and_then(|text| super::series::resident_bytes(text));
+        let Some(rss_bytes) = rss_bytes.filter(|bytes| *bytes > 0) else { return };
+        let mut point = Point {
+            time_ns,
+            running: matches!(phase, Phase::Cold | Phase::Run),
+            live_bytes: live_before.min(held.live_bytes()),
+            occupied_bytes: held.occupied_bytes(),
+            rss_bytes,
+            harness_bytes: held.harness_bytes(),
+            walked: None,
+        };
+        if point.running && time_ns >= self.next_walk_ns {
+            point.walked = read(&mut files.rollup, &mut self.text).and_then(Walked::of);
+            let took_ns = now_ns() - time_ns;
+            self.next_walk_ns = now_ns() + (took_ns * WALKS_APART).max(LEAST_BETWEEN_WALKS_NS);
+        }
+        page.watched().looked();
+        self.points.push(point);
+    }
+}
+
+impl Watcher for Follower {
+    fn word(&self) -> String {
+        "polled".into()
+    }
+
+    fn looks(&self) -> bool {
+        true
+    }
+
+    fn look(&mut self, pid: i32, page: &Page) -> Duration {
+        self.point(pid, page);
+        let (before_ns, now_ns) = (self.cpu_ns.1, thread_cpu_ns());
+        self.cpu_ns = (if self.points.len() < 2 { now_ns } else { self.cpu_ns.0 }, now_ns);
+        if self.points.len() <= FIRST_LOOKS {
+            return LEAST_WAIT;
+        }
+        LEAST_WAIT.max(Duration::from_nanos(now_ns - before_ns) * LOOKS_APART)
+    }
+
+    fn course(&self, begin: &Resident) -> Option<Course> {
+        let moments: Vec<Moment> = self
+            .points
+            .iter()
+            .filter(|point| point.running && point.live_bytes > 0)
+            .map(|it| it.moment(begin))
+            .collect();
+        if moments.len() < LEAST_POINTS {
+            return None;
+        }
+        let (first, last) = (self.points.first()?, self.points.last()?);
+        let walked = self.points.iter().filter_map(|point| point.walked);
+        let most = moments.iter().map(|moment| moment.heap_bytes).max()? as f64;
+        let at_peak = moments.iter().filter(|moment| moment.heap_bytes as f64 >= most * (1.0 - SAME_PEAK));
+        Some(Course {
+            points: moments.len() as u64,
+            peak_demand: *moments.iter().max_by_key(|moment| moment.live_bytes)?,
+            // A footprint often stays at its peak while what is live comes and goes.
+            peak_footprint: *at_peak.max_by_key(|moment| moment.live_bytes)?,
+            live_byte_points: moments.iter().map(|moment| moment.live_bytes).sum(),
+            heap_byte_points: moments.iter().map(|moment| moment.heap_bytes).sum(),
+            most_anon_huge_bytes: walked.map(|walked| walked.anon_huge_bytes).max().unwrap_or(0),
+            sampling_share: (self.cpu_ns.1 - self.cpu_ns.0) as f64 / (last.time_ns - first.time_ns).max(1) as f64,
+        })
+    }
+
+    fn csv(self: Box<Self>) -> Result<Option<String>> {
+        let mut table = String::from(
+            "time_ns,phase,requested_live_bytes,occupied_bytes,rss_bytes,harness_bytes,pss_bytes,anon_huge_bytes\n",
+        );
+        let began_ns = self.points.first().map_or(0, |point| point.time_ns);
+        for point in &self.points {
+            let Point { time_ns, running, live_bytes, occupied_bytes, rss_bytes, harness_bytes, walked } = point;
+            let phase = if *running { Phase::Run } else { Phase::Setup }.word();
+            let walked = walked.map(|it| format!("{},{}", it.pss_bytes, it.anon_huge_bytes)).unwrap_or(",".into());
+            let time_ns = time_ns - began_ns;
+            let _ =
+                writeln!(table, "{time_ns},{phase},{live_bytes},{occupied_bytes},{rss_bytes},{harness_bytes},{walked}");
+        }
+        Ok((!self.points.is_empty()).then_some(table))
+    }
+}
+
+impl Point {
+    fn moment(&self, begin: &Resident) -> Moment {
+        let now = Resident { rss_bytes: self.rss_bytes, harness_bytes: self.harness_bytes, ..Resident::default() };
+        Moment { live_bytes: self.live_bytes, occupied_bytes: self.occupied_bytes, heap_bytes: now.grown_since(begin) }
+    }
+}
+
+impl Walked {
+    fn of(rollup: &str) -> Option<Walked> {
+        let bytes = |key: &str| {
+            let line = rollup.lines().find_map(|line| line.strip_prefix(key))?;
+            Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
+        };
+        Some(Walked { pss_bytes: bytes("Pss:")?, anon_huge_bytes: bytes("AnonHugePages:")? })
+    }
+}
+
+impl Files {
+    fn open(pid: i32) -> std::io::Result<Files> {
+        let open = |name| File::open(format!("/proc/{pid}/{name}"));
+        Ok(Files { statm: open("statm")?, rollup: open("smaps_rollup")? })
+    }
+}
+
+fn read<'t>(file: &mut File, text: &'t mut String) -> Option<&'t str> {
+    text.clear();
+    file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_string(text)).ok()?;
+    Some(text)
+}
+
+fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(live: u64, rss: u64, harness: u64) -> Point {
+        Point {
+            running: true,
+            live_bytes: live,
+            occupied_bytes: live,
+            rss_bytes: rss,
+            harness_bytes: harness,
+            ..Point::default()
+        }
+    }
+
+    #[test]
+    fn the_peaks_of_demand_and_of_the_footprint_are_other_moments() {
+        let begin = Resident { rss_bytes: 1000, harness_bytes: 100, ..Resident::default() };
+        let idle = Point { running: false, ..point(9000, 90_000, 0) };
+        let (before, full, low) = (point(0, 5000, 100), point(800, 2100, 200), point(10, 2605, 200));
+        let points = vec![before, full, point(400, 2600, 200), low, low, low, idle];
+        let short = Follower { points: points[..5].to_vec(), ..Follower::default() };
+        assert_eq!(short.course(&begin), None, "four looks are too few");
+        let course = Follower { points, ..Follower::default() }.course(&begin).unwrap();
+        assert_eq!(course.points, 5, "neither what is not running nor what holds nothing");
+        assert_eq!(course.peak_demand, Moment { live_bytes: 800, occupied_bytes: 800, heap_bytes: 1000 });
+        assert_eq!(course.peak_footprint, Moment { live_bytes: 400, occupied_bytes: 400, heap_bytes: 1500 });
+        assert_eq!((course.live_byte_points, course.heap_byte_points), (1230, 7015));
+        assert_eq!(Follower::default().course(&begin), None);
+    }
+}
