@@ -2,9 +2,11 @@
 
 use crate::catalog::Iterations;
 use crate::catalog::workload::Row;
+use crate::execute::footprint::{Resident, Retained};
 use crate::execute::latency::{Bucket, Calls, Stall};
-use crate::execute::{Iteration, Latency, Measurement, Outcome};
+use crate::execute::{Footprint, Iteration, Latency, Measurement, Outcome};
 use crate::plan::{Case as PlannedCase, Plan};
+use crate::sample::follower::{Course, Moment};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile, SCHEMA};
 use std::collections::BTreeMap;
 
@@ -89,6 +91,32 @@ impl Lab {
             record.purpose = Purpose::Latency;
             if let Some(measurement) = &mut record.measurement {
                 measurement.latency = Some(latency(every, &buckets(&record.allocator)));
+            }
+        }
+        self
+    }
+
+    /// Makes it a run that follows memory; `course` says what was seen of a process, in MiB of live and of resident memory.
+    pub fn following_memory(mut self, course: impl Fn(&str) -> Option<(u64, u64)>) -> Lab {
+        self.run.plan.memory = true;
+        for record in self.records.iter_mut().filter(|record| record.purpose == Purpose::Sample) {
+            record.purpose = Purpose::Memory;
+            record.course = course(&record.allocator).map(|(live, heap)| {
+                let moment = Moment { live_bytes: live << 20, occupied_bytes: live << 21, heap_bytes: heap << 20 };
+                Course {
+                    points: 10,
+                    peak_demand: moment,
+                    peak_footprint: Moment { heap_bytes: moment.heap_bytes * 2, ..moment },
+                    live_byte_points: 5 * moment.live_bytes,
+                    heap_byte_points: 10 * moment.heap_bytes,
+                    most_anon_huge_bytes: moment.heap_bytes,
+                    sampling_share: 0.003,
+                }
+            });
+            if let Some(measurement) = &mut record.measurement {
+                let resident = Resident { rss_bytes: 9 << 20, harness_bytes: 1 << 20, ..Resident::default() };
+                let begin = Resident { rss_bytes: 5 << 20, harness_bytes: 0, ..Resident::default() };
+                measurement.footprint = Some(Footprint { begin, retained: vec![Retained { after_ms: 100, resident }] });
             }
         }
         self
@@ -220,6 +248,7 @@ fn record(purpose: Purpose, workload: &str, allocator: &str, block: u32) -> Reco
         measurement: None,
         usage: None,
         disturbance: None,
+        course: None,
         proof: None,
         environment: BTreeMap::new(),
         stderr: String::new(),

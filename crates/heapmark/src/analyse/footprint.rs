@@ -7,8 +7,8 @@ use super::memory::OVERHEAD_FROM_BYTES;
 use super::row::Role;
 use super::spread::Spread;
 use crate::execute::Footprint;
-use crate::execute::footprint::{Course, Moment};
 use crate::plan::Case;
+use crate::sample::follower::{Course, Moment};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
 use serde::Serialize;
 
@@ -109,9 +109,10 @@ fn of_case(run: &RunFile, case: &Case, records: &[&Record]) -> FootprintCase {
 fn row(case: &Case, allocator: &AllocatorInfo, baseline: &str, records: &[&Record]) -> (FootprintRow, Vec<f64>) {
     let own = group::of_row(case, allocator, records, Purpose::Memory);
     let failed = Failed::among(&own);
-    let measurements = own.iter().filter_map(|record| record.measurement.as_ref());
-    let held: Vec<&Footprint> = measurements.filter_map(|measurement| measurement.footprint.as_ref()).collect();
-    let courses: Vec<Course> = held.iter().filter_map(|footprint| footprint.course).collect();
+    let followed =
+        own.iter().filter_map(|record| Some((record.measurement.as_ref()?.footprint.as_ref()?, record.course)));
+    let (held, courses): (Vec<&Footprint>, Vec<Option<Course>>) = followed.unzip();
+    let courses: Vec<Course> = courses.into_iter().flatten().collect();
     let row = FootprintRow {
         allocator: allocator.name.clone(),
         role: Role::of(allocator, baseline),

@@ -1,5 +1,5 @@
-//! What a process held that was followed for its memory: as the guest said it at certain moments, and as it was seen from
-//! outside while the workload ran.
+//! What a process held that was followed for its memory, as the guest said it before and after the workload. What was seen of it
+//! from outside meanwhile stands in `sample::follower`.
 
 use super::report::Report;
 use serde::{Deserialize, Serialize};
@@ -11,8 +11,6 @@ pub struct Footprint {
     pub begin: Resident,
     /// After the workload has freed everything.
     pub retained: Vec<Retained>,
-    /// While it ran; `None` where it was over before it was seen a few times with something live.
-    pub course: Option<Course>,
 }
 
 /// What was in memory at one moment.
@@ -37,40 +35,15 @@ pub struct Retained {
     pub resident: Resident,
 }
 
-/// What was seen while the workload ran.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Course {
-    /// Looks that found something live.
-    pub points: u64,
-    /// When most was live.
-    pub peak_demand: Moment,
-    /// When most was resident.
-    pub peak_footprint: Moment,
-    /// Sum over the points of what was live.
-    pub live_byte_points: u64,
-    /// And of what was resident for it.
-    pub heap_byte_points: u64,
-    /// Most anonymous memory in huge pages that was seen; looked at seldom.
-    pub most_anon_huge_bytes: u64,
-    /// CPU time of the looks, waits between them included, over the time from the first to the last.
-    pub sampling_share: f64,
-}
-
-/// What was there at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Moment {
-    /// Requested bytes of live blocks.
-    pub live_bytes: u64,
-    /// Bytes of the pages that hold any of them.
-    pub occupied_bytes: u64,
-    /// Growth of the resident set since just before the first operation, the harness's tables taken out.
-    pub heap_bytes: u64,
-}
-
 impl Resident {
+    /// Without the harness's tables.
+    pub fn without_harness(&self) -> u64 {
+        self.rss_bytes.saturating_sub(self.harness_bytes)
+    }
+
     /// Growth of the resident set since then, the harness's tables taken out of both.
     pub fn grown_since(&self, begin: &Resident) -> u64 {
-        (self.rss_bytes + begin.harness_bytes).saturating_sub(self.harness_bytes + begin.rss_bytes)
+        self.without_harness().saturating_sub(begin.without_harness())
     }
 }
 
@@ -82,7 +55,7 @@ impl Footprint {
         let retained = told
             .iter()
             .filter_map(|(when, resident)| Some(Retained { after_ms: when.parse().ok()?, resident: *resident }));
-        Some(Footprint { begin, retained: retained.collect(), course: None })
+        Some(Footprint { begin, retained: retained.collect() })
     }
 }
 

@@ -60,7 +60,12 @@ pub fn list(names: &[String]) -> String {
 
 /// `1 block`, `2 blocks`.
 pub fn count(n: usize, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+    let ending = match n {
+        1 => "",
+        _ if noun.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{n} {noun}{ending}")
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Follows the memory of a process from outside, as seldom as it must be to cost less than half a per cent of a core.
 
 use super::{Watcher, now_ns};
-use crate::execute::footprint::{Course, Moment, Resident};
 use anyhow::Result;
 use heapmark_wire::{Page, Phase};
 use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -23,6 +23,36 @@ const WALKS_APART: u64 = 1000;
 const LEAST_POINTS: usize = 5;
 /// Footprints that differ by less than this share of the highest are the same peak.
 const SAME_PEAK: f64 = 0.01;
+
+/// What was seen while the workload ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Course {
+    /// Looks that found something live.
+    pub points: u64,
+    /// When most was live.
+    pub peak_demand: Moment,
+    /// When most was resident.
+    pub peak_footprint: Moment,
+    /// Sum over the points of what was live.
+    pub live_byte_points: u64,
+    /// And of what was resident for it.
+    pub heap_byte_points: u64,
+    /// Most anonymous memory in huge pages that was seen; looked at seldom.
+    pub most_anon_huge_bytes: u64,
+    /// CPU time of the looks, waits between them included, over the time from the first to the last.
+    pub sampling_share: f64,
+}
+
+/// What was there at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// Requested bytes of live blocks.
+    pub live_bytes: u64,
+    /// Bytes of the pages that hold any of them.
+    pub occupied_bytes: u64,
+    /// Growth of the resident set since just before the first operation, the harness's tables taken out.
+    pub heap_bytes: u64,
+}
 
 /// What a look found.
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,7 +103,7 @@ impl Follower {
         let Some(files) = &mut self.files else { return };
         let time_ns = now_ns();
         let live_before = held.live_bytes();
-        let rss_bytes = read(&mut files.statm, &mut self.text).and_then(|text| super::series::resident_bytes(text));
+        let rss_bytes = read(&mut files.statm, &mut self.text).and_then(super::series::resident_bytes);
         let Some(rss_bytes) = rss_bytes.filter(|bytes| *bytes > 0) else { return };
         let mut point = Point {
             time_ns,
@@ -113,12 +143,12 @@ impl Watcher for Follower {
         LEAST_WAIT.max(Duration::from_nanos(now_ns - before_ns) * LOOKS_APART)
     }
 
-    fn course(&self, begin: &Resident) -> Option<Course> {
+    fn course(&self, before_bytes: u64) -> Option<Course> {
         let moments: Vec<Moment> = self
             .points
             .iter()
             .filter(|point| point.running && point.live_bytes > 0)
-            .map(|it| it.moment(begin))
+            .map(|it| it.moment(before_bytes))
             .collect();
         if moments.len() < LEAST_POINTS {
             return None;
@@ -157,9 +187,13 @@ impl Watcher for Follower {
 }
 
 impl Point {
-    fn moment(&self, begin: &Resident) -> Moment {
-        let now = Resident { rss_bytes: self.rss_bytes, harness_bytes: self.harness_bytes, ..Resident::default() };
-        Moment { live_bytes: self.live_bytes, occupied_bytes: self.occupied_bytes, heap_bytes: now.grown_since(begin) }
+    /// `before_bytes` were resident before the first operation, the harness's tables taken out.
+    fn moment(&self, before_bytes: u64) -> Moment {
+        Moment {
+            live_bytes: self.live_bytes,
+            occupied_bytes: self.occupied_bytes,
+            heap_bytes: self.rss_bytes.saturating_sub(self.harness_bytes + before_bytes),
+        }
     }
 }
 
@@ -208,17 +242,16 @@ mod tests {
 
     #[test]
     fn the_peaks_of_demand_and_of_the_footprint_are_other_moments() {
-        let begin = Resident { rss_bytes: 1000, harness_bytes: 100, ..Resident::default() };
         let idle = Point { running: false, ..point(9000, 90_000, 0) };
         let (before, full, low) = (point(0, 5000, 100), point(800, 2100, 200), point(10, 2605, 200));
         let points = vec![before, full, point(400, 2600, 200), low, low, low, idle];
         let short = Follower { points: points[..5].to_vec(), ..Follower::default() };
-        assert_eq!(short.course(&begin), None, "four looks are too few");
-        let course = Follower { points, ..Follower::default() }.course(&begin).unwrap();
+        assert_eq!(short.course(900), None, "four looks are too few");
+        let course = Follower { points, ..Follower::default() }.course(900).unwrap();
         assert_eq!(course.points, 5, "neither what is not running nor what holds nothing");
         assert_eq!(course.peak_demand, Moment { live_bytes: 800, occupied_bytes: 800, heap_bytes: 1000 });
         assert_eq!(course.peak_footprint, Moment { live_bytes: 400, occupied_bytes: 400, heap_bytes: 1500 });
         assert_eq!((course.live_byte_points, course.heap_byte_points), (1230, 7015));
-        assert_eq!(Follower::default().course(&begin), None);
+        assert_eq!(Follower::default().course(900), None);
     }
 }

@@ -10,8 +10,8 @@ pub mod preflight;
 pub mod root;
 pub mod series;
 
-use crate::execute::footprint::{Course, Resident};
 use anyhow::Result;
+use follower::Course;
 use heapmark_wire::Page;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
@@ -24,8 +24,8 @@ pub trait Watcher {
     fn looks(&self) -> bool;
     /// Looks at it, and says how long to wait for the next look.
     fn look(&mut self, pid: i32, page: &Page) -> Duration;
-    /// What it saw while the workload ran, given what was there before.
-    fn course(&self, _begin: &Resident) -> Option<Course> {
+    /// What it saw while the workload ran, given how much was resident before, the harness's tables taken out.
+    fn course(&self, _before_bytes: u64) -> Option<Course> {
         None
     }
     /// All that it saw as a table, once the process has ended; `None` where that is nothing.

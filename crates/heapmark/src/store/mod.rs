@@ -241,6 +241,7 @@ mod tests {
             measurement: None,
             usage: None,
             disturbance: None,
+            course: None,
             proof: None,
             environment: Default::default(),
             stderr: String::new(),

@@ -2,6 +2,7 @@
 
 use crate::execute::{Measurement, Outcome, Proof, Usage};
 use crate::sample::disturbance::Disturbance;
+use crate::sample::follower::Course;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -74,6 +75,10 @@ pub struct Record {
     /// What else the machine did meanwhile; only of measured processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbance: Option<Disturbance>,
+    /// What was seen of its memory while the workload ran; only where that is what it was for, and where it ran long enough to
+    /// be seen a few times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub course: Option<Course>,
     /// Who served the malloc family; absent where the process did not get that far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,

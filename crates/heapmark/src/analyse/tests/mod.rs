@@ -1,6 +1,7 @@
 //! The analysis by values: artificial records in, rows and verdicts out.
 
 mod calls;
+mod footprint;
 mod latency;
 mod rows;
 mod verdicts;

@@ -139,14 +139,12 @@ impl Session {
         let mut look = |pid, page: &_| watcher.as_mut().map_or(Duration::MAX, |watcher| watcher.look(pid, page));
         let watch: Option<Watch<'_>> = if looks { Some(&mut look) } else { None };
         let before = self.counters.snapshot(0);
-        let mut attempt = self.start(cell, &job, timeout, watch)?.ok_or(Interrupted)?;
+        let attempt = self.start(cell, &job, timeout, watch)?.ok_or(Interrupted)?;
         let own_ns = attempt.usage.as_ref().map(|usage| usage.user_ns + usage.sys_ns);
         let disturbance = own_ns.filter(|_| purpose.is_of_a_block());
         let disturbance = disturbance.map(|own_ns| Disturbance::between(&before, &self.counters.snapshot(own_ns)));
-        let footprint = attempt.measurement.as_mut().and_then(|measurement| measurement.footprint.as_mut());
-        if let (Some(footprint), Some(watcher)) = (footprint, &watcher) {
-            footprint.course = watcher.course(&footprint.begin);
-        }
+        let footprint = attempt.measurement.as_ref().and_then(|measurement| measurement.footprint.as_ref());
+        let course = watcher.as_ref().zip(footprint).and_then(|(it, told)| it.course(told.begin.without_harness()));
         // Before the record: whoever finds the record finds the series whole.
         if let (Some(store), Some(watcher)) = (&self.store, watcher)
             && let Some(table) = watcher.csv()?
@@ -158,7 +156,7 @@ impl Session {
         }
         let case = self.case(cell);
         let record = record(purpose, cell, &case.workload, case.threads, started, attempt);
-        self.keep(Record { disturbance, ..record })?;
+        self.keep(Record { disturbance, course, ..record })?;
         Ok(())
     }
 
@@ -236,6 +234,7 @@ fn record(purpose: Purpose, cell: &Cell, workload: &str, threads: u32, started: 
         measurement: attempt.measurement,
         usage: attempt.usage,
         disturbance: None,
+        course: None,
         proof: attempt.proof,
         environment: attempt.environment,
         stderr: attempt.stderr,
