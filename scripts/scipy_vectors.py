@@ -7,7 +7,7 @@ p is `scipy.stats.wilcoxon`: exact where n <= 50 without ties, every sign patter
 SciPy's test does not reject at 5 %, tried between each two neighbouring Walsh averages.
 
 Holm's p-values come from the closed test that his procedure is a shortcut for: the largest Bonferroni p of all families that
-hold the comparison. The mean over cells is `scipy.stats.bootstrap` over block numbers, its percentiles as far out as the t
+hold the comparison. Unpaired samples: `scipy.stats.mannwhitneyu`, the interval in the same way as above. The mean over cells is `scipy.stats.bootstrap` over block numbers, its percentiles as far out as the t
 interval of a mean needs; `error` is the standard error of each bound at 10,000 resamples.
 """
 
@@ -16,7 +16,7 @@ from itertools import combinations
 
 import numpy as np
 import scipy
-from scipy.stats import PermutationMethod, bootstrap, norm, t, wilcoxon
+from scipy.stats import PermutationMethod, bootstrap, mannwhitneyu, norm, t, wilcoxon
 
 
 def p_value(differences):
@@ -110,6 +110,25 @@ def cells(count, blocks, missing=()):
     return out
 
 
+def unpaired_p(a, b):
+    exact = max(len(a), len(b)) <= 50 and len(np.unique(np.concatenate([a, b]))) == len(a) + len(b)
+    return float(mannwhitneyu(a, b, method="exact" if exact else "asymptotic").pvalue)
+
+
+def two_samples(name, a, b, with_interval=True):
+    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    differences = np.sort(np.subtract.outer(a, b).ravel())
+    far = differences[-1] - differences[0] + 1
+    edges = np.concatenate([[differences[0] - far], differences, [differences[-1] + far]])
+    out = {"name": name, "a": a.tolist(), "b": b.tolist(), "p": unpaired_p(a, b), "estimate": float(np.median(differences))}
+    if with_interval:
+        kept = [unpaired_p(a - theta, b) > 0.05 for theta in (edges[:-1] + edges[1:]) / 2]
+        none = kept[0] or kept[-1]
+        last = len(kept) - kept[::-1].index(True)
+        out["interval"] = None if none else [edges[kept.index(True)], edges[last]]
+    return out
+
+
 random = np.random.default_rng(20)
 vectors = []
 for n in [1, 2, 5, 6, 7, 10, 11, 15, 20, 30, 40, 50, 51, 60]:
@@ -138,6 +157,13 @@ mean_shifts = [
 ]
 bootstrap_tails = [{"blocks": n, "tail": tail(n)} for n in [6, 10, 15, 40]]
 
+random = np.random.default_rng(30)
+unpaired = [two_samples(f"{a} and {b}", random.normal(0.02, 0.05, a), random.normal(0, 0.05, b))
+            for a, b in [(1, 1), (3, 4), (3, 7), (6, 6), (10, 10), (10, 25), (30, 30), (50, 12)]]
+unpaired += [two_samples(f"ties, {a} and {b}", random.integers(0, 9, a), random.integers(2, 9, b), False)
+             for a, b in [(8, 9), (30, 30)]]
+unpaired += [two_samples("70 and 60", random.normal(0.02, 0.05, 70), random.normal(0, 0.05, 60), False)]
+
 print(json.dumps({
     "scipy": scipy.__version__,
     "numpy": np.__version__,
@@ -147,4 +173,5 @@ print(json.dumps({
     "families": families,
     "mean_shifts": mean_shifts,
     "bootstrap_tails": bootstrap_tails,
+    "unpaired": unpaired,
 }, indent=1))

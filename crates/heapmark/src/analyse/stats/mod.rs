@@ -12,6 +12,7 @@ pub mod median;
 pub mod modes;
 mod normal;
 pub mod stopping;
+pub mod two_samples;
 pub mod wilcoxon;
 
 pub use bootstrap::{MeanShift, mean_shift};
@@ -22,6 +23,7 @@ pub use mean::{geometric_mean, mean};
 pub use median::median;
 pub use modes::{Mode, Modes, modes};
 pub use stopping::{Next, Stop, Stopping, half_width};
+pub use two_samples::{rank_sum, shift_between};
 pub use wilcoxon::{SignedRank, signed_rank};
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod stopping;
 
 use super::bootstrap::tail;
 use super::normal::{upper_point, upper_tail};
-use super::{holm, mean_shift, median, shift, signed_rank};
+use super::{holm, mean_shift, median, rank_sum, shift, shift_between, signed_rank};
 use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -48,6 +48,30 @@ fn agrees_with_scipy() {
             }
         }
     }
+}
+
+#[test]
+fn unpaired_samples_agree_with_scipy() {
+    let vectors = vectors();
+    let unpaired = vectors["unpaired"].as_array().unwrap();
+    assert_eq!(unpaired.len(), 11);
+    for vector in unpaired {
+        let name = vector["name"].as_str().unwrap();
+        let (a, b) = (numbers(&vector["a"]), numbers(&vector["b"]));
+        close(rank_sum(&a, &b).unwrap(), &vector["p"], name);
+        let shift = shift_between(&a, &b).unwrap();
+        close(shift.estimate, &vector["estimate"], name);
+        match vector.get("interval") {
+            None => {}
+            Some(Value::Null) => assert_eq!(shift.interval, None, "{name}"),
+            Some(bounds) => {
+                close(shift.interval.unwrap().low, &bounds[0], name);
+                close(shift.interval.unwrap().high, &bounds[1], name);
+            }
+        }
+    }
+    assert_eq!((rank_sum(&[], &[1.0]), rank_sum(&[f64::NAN], &[1.0])), (None, None));
+    assert_eq!(rank_sum(&[1.0, 1.0], &[1.0]), Some(1.0));
 }
 
 #[test]

@@ -1,0 +1,90 @@
+//! Two samples whose values are not paired: the Mann-Whitney test (1947), and the Hodges-Lehmann shift with the interval that
+//! belongs to it.
+//!
+//! Without ties and up to [`EXACT_UP_TO`] values each, the null distribution is counted out; otherwise the normal approximation
+//! with tie and continuity correction. Values of two runs share no block, so drift between the runs is in the shift.
+
+use super::hodges_lehmann::{Interval, Shift};
+use super::median::middle;
+use super::normal::{Z_975, upper_tail};
+
+/// The most values of each sample for which the null distribution is counted out.
+pub const EXACT_UP_TO: usize = 50;
+
+/// Two-sided: may both be samples of the same? `None` for an empty sample, and where a value is not finite.
+pub fn rank_sum(a: &[f64], b: &[f64]) -> Option<f64> {
+    if a.is_empty() || b.is_empty() || a.iter().chain(b).any(|value| !value.is_finite()) {
+        return None;
+    }
+    let mut all: Vec<f64> = a.iter().chain(b).copied().collect();
+    all.sort_unstable_by(f64::total_cmp);
+    // Pairs in which a is the larger; a tie counts half.
+    let wins: f64 = a.iter().map(|a| b.iter().map(|b| 0.5 * (f64::from(a >= b) + f64::from(a > b))).sum::<f64>()).sum();
+    let smaller = wins.min((a.len() * b.len()) as f64 - wins);
+    let ties: Vec<f64> = all.chunk_by(|a, b| a == b).map(|tied| tied.len() as f64).filter(|tied| *tied > 1.0).collect();
+    Some(if ties.is_empty() && a.len().max(b.len()) <= EXACT_UP_TO {
+        let below: f64 = shares(a.len(), b.len()).iter().take(smaller as usize + 1).sum();
+        (2.0 * below).min(1.0)
+    } else {
+        normal_p(a.len() as f64, b.len() as f64, smaller, &ties)
+    })
+}
+
+/// By how much `a` lies above `b`. `None` as for [`rank_sum`]; no interval where even the whole range covers less than 95 %.
+pub fn shift_between(a: &[f64], b: &[f64]) -> Option<Shift> {
+    let mut differences: Vec<f64> = a.iter().flat_map(|a| b.iter().map(move |b| a - b)).collect();
+    differences.sort_unstable_by(f64::total_cmp);
+    let estimate = middle(&differences)?;
+    let interval = bound_position(a.len(), b.len())
+        .map(|position| Interval { low: differences[position - 1], high: differences[differences.len() - position] });
+    Some(Shift { estimate, interval, n: a.len().min(b.len()) })
+}
+
+/// The position, from 1 and from either end, of the ordered differences that bounds the 95 % interval: the largest k with
+/// P(U < k) <= 2.5 %.
+fn bound_position(a: usize, b: usize) -> Option<usize> {
+    if a.max(b) > EXACT_UP_TO {
+        let (a, b) = (a as f64, b as f64);
+        return Some((a * b / 2.0 - Z_975 * (a * b * (a + b + 1.0) / 12.0).sqrt() + 0.5).floor() as usize);
+    }
+    let mut below = 0.0;
+    let within = shares(a, b).into_iter().take_while(|share| {
+        below += share;
+        below <= 0.025
+    });
+    Some(within.count()).filter(|position| *position > 0)
+}
+
+/// The chance of each number of pairs in which a value of the first sample is the larger one. The largest value of all belongs to
+/// the first sample with chance i / (i + j), and then wins j pairs.
+fn shares(a: usize, b: usize) -> Vec<f64> {
+    let certain = |pairs: usize| {
+        let mut shares = vec![0.0; pairs + 1];
+        shares[0] = 1.0;
+        shares
+    };
+    let mut before: Vec<Vec<f64>> = vec![certain(a * b); b + 1];
+    for i in 1..=a {
+        let mut now = vec![certain(a * b)];
+        for j in 1..=b {
+            let first = i as f64 / (i + j) as f64;
+            let share = |pairs: usize| {
+                let won = pairs.checked_sub(j).map_or(0.0, |pairs| before[j][pairs]);
+                first * won + (1.0 - first) * now[j - 1][pairs]
+            };
+            now.push((0..=a * b).map(share).collect());
+        }
+        before = now;
+    }
+    before.swap_remove(b)
+}
+
+fn normal_p(a: f64, b: f64, smaller: f64, ties: &[f64]) -> f64 {
+    let n = a + b;
+    let tied: f64 = ties.iter().map(|tied| tied.powi(3) - tied).sum();
+    let sd = (a * b / 12.0 * (n + 1.0 - tied / (n * (n - 1.0)))).sqrt();
+    if sd == 0.0 {
+        return 1.0;
+    }
+    (2.0 * upper_tail((a * b / 2.0 - smaller - 0.5).max(0.0) / sd)).min(1.0)
+}
