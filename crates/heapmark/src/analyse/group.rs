@@ -1,6 +1,7 @@
 //! The records of one row, an allocator in a case, and the rule that one process not `ok` leaves the row without processes.
 
 use super::failure::Failed;
+use super::gate;
 use super::process::Process;
 use super::stats::median;
 use crate::execute::Measurement;
@@ -72,6 +73,8 @@ pub(super) struct Group<'a> {
     pub failed: Option<Failed>,
     /// What was measured, and what it comes to.
     pub processes: BTreeMap<Slot, (&'a Measurement, Process)>,
+    /// Those of them that something disturbed.
+    pub disturbed: BTreeSet<Slot>,
     /// What its check said of it, which timed nothing.
     pub check: Option<&'a Measurement>,
     /// Samples that ended `ok` and have nothing to divide.
@@ -83,10 +86,14 @@ impl<'a> Group<'a> {
         let own = of_row(case, allocator, records, Purpose::Sample);
         let failed = Failed::among(&own);
         let mut processes = BTreeMap::new();
+        let mut disturbed = BTreeSet::new();
         let mut unusable = 0;
         if failed.is_none() {
             for record in own.iter().filter(|record| record.purpose == Purpose::Sample) {
                 let measurement = record.measurement.as_ref();
+                if !gate::causes(record).is_empty() {
+                    disturbed.insert((record.block, record.part));
+                }
                 match measurement.and_then(|m| Some((m, Process::new(m, record.threads)?))) {
                     Some(process) => _ = processes.insert((record.block, record.part), process),
                     None => unusable += 1,
@@ -95,7 +102,7 @@ impl<'a> Group<'a> {
         }
         let check = own.iter().find(|record| record.purpose == Purpose::Check && failed.is_none());
         let check = check.and_then(|record| record.measurement.as_ref());
-        Group { case, allocator, failed, processes, check, unusable }
+        Group { case, allocator, failed, processes, disturbed, check, unusable }
     }
 
     /// In how many blocks it has a process.

@@ -36,7 +36,7 @@ pub use latency::{Called, LatencyCase, LatencyRow, LatencyState, Timer};
 pub use memory::{Memory, MemoryMeasure, MemoryRatio};
 pub use overall::Overall;
 pub use ratio::Ratio;
-pub use row::{Numbers, Purge, Role, Row, State};
+pub use row::{Numbers, Purge, Role, Row, State, Timed};
 pub use spread::{Spread, TwoModes};
 pub use verdict::{LeftOut, Standing, Verdict, Withheld};
 pub use whole::Whole;

@@ -58,9 +58,10 @@ pub fn list(names: &[String]) -> String {
     }
 }
 
-/// `1 block`, `2 blocks`.
+/// `1 block`, `2 blocks`, `2 processes`.
 pub fn count(n: usize, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+    let ending = if noun.ends_with('s') { "es" } else { "s" };
+    format!("{n} {noun}{}", if n == 1 { "" } else { ending })
 }
 
 #[cfg(test)]
@@ -91,5 +92,6 @@ mod tests {
             ("a, b and c".into(), "a and b".into(), "a".into())
         );
         assert_eq!((count(1, "block"), count(2, "block")), ("1 block".into(), "2 blocks".into()));
+        assert_eq!(count(2, "process"), "2 processes");
     }
 }
