@@ -14,9 +14,7 @@ const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.
 
 const [executablePath, allocator, ...pages] = process.argv.slice(2);
 const browser = await chromium.launch({ executablePath, args: FLAGS });
-for (const path of pages) {
-  console.log(JSON.stringify(await faults(path)));
-}
+for (const found of await Promise.all(pages.map(faults))) console.log(JSON.stringify(found));
 await browser.close();
 
 // What is wrong, by kind. Each kind is there for a damaged page that must fall into it.
@@ -25,7 +23,7 @@ async function faults(path) {
   const page = await browser.newPage({ viewport: { width: 1600, height: 900 }, colorScheme: "light" });
   page.on("console", (message) => message.type() === "error" && found.errors.push(message.text()));
   page.on("pageerror", (error) => found.errors.push(String(error)));
-  page.on("request", ({ url }) => /^(file|data|blob):/.test(url()) || found.requests.push(url()));
+  page.on("request", (request) => /^(file|data|blob):/.test(request.url()) || found.requests.push(request.url()));
   await page.goto(`file://${path}`);
   if (!(await drawn(page))) found.errors.push("the charts were not drawn in 20 s");
 
