@@ -87,7 +87,7 @@ impl Lab {
         for record in self.records.iter_mut().filter(|record| record.purpose == Purpose::Sample) {
             record.purpose = Purpose::Latency;
             if let Some(measurement) = &mut record.measurement {
-                measurement.latency = Some(latency(every, &buckets(&record.allocator)));
+                measurement.latency = Some(Box::new(latency(every, &buckets(&record.allocator))));
             }
         }
         self

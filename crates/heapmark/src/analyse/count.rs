@@ -2,12 +2,12 @@
 //! as far as addresses do not decide; several blocks show how far.
 
 use super::failure::Failed;
-use super::group;
+use super::group::Filed;
 use super::row::Role;
 use super::spread::Spread;
 use crate::execute::callgrind::FIGURE;
 use crate::plan::Case;
-use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
+use crate::store::{AllocatorInfo, Purpose, RunFile};
 use serde::Serialize;
 
 /// One table.
@@ -41,11 +41,11 @@ pub struct CountRow {
 }
 
 /// One table per case of the plan.
-pub(super) fn cases(run: &RunFile, records: &[&Record]) -> Vec<CountCase> {
+pub(super) fn cases(run: &RunFile, records: &Filed) -> Vec<CountCase> {
     run.plan.cases.iter().map(|case| of_case(run, case, records)).collect()
 }
 
-fn of_case(run: &RunFile, case: &Case, records: &[&Record]) -> CountCase {
+fn of_case(run: &RunFile, case: &Case, records: &Filed) -> CountCase {
     let baseline = case.baseline(&run.plan.baseline);
     let mut rows: Vec<CountRow> = run.entrants(case).map(|info| row(case, info, baseline, records)).collect();
     let base = rows.iter().find(|row| row.role == Role::Baseline).and_then(|row| row.instructions);
@@ -63,8 +63,8 @@ fn of_case(run: &RunFile, case: &Case, records: &[&Record]) -> CountCase {
     }
 }
 
-fn row(case: &Case, allocator: &AllocatorInfo, baseline: &str, records: &[&Record]) -> CountRow {
-    let own = group::of_row(case, allocator, records, Purpose::Count);
+fn row(case: &Case, allocator: &AllocatorInfo, baseline: &str, records: &Filed) -> CountRow {
+    let own = records.of_row(case, allocator, Purpose::Count);
     let failed = Failed::among(&own);
     let counted = own.iter().filter(|record| record.purpose == Purpose::Count);
     let counts: Vec<f64> = counted.filter_map(|one| one.measurement.as_ref()?.figures.get(FIGURE).copied()).collect();

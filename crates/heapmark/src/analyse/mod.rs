@@ -44,7 +44,7 @@ pub use whole::Whole;
 use crate::plan::Case as PlannedCase;
 use crate::store::{Record, RunFile};
 use call::{Calls, Judged};
-use group::Group;
+use group::{Filed, Group};
 use serde::Serialize;
 use stats::{half_width, shift};
 
@@ -115,10 +115,10 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     let (counting, gate) = gate::pass(&records);
     let bare = Analysis::without_tables(run, &records, gate);
     if run.plan.latency_every.is_some() {
-        return Analysis { latency: latency::cases(run, &counting), ..bare };
+        return Analysis { latency: latency::cases(run, &Filed::new(&counting)), ..bare };
     }
     if run.plan.counter.is_some() {
-        return Analysis { counts: count::cases(run, &counting), ..bare };
+        return Analysis { counts: count::cases(run, &Filed::new(&counting)), ..bare };
     }
     let grid = grid(run, &counting);
     let judged: Vec<Judged> =
@@ -143,7 +143,7 @@ impl Analysis {
             counts: Vec::new(),
             gate,
             failures: failure::collect(records),
-            strays: group::strays(run, records),
+            strays: Filed::new(records).strays(run),
             verdict: Verdict::NotAsked,
             left_out: Vec::new(),
             machine_warnings: run.looks.warnings(),
@@ -170,7 +170,8 @@ pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64
 }
 
 fn grid<'a>(run: &'a RunFile, records: &[&'a Record]) -> Vec<Vec<Group<'a>>> {
-    let groups = |case| run.entrants(case).map(|entrant| Group::new(case, entrant, records)).collect();
+    let records = Filed::new(records);
+    let groups = |case| run.entrants(case).map(|entrant| Group::new(case, entrant, &records)).collect();
     run.plan.cases.iter().map(groups).collect()
 }
 

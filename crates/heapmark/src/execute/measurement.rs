@@ -30,7 +30,7 @@ pub struct Measurement {
     pub notes: BTreeMap<String, String>,
     /// How long single calls took, where that is what the process was for: then nothing else of it is a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub latency: Option<Latency>,
+    pub latency: Option<Box<Latency>>,
 }
 
 /// One timed repetition.

@@ -131,7 +131,7 @@ impl<'a> Report<'a> {
             purge: self.values("purge").next().unwrap_or("none").to_string(),
             figures: figures.collect(),
             notes: notes.map(|(name, word)| (name.to_string(), word.to_string())).collect(),
-            latency: Latency::of(self),
+            latency: Latency::of(self).map(Box::new),
         }
     }
 }

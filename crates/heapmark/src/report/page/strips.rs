@@ -12,7 +12,7 @@ use plotly::common::{HoverInfo, Marker, MarkerSymbol, Mode};
 use plotly::{Layout, Scatter};
 
 /// Points of a page; a row has its share of them, and never more than [`MOST_OF_ROW`].
-const MOST_POINTS: usize = 40_000;
+const MOST_POINTS: usize = 20_000;
 const MOST_OF_ROW: usize = 200;
 const LEAST_OF_ROW: usize = 10;
 

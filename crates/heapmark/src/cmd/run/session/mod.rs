@@ -225,9 +225,9 @@ fn record(purpose: Purpose, cell: &Cell, workload: &str, threads: u32, started: 
         started,
         outcome: attempt.outcome,
         measurement: attempt.measurement,
-        usage: attempt.usage,
+        usage: attempt.usage.map(Box::new),
         disturbance: None,
-        proof: attempt.proof,
+        proof: attempt.proof.map(Box::new),
         environment: attempt.environment,
         stderr: attempt.stderr,
     }
