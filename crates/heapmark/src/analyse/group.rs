@@ -90,7 +90,7 @@ impl<'a> Group<'a> {
     pub fn new(case: &'a PlannedCase, allocator: &'a AllocatorInfo, records: &Filed<'a>) -> Group<'a> {
         let own = records.of_row(case, allocator, Purpose::Sample);
         let failed = Failed::among(&own);
-        let mut processes = BTreeMap::new();
+        let mut processes = Vec::new();
         let mut disturbed = BTreeSet::new();
         let mut unusable = 0;
         if failed.is_none() {
@@ -100,13 +100,15 @@ impl<'a> Group<'a> {
                     disturbed.insert((record.block, record.part));
                 }
                 match measurement.and_then(|m| Some((m, Process::new(m, record.threads)?))) {
-                    Some(process) => _ = processes.insert((record.block, record.part), process),
+                    Some(process) => processes.push(((record.block, record.part), process)),
                     None => unusable += 1,
                 }
             }
         }
         let check = own.iter().find(|record| record.purpose == Purpose::Check && failed.is_none());
         let check = check.and_then(|record| record.measurement.as_ref());
+        // At once: a map that grows in order is half empty.
+        let processes = processes.into_iter().collect();
         Group { case, allocator, failed, processes, disturbed, check, unusable }
     }
 

@@ -39,7 +39,7 @@ pub use ratio::Ratio;
 pub use row::{Numbers, Purge, Role, Row, State, Timed};
 pub use spread::{Spread, TwoModes};
 pub use verdict::{LeftOut, Standing, Verdict, Withheld};
-pub use whole::Whole;
+pub use whole::{Whole, reads_figure};
 
 use crate::plan::Case as PlannedCase;
 use crate::store::{Record, RunFile};

@@ -1,6 +1,7 @@
 //! `heapmark report`: stored runs as one HTML page.
 
 use super::{Exit, print, say, usage};
+use crate::analyse::reads_figure;
 use crate::report::{PageRun, page};
 use crate::store::{self, Run};
 use anyhow::{Context, Result};
@@ -20,7 +21,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: Args) -> Result<Exit> {
     let dirs: Vec<PathBuf> = args.runs.iter().map(|run| store::find(run)).collect::<Result<_>>().map_err(usage)?;
-    let runs: Vec<Run> = dirs.iter().map(|dir| store::read_for_tables(dir)).collect::<Result<_>>()?;
+    let runs: Vec<Run> = dirs.iter().map(|dir| store::read_for_tables(dir, reads_figure)).collect::<Result<_>>()?;
     for (dir, run) in dirs.iter().zip(&runs).filter(|(_, run)| run.unreadable_lines > 0) {
         say(&format!("{}: {} lines are no records and were left out", dir.display(), run.unreadable_lines));
     }

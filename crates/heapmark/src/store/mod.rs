@@ -136,15 +136,16 @@ fn replace(file: &Path, text: &str) -> Result<()> {
 
 /// Reads a run directory. What was written later about the same cell counts.
 pub fn read(dir: &Path) -> Result<Run> {
-    read_with(dir, |_| ())
+    read_with(dir, &|_| ())
 }
 
-/// The same without what no table shows: of a million samples, that is most of it.
-pub fn read_for_tables(dir: &Path) -> Result<Run> {
-    read_with(dir, Record::forget_evidence)
+/// The same without what no table shows: of a million samples, that is most of it. Of a sample's figures those stay that
+/// `reads` names.
+pub fn read_for_tables(dir: &Path, reads: fn(&str) -> bool) -> Result<Run> {
+    read_with(dir, &|record| record.forget_evidence(reads))
 }
 
-fn read_with(dir: &Path, lighten: fn(&mut Record)) -> Result<Run> {
+fn read_with(dir: &Path, lighten: &dyn Fn(&mut Record)) -> Result<Run> {
     let path = dir.join("run.json");
     let text = fs::read_to_string(&path).with_context(|| no_run(dir))?;
     let value: serde_json::Value =
@@ -177,7 +178,7 @@ fn no_run(dir: &Path) -> String {
 }
 
 /// Line by line: the file may be larger than what is kept of it.
-fn records(mut samples: impl BufRead, lighten: fn(&mut Record)) -> std::io::Result<(Vec<Record>, usize)> {
+fn records(mut samples: impl BufRead, lighten: &dyn Fn(&mut Record)) -> std::io::Result<(Vec<Record>, usize)> {
     let (mut kept, mut unreadable, mut line) = (Records::default(), 0, Vec::new());
     while samples.read_until(b'\n', &mut line)? > 0 {
         let text = String::from_utf8_lossy(&line);
@@ -270,7 +271,7 @@ mod tests {
         let crash = Outcome::Crash { signal: "SIGSEGV".into(), phase: "run".into() };
         let text =
             format!("{}\n{}\n{}\n{{\"cell\":\"x", line("a", crash), line("b", Outcome::Ok), line("a", Outcome::Ok));
-        let (records, unreadable) = records(text.as_bytes(), |_| ()).unwrap();
+        let (records, unreadable) = records(text.as_bytes(), &|_| ()).unwrap();
         assert_eq!(records.iter().map(|r| r.cell.as_str()).collect::<Vec<_>>(), ["a", "b"]);
         assert!(records[0].outcome.is_ok());
         assert_eq!(unreadable, 1);
@@ -282,7 +283,7 @@ mod tests {
         fs::write(dir.path().join("samples.jsonl"), "{\"torn").unwrap();
         Store::open(dir.path()).unwrap().append(&record("a", Outcome::Ok)).unwrap();
         let text = fs::read_to_string(dir.path().join("samples.jsonl")).unwrap();
-        let (records, unreadable) = records(text.as_bytes(), |_| ()).unwrap();
+        let (records, unreadable) = records(text.as_bytes(), &|_| ()).unwrap();
         assert_eq!((records.len(), unreadable), (1, 1));
     }
 
@@ -291,15 +292,17 @@ mod tests {
         let mut whole = record("a", Outcome::Ok);
         let iteration = |cold, wall_ns| Iteration { cold, wall_ns, ..Iteration::default() };
         let iterations = vec![iteration(true, 9), iteration(false, 1), iteration(false, 2)];
-        whole.measurement = Some(Measurement { peak_rss_bytes: 7, iterations, ..Measurement::default() });
+        let figures = [("kept".to_string(), 1.0), ("lost".to_string(), 2.0)].into();
+        whole.measurement = Some(Measurement { peak_rss_bytes: 7, iterations, figures, ..Measurement::default() });
         whole.environment = [("LD_PRELOAD".to_string(), "x.so".to_string())].into();
         whole.usage = Some(Default::default());
         let line = serde_json::to_string(&whole).unwrap();
-        let (light, _) = records(line.as_bytes(), Record::forget_evidence).unwrap();
+        let (light, _) = records(line.as_bytes(), &|record| record.forget_evidence(|name| name == "kept")).unwrap();
         assert!(light[0].environment.is_empty() && light[0].usage.is_none());
         let measurement = light[0].measurement.as_ref().unwrap();
         assert_eq!((light[0].cell.as_str(), measurement.peak_rss_bytes), ("a", 7));
         assert_eq!(measurement.iterations, [iteration(false, 3)], "what is divided is the sum of what counts");
+        assert_eq!(measurement.figures, [("kept".to_string(), 1.0)].into());
     }
 
     #[test]

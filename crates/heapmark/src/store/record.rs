@@ -31,13 +31,18 @@ impl Purpose {
 }
 
 impl Record {
-    /// Leaves what a process was and measured, and lets go of what proves it.
-    pub(super) fn forget_evidence(&mut self) {
+    /// Leaves what a process was and measured, and lets go of what proves it, and of a sample's figures that nobody reads.
+    pub(super) fn forget_evidence(&mut self, reads: fn(&str) -> bool) {
         (self.usage, self.proof) = (None, None);
         (self.environment, self.started) = (BTreeMap::new(), String::new());
         if let Some(measurement) = &mut self.measurement {
             (measurement.calls, measurement.notes) = (BTreeMap::new(), BTreeMap::new());
             measurement.threads = Vec::new();
+            if self.purpose == Purpose::Sample {
+                // Collected anew: a map that was emptied keeps its memory.
+                let figures = std::mem::take(&mut measurement.figures).into_iter();
+                measurement.figures = figures.filter(|(name, _)| reads(name)).collect();
+            }
             measurement.iterations = sum(&measurement.iterations).into_iter().collect();
         }
     }

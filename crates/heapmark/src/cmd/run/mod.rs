@@ -11,7 +11,7 @@ mod session;
 
 use super::report::beside;
 use super::{Exit, print, say, usage, wants_colour, width};
-use crate::analyse::analyse;
+use crate::analyse::{analyse, reads_figure};
 use crate::catalog::formula;
 use crate::execute::Guest;
 use crate::plan::{Cell, Counter, Override, Plan};
@@ -205,7 +205,7 @@ fn refuse(look: &Preflight) {
 
 /// The tables on stdout, the same as text and as a page in the run directory; says whether every process ended `ok`.
 fn print_results(dir: &Path) -> Result<bool> {
-    let run = store::read_for_tables(dir)?;
+    let run = store::read_for_tables(dir, reads_figure)?;
     let analysis = analyse(&run.head, &run.records);
     let screen = Screen { width: width(), colour: wants_colour(&std::io::stdout()) };
     let (text, html) = (dir.join("report.md"), beside(dir, &run)?);
