@@ -29,6 +29,13 @@ pub(super) fn section(cast: &Cast) -> Section {
     }
 }
 
+/// An allocator of a run over thread counts.
+struct Line<'a> {
+    run: usize,
+    name: &'a str,
+    points: Vec<(u32, Spread)>,
+}
+
 fn plot(cast: &Cast, cases: &[Placed<Case>], data: &mut Data) -> Option<Plot> {
     let mut counts: Vec<u32> = cases.iter().map(|(_, case)| case.threads).collect();
     counts.sort_unstable();
@@ -36,14 +43,14 @@ fn plot(cast: &Cast, cases: &[Placed<Case>], data: &mut Data) -> Option<Plot> {
     if counts.len() < 2 {
         return None;
     }
-    let mut lines: Vec<(usize, &str, Vec<(u32, Spread)>)> = Vec::new();
+    let mut lines: Vec<Line> = Vec::new();
     for (run, case) in cases {
         for row in case.rows.iter().filter(|row| !matches!(row.role, Role::Floor | Role::Shadow)) {
             let Some(numbers) = row.numbers() else { continue };
             let point = (case.threads, numbers.mops_per_s);
-            match lines.iter_mut().find(|(known, name, _)| (*known, *name) == (*run, row.allocator.as_str())) {
-                Some((_, _, points)) => points.push(point),
-                None => lines.push((*run, &row.allocator, vec![point])),
+            match lines.iter_mut().find(|line| (line.run, line.name) == (*run, row.allocator.as_str())) {
+                Some(line) => line.points.push(point),
+                None => lines.push(Line { run: *run, name: &row.allocator, points: vec![point] }),
             }
             data.row([
                 (run + 1).into(),
@@ -56,17 +63,17 @@ fn plot(cast: &Cast, cases: &[Placed<Case>], data: &mut Data) -> Option<Plot> {
             ]);
         }
     }
-    let rates: Vec<f64> = lines.iter().flat_map(|(_, _, points)| points.iter().map(|(_, rate)| rate.median)).collect();
-    let mut traces: Vec<Trace> = lines.iter_mut().map(|(run, name, points)| trace(cast, *run, name, points)).collect();
+    let rates: Vec<f64> = lines.iter().flat_map(|line| line.points.iter().map(|(_, rate)| rate.median)).collect();
+    let mut traces: Vec<Trace> = lines.iter_mut().map(|line| trace(cast, line)).collect();
     traces.extend(proportional(&counts, &rates));
     let layout =
         Layout::new().x_axis(axes::threads(&counts)).y_axis(axes::logarithmic("operations per second", &rates, rate));
     (!lines.is_empty()).then(|| Plot { title: plain(&cases[0].1.workload), traces, layout })
 }
 
-fn trace(cast: &Cast, run: usize, name: &str, points: &mut [(u32, Spread)]) -> Trace {
+fn trace(cast: &Cast, Line { run, name, points }: &mut Line) -> Trace {
     points.sort_by_key(|(threads, _)| *threads);
-    let label = cast.label(run, name);
+    let label = cast.label(*run, name);
     let hover = |(threads, spread): &(u32, Spread)| {
         let threads = count(*threads as usize, "thread");
         format!("<b>{label}</b>, {threads}<br>{} ({} to {})", rate(spread.median), rate(spread.min), rate(spread.max))
@@ -77,7 +84,7 @@ fn trace(cast: &Cast, run: usize, name: &str, points: &mut [(u32, Spread)]) -> T
         .mode(Mode::LinesMarkers)
         .hover_info(HoverInfo::Text)
         .hover_text_array(points.iter().map(hover).collect::<Vec<_>>());
-    Trace { member: cast.member(name), run, drawn }
+    Trace { member: cast.member(name), run: *run, drawn }
 }
 
 /// A line that doubles with the threads, through the middle of the chart.
