@@ -35,6 +35,9 @@ if [ $# = 1 ]; then
     want "command -v nim" nim
     want "command -v ldc2" ldc
     want "command -v valgrind" valgrind
+    want "command -v chromium || command -v chromium-browser || command -v google-chrome" chromium
+    want "command -v node" nodejs
+    want "command -v npm" npm
 fi
 if [ "${1-}" = programs ]; then
     want "command -v go" golang-go

@@ -90,7 +90,7 @@ impl Lab {
         for record in self.records.iter_mut().filter(|record| record.purpose == Purpose::Sample) {
             record.purpose = Purpose::Latency;
             if let Some(measurement) = &mut record.measurement {
-                measurement.latency = Some(latency(every, &buckets(&record.allocator)));
+                measurement.latency = Some(Box::new(latency(every, &buckets(&record.allocator))));
             }
         }
         self
@@ -103,7 +103,7 @@ impl Lab {
             record.purpose = Purpose::Memory;
             record.course = course(&record.allocator).map(|(live, heap)| {
                 let moment = Moment { live_bytes: live << 20, occupied_bytes: live << 21, heap_bytes: heap << 20 };
-                Course {
+                Box::new(Course {
                     points: 10,
                     peak_demand: moment,
                     peak_footprint: Moment { heap_bytes: moment.heap_bytes * 2, ..moment },
@@ -111,12 +111,13 @@ impl Lab {
                     heap_byte_points: 10 * moment.heap_bytes,
                     most_anon_huge_bytes: moment.heap_bytes,
                     sampling_share: 0.003,
-                }
+                })
             });
             if let Some(measurement) = &mut record.measurement {
                 let resident = Resident { rss_bytes: 9 << 20, harness_bytes: 1 << 20, ..Resident::default() };
                 let begin = Resident { rss_bytes: 5 << 20, harness_bytes: 0, ..Resident::default() };
-                measurement.footprint = Some(Footprint { begin, retained: vec![Retained { after_ms: 100, resident }] });
+                let retained = vec![Retained { after_ms: 100, resident }];
+                measurement.footprint = Some(Box::new(Footprint { begin, retained }));
             }
         }
         self

@@ -2,7 +2,7 @@
 //! between processes, and several blocks show how far they do.
 
 use super::failure::Failed;
-use super::group;
+use super::group::Filed;
 use super::row::Role;
 use super::spread::Spread;
 use crate::execute::per_operation;
@@ -67,11 +67,11 @@ impl Count {
 }
 
 /// One table per case of the plan.
-pub(super) fn cases(run: &RunFile, counter: Counter, records: &[&Record]) -> Vec<CountCase> {
+pub(super) fn cases(run: &RunFile, counter: Counter, records: &Filed) -> Vec<CountCase> {
     run.plan.cases.iter().map(|case| of_case(run, counter, case, records)).collect()
 }
 
-fn of_case(run: &RunFile, counter: Counter, case: &Case, records: &[&Record]) -> CountCase {
+fn of_case(run: &RunFile, counter: Counter, case: &Case, records: &Filed) -> CountCase {
     let baseline = case.baseline(&run.plan.baseline);
     let mut rows: Vec<CountRow> = run.entrants(case).map(|info| row(case, counter, info, baseline, records)).collect();
     let base = rows.iter().find(|row| row.role == Role::Baseline).map(|row| row.counts.clone()).unwrap_or_default();
@@ -92,8 +92,8 @@ fn of_case(run: &RunFile, counter: Counter, case: &Case, records: &[&Record]) ->
     }
 }
 
-fn row(case: &Case, counter: Counter, allocator: &AllocatorInfo, baseline: &str, records: &[&Record]) -> CountRow {
-    let own = group::of_row(case, allocator, records, Purpose::Count);
+fn row(case: &Case, counter: Counter, allocator: &AllocatorInfo, baseline: &str, records: &Filed) -> CountRow {
+    let own = records.of_row(case, allocator, Purpose::Count);
     let failed = Failed::among(&own);
     let counted: Vec<_> = own.iter().filter(|record| record.purpose == Purpose::Count).copied().collect();
     let events = counter.events();

@@ -2,14 +2,14 @@
 //! ranges that do not overlap are told apart without a test.
 
 use super::failure::Failed;
-use super::group;
+use super::group::Filed;
 use super::memory::OVERHEAD_FROM_BYTES;
 use super::row::Role;
 use super::spread::Spread;
 use crate::execute::Footprint;
 use crate::plan::Case;
 use crate::sample::follower::{Course, Moment};
-use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
+use crate::store::{AllocatorInfo, Purpose, RunFile};
 use serde::Serialize;
 
 /// One table.
@@ -77,11 +77,11 @@ pub struct Kept {
 }
 
 /// One table per case of the plan.
-pub(super) fn cases(run: &RunFile, records: &[&Record]) -> Vec<FootprintCase> {
+pub(super) fn cases(run: &RunFile, records: &Filed) -> Vec<FootprintCase> {
     run.plan.cases.iter().map(|case| of_case(run, case, records)).collect()
 }
 
-fn of_case(run: &RunFile, case: &Case, records: &[&Record]) -> FootprintCase {
+fn of_case(run: &RunFile, case: &Case, records: &Filed) -> FootprintCase {
     let baseline = case.baseline(&run.plan.baseline);
     let mut sampling: Vec<f64> = Vec::new();
     let mut rows: Vec<FootprintRow> = Vec::new();
@@ -106,11 +106,12 @@ fn of_case(run: &RunFile, case: &Case, records: &[&Record]) -> FootprintCase {
 }
 
 /// The row, and what looking at each of its processes took.
-fn row(case: &Case, allocator: &AllocatorInfo, baseline: &str, records: &[&Record]) -> (FootprintRow, Vec<f64>) {
-    let own = group::of_row(case, allocator, records, Purpose::Memory);
+fn row(case: &Case, allocator: &AllocatorInfo, baseline: &str, records: &Filed) -> (FootprintRow, Vec<f64>) {
+    let own = records.of_row(case, allocator, Purpose::Memory);
     let failed = Failed::among(&own);
-    let followed =
-        own.iter().filter_map(|record| Some((record.measurement.as_ref()?.footprint.as_ref()?, record.course)));
+    let followed = own.iter().filter_map(|record| {
+        Some((record.measurement.as_ref()?.footprint.as_deref()?, record.course.as_deref().copied()))
+    });
     let (held, courses): (Vec<&Footprint>, Vec<Option<Course>>) = followed.unzip();
     let courses: Vec<Course> = courses.into_iter().flatten().collect();
     let row = FootprintRow {

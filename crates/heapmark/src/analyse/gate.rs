@@ -63,7 +63,8 @@ pub(super) fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, Gate) {
     (records.iter().copied().filter(|record| !dropped.contains(record.cell.as_str())).collect(), gate)
 }
 
-fn causes(record: &Record) -> Vec<&'static str> {
+/// What disturbed a process; nothing where nobody looked.
+pub(super) fn causes(record: &Record) -> Vec<&'static str> {
     record.disturbance.as_ref().map(disturbed_by).unwrap_or_default()
 }
 

@@ -1,6 +1,7 @@
 //! The records of one row, an allocator in a case, and the rule that one process not `ok` leaves the row without processes.
 
 use super::failure::Failed;
+use super::gate;
 use super::process::Process;
 use super::stats::median;
 use crate::execute::Measurement;
@@ -23,16 +24,6 @@ pub fn latest(records: &[Record]) -> Vec<&Record> {
     kept
 }
 
-/// How many checks and samples belong to no row of the plan.
-pub(super) fn strays(run: &RunFile, records: &[&Record]) -> usize {
-    let planned = |record: &Record| {
-        let mut cases = run.plan.cases.iter();
-        let case = cases.find(|case| (&case.workload, case.threads) == (&record.workload, record.threads));
-        case.is_some_and(|case| run.entrants(case).any(|entrant| entrant.name == record.allocator))
-    };
-    records.iter().filter(|record| makes_a_row(record) && !planned(record)).count()
-}
-
 /// One more than the last block that has a sample.
 pub(super) fn blocks_begun(records: &[&Record]) -> u32 {
     let samples = records.iter().filter(|record| record.purpose == Purpose::Sample);
@@ -43,20 +34,35 @@ fn makes_a_row(record: &Record) -> bool {
     record.purpose == Purpose::Check || record.purpose.is_of_a_block()
 }
 
-/// The checks of a row, and its processes of one kind: what was run for another purpose is not looked at.
-pub(super) fn of_row<'a>(
-    case: &PlannedCase,
-    allocator: &AllocatorInfo,
-    records: &[&'a Record],
-    purpose: Purpose,
-) -> Vec<&'a Record> {
-    let own = |record: &&Record| {
-        (record.purpose == Purpose::Check || record.purpose == purpose)
-            && record.allocator == allocator.name
-            && record.workload == case.workload
-            && record.threads == case.threads
-    };
-    records.iter().copied().filter(own).collect()
+/// Records by row, so that each row is found without a look at all others.
+pub(super) struct Filed<'a>(HashMap<(&'a str, u32, &'a str), Vec<&'a Record>>);
+
+impl<'a> Filed<'a> {
+    pub fn new(records: &[&'a Record]) -> Filed<'a> {
+        let mut rows: HashMap<_, Vec<&Record>> = HashMap::new();
+        for record in records.iter().filter(|record| makes_a_row(record)) {
+            let row = (record.workload.as_str(), record.threads, record.allocator.as_str());
+            rows.entry(row).or_default().push(record);
+        }
+        Filed(rows)
+    }
+
+    /// The checks of a row, and its processes of one kind: what was run for another purpose is not looked at.
+    pub fn of_row(&self, case: &PlannedCase, allocator: &AllocatorInfo, purpose: Purpose) -> Vec<&'a Record> {
+        let own = self.0.get(&(case.workload.as_str(), case.threads, allocator.name.as_str()));
+        let wanted = |record: &&&Record| record.purpose == Purpose::Check || record.purpose == purpose;
+        own.into_iter().flatten().filter(wanted).copied().collect()
+    }
+
+    /// How many checks and samples belong to no row of the plan.
+    pub fn strays(&self, run: &RunFile) -> usize {
+        let planned = |(workload, threads, allocator): &(&str, u32, &str)| {
+            let mut cases = run.plan.cases.iter();
+            let case = cases.find(|case| (case.workload.as_str(), case.threads) == (*workload, *threads));
+            case.is_some_and(|case| run.entrants(case).any(|entrant| entrant.name == *allocator))
+        };
+        self.0.iter().filter(|(row, _)| !planned(row)).map(|(_, records)| records.len()).sum()
+    }
 }
 
 /// A block and its part: processes of the same slot are compared, as they ran one after the other.
@@ -72,6 +78,8 @@ pub(super) struct Group<'a> {
     pub failed: Option<Failed>,
     /// What was measured, and what it comes to.
     pub processes: BTreeMap<Slot, (&'a Measurement, Process)>,
+    /// Those of them that something disturbed.
+    pub disturbed: BTreeSet<Slot>,
     /// What its check said of it, which timed nothing.
     pub check: Option<&'a Measurement>,
     /// Samples that ended `ok` and have nothing to divide.
@@ -79,23 +87,29 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    pub fn new(case: &'a PlannedCase, allocator: &'a AllocatorInfo, records: &[&'a Record]) -> Group<'a> {
-        let own = of_row(case, allocator, records, Purpose::Sample);
+    pub fn new(case: &'a PlannedCase, allocator: &'a AllocatorInfo, records: &Filed<'a>) -> Group<'a> {
+        let own = records.of_row(case, allocator, Purpose::Sample);
         let failed = Failed::among(&own);
-        let mut processes = BTreeMap::new();
+        let mut processes = Vec::new();
+        let mut disturbed = BTreeSet::new();
         let mut unusable = 0;
         if failed.is_none() {
             for record in own.iter().filter(|record| record.purpose == Purpose::Sample) {
                 let measurement = record.measurement.as_ref();
+                if !gate::causes(record).is_empty() {
+                    disturbed.insert((record.block, record.part));
+                }
                 match measurement.and_then(|m| Some((m, Process::new(m, record.threads)?))) {
-                    Some(process) => _ = processes.insert((record.block, record.part), process),
+                    Some(process) => processes.push(((record.block, record.part), process)),
                     None => unusable += 1,
                 }
             }
         }
         let check = own.iter().find(|record| record.purpose == Purpose::Check && failed.is_none());
         let check = check.and_then(|record| record.measurement.as_ref());
-        Group { case, allocator, failed, processes, check, unusable }
+        // At once: a map that grows in order is half empty.
+        let processes = processes.into_iter().collect();
+        Group { case, allocator, failed, processes, disturbed, check, unusable }
     }
 
     /// In how many blocks it has a process.

@@ -2,7 +2,7 @@
 //! all calls that were timed, and is told only where enough of them lie beyond it.
 
 use super::failure::Failed;
-use super::group;
+use super::group::Filed;
 use super::row::Role;
 use super::stats::median;
 use crate::execute::Latency;
@@ -117,12 +117,12 @@ impl LatencyRow {
 type Told<'a> = (&'a Record, &'a Latency);
 
 /// One table per case of the plan.
-pub(super) fn cases(run: &RunFile, records: &[&Record]) -> Vec<LatencyCase> {
+pub(super) fn cases(run: &RunFile, records: &Filed) -> Vec<LatencyCase> {
     let every = run.plan.latency_every.unwrap_or(1);
     run.plan.cases.iter().map(|case| of_case(run, case, every, records)).collect()
 }
 
-fn of_case(run: &RunFile, case: &Case, every: u32, records: &[&Record]) -> LatencyCase {
+fn of_case(run: &RunFile, case: &Case, every: u32, records: &Filed) -> LatencyCase {
     let mut all = Vec::new();
     let baseline = case.baseline(&run.plan.baseline);
     let rows = run.entrants(case).map(|allocator| row(case, allocator, baseline, records, &mut all)).collect();
@@ -149,10 +149,10 @@ fn row<'a>(
     case: &Case,
     allocator: &AllocatorInfo,
     baseline: &str,
-    records: &[&'a Record],
+    records: &Filed<'a>,
     all: &mut Vec<Told<'a>>,
 ) -> LatencyRow {
-    let own = group::of_row(case, allocator, records, Purpose::Latency);
+    let own = records.of_row(case, allocator, Purpose::Latency);
     let failed = Failed::among(&own);
     let timed = own.iter().filter(|record| record.purpose == Purpose::Latency);
     let told: Vec<Told> = timed.clone().filter_map(|record| Some((*record, latency(record)?))).collect();
@@ -168,7 +168,7 @@ fn row<'a>(
 }
 
 fn latency(record: &Record) -> Option<&Latency> {
-    record.measurement.as_ref()?.latency.as_ref()
+    record.measurement.as_ref()?.latency.as_deref()
 }
 
 /// In the order in which the processes name them.

@@ -38,15 +38,15 @@ pub use latency::{Called, LatencyCase, LatencyRow, LatencyState, Timer};
 pub use memory::{Memory, MemoryMeasure, MemoryRatio};
 pub use overall::Overall;
 pub use ratio::Ratio;
-pub use row::{Numbers, Purge, Role, Row, State};
+pub use row::{Numbers, Purge, Role, Row, State, Timed};
 pub use spread::{Spread, TwoModes};
 pub use verdict::{LeftOut, Standing, Verdict, Withheld};
-pub use whole::Whole;
+pub use whole::{Whole, reads_figure};
 
 use crate::plan::Case as PlannedCase;
 use crate::store::{Record, RunFile};
 use call::{Calls, Judged};
-use group::Group;
+use group::{Filed, Group};
 use serde::Serialize;
 use stats::{half_width, shift};
 
@@ -119,13 +119,13 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     let (counting, gate) = gate::pass(&records);
     let bare = Analysis::without_tables(run, &records, gate);
     if run.plan.latency_every.is_some() {
-        return Analysis { latency: latency::cases(run, &counting), ..bare };
+        return Analysis { latency: latency::cases(run, &Filed::new(&counting)), ..bare };
     }
     if let Some(counter) = run.plan.counter {
-        return Analysis { counts: count::cases(run, counter, &counting), ..bare };
+        return Analysis { counts: count::cases(run, counter, &Filed::new(&counting)), ..bare };
     }
     if run.plan.memory {
-        return Analysis { footprints: footprint::cases(run, &counting), ..bare };
+        return Analysis { footprints: footprint::cases(run, &Filed::new(&counting)), ..bare };
     }
     let grid = grid(run, &counting);
     let judged: Vec<Judged> =
@@ -151,7 +151,7 @@ impl Analysis {
             footprints: Vec::new(),
             gate,
             failures: failure::collect(records),
-            strays: group::strays(run, records),
+            strays: Filed::new(records).strays(run),
             verdict: Verdict::NotAsked,
             left_out: Vec::new(),
             machine_warnings: run.looks.warnings(),
@@ -178,7 +178,8 @@ pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64
 }
 
 fn grid<'a>(run: &'a RunFile, records: &[&'a Record]) -> Vec<Vec<Group<'a>>> {
-    let groups = |case| run.entrants(case).map(|entrant| Group::new(case, entrant, records)).collect();
+    let records = Filed::new(records);
+    let groups = |case| run.entrants(case).map(|entrant| Group::new(case, entrant, &records)).collect();
     run.plan.cases.iter().map(groups).collect()
 }
 

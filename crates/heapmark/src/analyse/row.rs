@@ -2,12 +2,13 @@
 
 use super::call::Call;
 use super::failure::Failed;
-use super::group::Group;
+use super::group::{Group, Slot};
 use super::memory::Memory;
 use super::process::Process;
 use super::ratio::Ratio;
 use super::spread::{Spread, TwoModes};
 use super::whole::Whole;
+use crate::execute::Measurement;
 use crate::store::AllocatorInfo;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,6 +131,20 @@ pub struct Numbers {
     pub whole: Option<Whole>,
     /// The workload's further figures.
     pub figures: BTreeMap<String, f64>,
+    /// Every sample, in block order. Exports have the samples themselves.
+    #[serde(skip)]
+    pub times: Vec<Timed>,
+}
+
+/// A sample as a picture shows it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timed {
+    /// Its block.
+    pub block: u32,
+    /// Wall time x threads / operations.
+    pub ns_per_op: f64,
+    /// Whether something disturbed it.
+    pub disturbed: bool,
 }
 
 impl Role {
@@ -224,8 +239,18 @@ impl Numbers {
                 .map(|floor_ns| ns_per_op.median - floor_ns),
             whole: group.case.whole_process.then(|| Whole::new(group)).flatten(),
             figures: figures(group),
+            times: times(group),
         })
     }
+}
+
+fn times(group: &Group) -> Vec<Timed> {
+    let timed = |(slot, (_, process)): (&Slot, &(&Measurement, Process))| Timed {
+        block: slot.0,
+        ns_per_op: process.ns_per_op,
+        disturbed: group.disturbed.contains(slot),
+    };
+    group.processes.iter().map(timed).collect()
 }
 
 fn figures(group: &Group) -> BTreeMap<String, f64> {

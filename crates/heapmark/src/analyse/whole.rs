@@ -29,6 +29,14 @@ pub struct Whole {
     pub malloc_calls_per_operation: Option<f64>,
 }
 
+/// What a sample says of its start.
+const STARTUP: &str = "startup_ns";
+
+/// Whether some table reads this figure of a sample; exports read all.
+pub fn reads_figure(name: &str) -> bool {
+    name == STARTUP
+}
+
 impl Whole {
     pub(super) fn new(group: &Group) -> Option<Whole> {
         let measured = |time: fn(&crate::execute::Iteration) -> u64| {
@@ -48,7 +56,7 @@ impl Whole {
             wall_ns,
             cpu_ns,
             parallel_share: cpu_ns.map(|cpu| cpu.median / wall_ns.median),
-            startup_ns: group.median_of(|measurement, _| measurement.figures.get("startup_ns").copied()),
+            startup_ns: group.median_of(|measurement, _| measurement.figures.get(STARTUP).copied()),
             longest_pause_ns: longest(&|name| ["pause_max_ns", "release_max_ns"].contains(&name)),
             pauses: told.get("pauses").copied(),
             longest_step_ns: longest(&|name| name.ends_with("_longest_build_ns")),

@@ -30,10 +30,10 @@ pub struct Measurement {
     pub notes: BTreeMap<String, String>,
     /// How long single calls took, where that is what the process was for: then nothing else of it is a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub latency: Option<Latency>,
+    pub latency: Option<Box<Latency>>,
     /// What it held, where that is what the process was for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub footprint: Option<Footprint>,
+    pub footprint: Option<Box<Footprint>>,
 }
 
 /// One timed repetition.

@@ -137,8 +137,8 @@ impl<'a> Report<'a> {
             purge: self.values("purge").next().unwrap_or("none").to_string(),
             figures: figures.chain(counts).collect(),
             notes: notes.map(|(name, word)| (name.to_string(), word.to_string())).collect(),
-            latency: Latency::of(self),
-            footprint: Footprint::of(self),
+            latency: Latency::of(self).map(Box::new),
+            footprint: Footprint::of(self).map(Box::new),
         }
     }
 }

@@ -12,12 +12,7 @@ pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
 
 fn of_case(case: &LatencyCase, planned_blocks: u32) -> Vec<Sheet> {
     let heading = heading(&case.workload, case.threads, case.oversubscribed);
-    let mut names: Vec<&str> = Vec::new();
-    for called in case.rows.iter().flat_map(LatencyRow::functions) {
-        if !names.contains(&called.function.as_str()) {
-            names.push(&called.function);
-        }
-    }
+    let names = functions(case);
     let sheet = |heading: String, columns: Vec<Column>| Sheet { heading, columns, ..Sheet::default() };
     let mut sheets: Vec<Sheet> =
         names.iter().map(|name| sheet(format!("{heading}: {name}"), percentiles(&ranked(case, name)))).collect();
@@ -28,6 +23,17 @@ fn of_case(case: &LatencyCase, planned_blocks: u32) -> Vec<Sheet> {
         last.numberless = case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect();
     }
     sheets
+}
+
+/// The functions that some row called, in the order in which they come up.
+pub(super) fn functions(case: &LatencyCase) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for called in case.rows.iter().flat_map(LatencyRow::functions) {
+        if !names.contains(&called.function.as_str()) {
+            names.push(&called.function);
+        }
+    }
+    names
 }
 
 /// What the clock adds to every figure.

@@ -10,7 +10,7 @@ use crate::store::RunFile;
 
 /// The verdict first, then where it was measured, all tables, what did not end `ok`, and the legend.
 pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
-    let mut out = format!("**{}**\n\n{}\n", escape(&sentence::verdict(analysis)), escape(&head(run)));
+    let mut out = format!("**{}**\n\n{}\n", escape(&sentence::verdict(analysis)), escape(&sentence::head(run)));
     for sheet in sheet::all(analysis) {
         out.push_str(&format!("\n## {}\n\n", escape(&sheet.heading)));
         out.push_str(&sheet_text(&sheet));
@@ -38,19 +38,6 @@ pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
         out.extend(run.machine.iter().map(|(key, value)| format!("- {}: {}\n", escape(key), escape(value))));
     }
     out
-}
-
-fn head(run: &RunFile) -> String {
-    format!(
-        "heapmark {}, suite {}, preset {}, {}, baseline {}, seed {}, started {}.",
-        run.heapmark,
-        run.suite,
-        run.preset,
-        count(run.plan.blocks as usize, "block"),
-        run.plan.baseline,
-        run.plan.seed,
-        run.started
-    )
 }
 
 fn sheet_text(sheet: &Sheet) -> String {

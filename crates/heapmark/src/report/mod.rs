@@ -1,4 +1,4 @@
-//! Tables -> terminal, Markdown, CSV and JSON. Pure: values in, text out. Never measures, never judges.
+//! Tables -> terminal, Markdown, CSV, JSON and an HTML page. Pure: values in, text out. Never measures, never judges.
 
 mod count;
 mod csv;
@@ -9,6 +9,7 @@ mod legend;
 mod machine;
 mod markdown;
 mod operations;
+mod page;
 mod sentence;
 mod sheet;
 mod terminal;
@@ -22,6 +23,7 @@ mod workloads;
 mod tests;
 
 pub use machine::{doctor, warnings};
+pub use page::{PageRun, page};
 pub use terminal::{Screen, terminal};
 pub use workloads::workloads;
 

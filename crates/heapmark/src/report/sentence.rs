@@ -5,6 +5,7 @@ use super::units::{digits, times};
 use crate::analyse::{
     Analysis, Contest, Doubt, Gate, LeftOut, MemoryMeasure, MemoryRatio, Purge, Ratio, Standing, Verdict, Withheld,
 };
+use crate::store::RunFile;
 
 /// What the run says, and whom it cannot speak about.
 pub(super) fn verdict(analysis: &Analysis) -> String {
@@ -47,6 +48,25 @@ pub(super) fn verdict(analysis: &Analysis) -> String {
         sentence.push_str(&format!(" Left out: {}.", list(&left_out)));
     }
     sentence
+}
+
+/// What was run, and when.
+pub(super) fn head(run: &RunFile) -> String {
+    format!(
+        "heapmark {}, suite {}, preset {}, {}, baseline {}, seed {}, started {}.",
+        run.heapmark,
+        run.suite,
+        run.preset,
+        count(run.plan.blocks as usize, "block"),
+        run.plan.baseline,
+        run.plan.seed,
+        run.started
+    )
+}
+
+/// What the gate saw where it saw nothing.
+pub(super) fn undisturbed(analysis: &Analysis) -> String {
+    format!("Gate: nothing was seen to disturb any of {}.", count(analysis.gate.parts, "part"))
 }
 
 /// What the gate saw, where it saw something.

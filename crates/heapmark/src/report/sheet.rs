@@ -72,7 +72,7 @@ impl Sheet {
 pub(super) fn overall_heading(analysis: &Analysis) -> String {
     let cases = analysis.overall.iter().map(|one| one.cases).max().unwrap_or(0);
     format!(
-        "Overall: time / {}, geometric mean over {} [95 % by bootstrap of blocks]",
+        "Overall: time / {}, geometric mean over {} [95 % from whole blocks]",
         analysis.baseline,
         text::count(cases, "case")
     )

@@ -62,7 +62,7 @@ xmalloc, 2 threads
   hoard: not purged, 9 of 10 blocks
   floor: null 2.00 ns/op
 
-Overall: time / glibc, geometric mean over 2 cases [95 % by bootstrap of blocks]
+Overall: time / glibc, geometric mean over 2 cases [95 % from whole blocks]
   rpmalloc              0.600 [0.600, 0.600]
 
 Not ok

@@ -58,7 +58,7 @@ pub fn list(names: &[String]) -> String {
     }
 }
 
-/// `1 block`, `2 blocks`.
+/// `1 block`, `2 blocks`, `2 processes`.
 pub fn count(n: usize, noun: &str) -> String {
     let ending = match n {
         1 => "",
@@ -96,5 +96,6 @@ mod tests {
             ("a, b and c".into(), "a and b".into(), "a".into())
         );
         assert_eq!((count(1, "block"), count(2, "block")), ("1 block".into(), "2 blocks".into()));
+        assert_eq!(count(2, "process"), "2 processes");
     }
 }

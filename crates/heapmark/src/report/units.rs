@@ -48,8 +48,13 @@ pub fn duration(ns: f64) -> String {
 
 /// `14.0 MiB`.
 pub fn bytes(bytes: f64) -> String {
-    let unit = fitting(&BYTES, bytes);
+    let unit = size(bytes);
     format!("{} {}", digits(bytes / unit.size), unit.name)
+}
+
+/// For an axis of sizes in bytes.
+pub fn size(bytes: f64) -> Unit {
+    fitting(&BYTES, bytes)
 }
 
 /// The largest unit of which the value is at least one.

@@ -6,18 +6,20 @@ pub mod looks;
 pub mod record;
 mod records;
 pub mod run;
+pub mod series;
 
 pub use crate::plan::Case;
 pub use looks::Looks;
 pub use record::{Purpose, Record};
 pub use records::Records;
 pub use run::{AllocatorInfo, RunFile, SCHEMA};
+pub use series::{Point, Series, series};
 
 use crate::sample::preflight::{Preflight, When};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 /// A run directory that is being written to.
@@ -134,6 +136,16 @@ fn replace(file: &Path, text: &str) -> Result<()> {
 
 /// Reads a run directory. What was written later about the same cell counts.
 pub fn read(dir: &Path) -> Result<Run> {
+    read_with(dir, &|_| ())
+}
+
+/// The same without what no table shows: of a million samples, that is most of it. Of a sample's figures those stay that
+/// `reads` names.
+pub fn read_for_tables(dir: &Path, reads: fn(&str) -> bool) -> Result<Run> {
+    read_with(dir, &|record| record.forget_evidence(reads))
+}
+
+fn read_with(dir: &Path, lighten: &dyn Fn(&mut Record)) -> Result<Run> {
     let path = dir.join("run.json");
     let text = fs::read_to_string(&path).with_context(|| no_run(dir))?;
     let value: serde_json::Value =
@@ -148,17 +160,14 @@ pub fn read(dir: &Path) -> Result<Run> {
     let mut head: RunFile = serde_json::from_value(value).with_context(|| format!("{} is damaged", path.display()))?;
     head.looks = looks::read(dir)?;
     let samples = dir.join("samples.jsonl");
-    let bytes = if samples.exists() {
-        fs::read(&samples).with_context(|| format!("cannot read {}", samples.display()))?
-    } else {
-        Vec::new()
-    };
-    let (mut records, unreadable_lines) = records(&String::from_utf8_lossy(&bytes));
+    let read =
+        || if samples.exists() { records(BufReader::new(File::open(&samples)?), lighten) } else { Ok((Vec::new(), 0)) };
+    let (mut records, unreadable_lines) = read().with_context(|| format!("cannot read {}", samples.display()))?;
     for record in &mut records {
         let measurement = record.measurement.as_mut();
         if let Some(told) = measurement.map(|measurement| &mut measurement.latency).filter(|told| told.is_some()) {
             let table = fs::read_to_string(file_of(dir, LATENCY, &record.cell)).unwrap_or_default();
-            *told = told.take().and_then(|told| latency::with_counts(told, &table));
+            *told = told.take().and_then(|told| latency::with_counts(*told, &table)).map(Box::new);
         }
     }
     Ok(Run { head, records, unreadable_lines })
@@ -168,15 +177,21 @@ fn no_run(dir: &Path) -> String {
     format!("no run in {}: a run directory holds run.json (`heapmark run` says where it puts it)", dir.display())
 }
 
-fn records(text: &str) -> (Vec<Record>, usize) {
-    let (mut kept, mut unreadable) = (Records::default(), 0);
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        match serde_json::from_str(line) {
-            Ok(record) => kept.add(record),
-            Err(_) => unreadable += 1,
+/// Line by line: the file may be larger than what is kept of it.
+fn records(mut samples: impl BufRead, lighten: &dyn Fn(&mut Record)) -> std::io::Result<(Vec<Record>, usize)> {
+    let (mut kept, mut unreadable, mut line) = (Records::default(), 0, Vec::new());
+    while samples.read_until(b'\n', &mut line)? > 0 {
+        let text = String::from_utf8_lossy(&line);
+        match serde_json::from_str(&text) {
+            Ok(mut record) => {
+                lighten(&mut record);
+                kept.add(record);
+            }
+            Err(_) => unreadable += usize::from(!text.trim().is_empty()),
         }
+        line.clear();
     }
-    (kept.into_all(), unreadable)
+    Ok((kept.into_all(), unreadable))
 }
 
 /// The folder of the memory over time in a run directory.
@@ -222,7 +237,7 @@ fn number(folder: &Path) -> (String, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execute::Outcome;
+    use crate::execute::{Iteration, Measurement, Outcome};
 
     fn record(cell: &str, outcome: Outcome) -> Record {
         Record {
@@ -257,7 +272,7 @@ mod tests {
         let crash = Outcome::Crash { signal: "SIGSEGV".into(), phase: "run".into() };
         let text =
             format!("{}\n{}\n{}\n{{\"cell\":\"x", line("a", crash), line("b", Outcome::Ok), line("a", Outcome::Ok));
-        let (records, unreadable) = records(&text);
+        let (records, unreadable) = records(text.as_bytes(), &|_| ()).unwrap();
         assert_eq!(records.iter().map(|r| r.cell.as_str()).collect::<Vec<_>>(), ["a", "b"]);
         assert!(records[0].outcome.is_ok());
         assert_eq!(unreadable, 1);
@@ -269,8 +284,26 @@ mod tests {
         fs::write(dir.path().join("samples.jsonl"), "{\"torn").unwrap();
         Store::open(dir.path()).unwrap().append(&record("a", Outcome::Ok)).unwrap();
         let text = fs::read_to_string(dir.path().join("samples.jsonl")).unwrap();
-        let (records, unreadable) = records(&text);
+        let (records, unreadable) = records(text.as_bytes(), &|_| ()).unwrap();
         assert_eq!((records.len(), unreadable), (1, 1));
+    }
+
+    #[test]
+    fn for_tables_a_record_keeps_what_it_measured_and_loses_what_proves_it() {
+        let mut whole = record("a", Outcome::Ok);
+        let iteration = |cold, wall_ns| Iteration { cold, wall_ns, ..Iteration::default() };
+        let iterations = vec![iteration(true, 9), iteration(false, 1), iteration(false, 2)];
+        let figures = [("kept".to_string(), 1.0), ("lost".to_string(), 2.0)].into();
+        whole.measurement = Some(Measurement { peak_rss_bytes: 7, iterations, figures, ..Measurement::default() });
+        whole.environment = [("LD_PRELOAD".to_string(), "x.so".to_string())].into();
+        whole.usage = Some(Default::default());
+        let line = serde_json::to_string(&whole).unwrap();
+        let (light, _) = records(line.as_bytes(), &|record| record.forget_evidence(|name| name == "kept")).unwrap();
+        assert!(light[0].environment.is_empty() && light[0].usage.is_none());
+        let measurement = light[0].measurement.as_ref().unwrap();
+        assert_eq!((light[0].cell.as_str(), measurement.peak_rss_bytes), ("a", 7));
+        assert_eq!(measurement.iterations, [iteration(false, 3)], "what is divided is the sum of what counts");
+        assert_eq!(measurement.figures, [("kept".to_string(), 1.0)].into());
     }
 
     #[test]

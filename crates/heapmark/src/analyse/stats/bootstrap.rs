@@ -1,4 +1,4 @@
-//! The mean shift of many cells, with an interval by bootstrap (Efron 1979) of whole blocks.
+//! The mean shift of many cells, with an interval by bootstrap (Efron 1979) of whole blocks; of very many blocks, by batches.
 //!
 //! What ran in the same block shared the machine's state, so the cells of a block are not independent and must be drawn
 //! together: a resample draws blocks, once, and every cell follows. Of log ratios the mean shift is the log of the geometric
@@ -16,6 +16,12 @@ pub const RESAMPLES: usize = 10_000;
 
 /// With fewer blocks in some cell there is no interval; the interval of a single cell begins here too.
 const LEAST_BLOCKS: usize = 6;
+
+/// The most blocks that are drawn; more are put into batches.
+pub(super) const MOST_DRAWN: usize = 60;
+
+/// Batches of blocks: at least three blocks in each.
+const BATCHES: usize = 20;
 
 /// How far many cells lie from zero on average, each counting the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,13 +41,38 @@ pub struct MeanShift {
 pub fn mean_shift(cells: &[BTreeMap<u32, f64>], seed: u64) -> Option<MeanShift> {
     let estimates: Option<Vec<f64>> =
         cells.iter().map(|cell| Some(shift(&cell.values().copied().collect::<Vec<f64>>())?.estimate)).collect();
+    let estimate = mean(estimates?);
     let blocks = cells.iter().map(BTreeMap::len).min()?;
     Some(MeanShift {
-        estimate: mean(estimates?),
-        interval: (blocks >= LEAST_BLOCKS).then(|| interval(cells, blocks, seed)),
+        estimate,
+        interval: (blocks >= LEAST_BLOCKS)
+            .then(|| of_batches(cells, estimate).unwrap_or_else(|| interval(cells, blocks, seed))),
         cells: cells.len(),
         blocks,
     })
+}
+
+/// With many blocks, drawing them takes time that grows with their square, and drawing is not needed: batches of neighbouring
+/// blocks give one mean over cells each, and these scatter like the mean of so many independent values (Conway 1963). Where
+/// blocks drift together, batches see it. `None` with few blocks, and where a batch has no block of some cell.
+fn of_batches(cells: &[BTreeMap<u32, f64>], estimate: f64) -> Option<Interval> {
+    let all: BTreeSet<u32> = cells.iter().flat_map(|cell| cell.keys().copied()).collect();
+    if all.len() <= MOST_DRAWN {
+        return None;
+    }
+    let all: Vec<u32> = all.into_iter().collect();
+    let borders = |batch: usize| (all[batch * all.len() / BATCHES], all[(batch + 1) * all.len() / BATCHES - 1]);
+    let of_cell = |cell: &BTreeMap<u32, f64>, (first, last)| {
+        Some(shift(&cell.range(first..=last).map(|(_, value)| *value).collect::<Vec<f64>>())?.estimate)
+    };
+    let of_batch = |batch| Some(mean(cells.iter().map(|cell| of_cell(cell, borders(batch))).collect::<Option<_>>()?));
+    let means: Vec<f64> = (0..BATCHES).map(of_batch).collect::<Option<_>>()?;
+    let n = BATCHES as f64;
+    let centre = mean(means.clone());
+    let variance = means.iter().map(|value| (value - centre).powi(2)).sum::<f64>() / (n - 1.0);
+    let t = StudentsT::new(0.0, 1.0, n - 1.0).expect("several batches").inverse_cdf(0.975);
+    let half = t * (variance / n).sqrt();
+    Some(Interval { low: estimate - half, high: estimate + half })
 }
 
 fn interval(cells: &[BTreeMap<u32, f64>], blocks: usize, seed: u64) -> Interval {

@@ -46,7 +46,8 @@ pub fn modes(logs: &[f64]) -> Option<Modes> {
     let mut sorted = logs.to_vec();
     sorted.sort_by(f64::total_cmp);
     let least = ((LEAST_SHARE * logs.len() as f64).ceil() as usize).max(2);
-    let cuts = (least..=logs.len() - least).map(|cut| (relative_gap(&sorted, cut), cut));
+    let scatter = Scatter::of(&sorted);
+    let cuts = (least..=logs.len() - least).map(|cut| (scatter.relative_gap(cut), cut));
     let (gap, cut) = cuts.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
     let (low, high) = sorted.split_at(cut);
     let mode = |part: &[f64]| Some(Mode { median: middle(part)?, count: part.len() });
@@ -60,17 +61,38 @@ fn needed_gap(values: usize) -> f64 {
     4.0 + 20.0 / values as f64
 }
 
-/// The gap before place `cut`, over the pooled standard deviation within the two parts.
-fn relative_gap(sorted: &[f64], cut: usize) -> f64 {
-    let (low, high) = sorted.split_at(cut);
-    let gap = high[0] - low[cut - 1];
-    let sd = ((squares(low) + squares(high)) / (sorted.len() - 2) as f64).sqrt();
-    // No gap is no gap, also without any scatter.
-    if gap > 0.0 { gap / sd } else { 0.0 }
+/// Sorted values with running sums, so that trying every cut takes no longer than one look at the values.
+struct Scatter<'a> {
+    sorted: &'a [f64],
+    /// Of the first 0, 1, 2, … values: sum and sum of squares, counted from the mean so that no digits are lost.
+    sums: Vec<(f64, f64)>,
 }
 
-/// Sum of the squared distances from the mean.
-fn squares(part: &[f64]) -> f64 {
-    let mean = part.iter().sum::<f64>() / part.len() as f64;
-    part.iter().map(|value| (value - mean).powi(2)).sum()
+impl Scatter<'_> {
+    fn of(sorted: &[f64]) -> Scatter<'_> {
+        let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
+        let mut sums = vec![(0.0, 0.0)];
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for value in sorted {
+            sum += value - mean;
+            squares += (value - mean).powi(2);
+            sums.push((sum, squares));
+        }
+        Scatter { sorted, sums }
+    }
+
+    /// The gap before place `cut`, over the pooled standard deviation within the two parts.
+    fn relative_gap(&self, cut: usize) -> f64 {
+        let gap = self.sorted[cut] - self.sorted[cut - 1];
+        let all = self.sorted.len();
+        let sd = ((self.squares(0, cut) + self.squares(cut, all)) / (all - 2) as f64).sqrt();
+        // No gap is no gap, also without any scatter.
+        if gap > 0.0 { gap / sd } else { 0.0 }
+    }
+
+    /// Sum of the squared distances from the part's own mean.
+    fn squares(&self, from: usize, to: usize) -> f64 {
+        let (sum, squares) = (self.sums[to].0 - self.sums[from].0, self.sums[to].1 - self.sums[from].1);
+        (squares - sum * sum / (to - from) as f64).max(0.0)
+    }
 }

@@ -9,8 +9,9 @@ mod progress;
 pub(super) mod select;
 mod session;
 
+use super::report::beside;
 use super::{Exit, print, say, usage, wants_colour, width};
-use crate::analyse::analyse;
+use crate::analyse::{analyse, reads_figure};
 use crate::catalog::formula;
 use crate::execute::Guest;
 use crate::plan::{Cell, Counter, Override, Plan};
@@ -209,17 +210,17 @@ fn refuse(look: &Preflight) {
     say(&format!("heapmark: {}; nothing was measured because of --strict", report::warnings(&look.warnings())));
 }
 
-/// The tables on stdout, the same as a page in the run directory; says whether every process ended `ok`.
+/// The tables on stdout, the same as text and as a page in the run directory; says whether every process ended `ok`.
 fn print_results(dir: &Path) -> Result<bool> {
-    let run = store::read(dir)?;
+    let run = store::read_for_tables(dir, reads_figure)?;
     let analysis = analyse(&run.head, &run.records);
     let screen = Screen { width: width(), colour: wants_colour(&std::io::stdout()) };
-    let page = dir.join("report.md");
-    std::fs::write(&page, report::export(Format::Markdown, &run.head, &run.records))
-        .with_context(|| format!("cannot write {}", page.display()))?;
+    let (text, html) = (dir.join("report.md"), beside(dir, &run)?);
+    std::fs::write(&text, report::export(Format::Markdown, &run.head, &run.records))
+        .with_context(|| format!("cannot write {}", text.display()))?;
     let tables = report::terminal(&analysis, screen);
-    let samples = dir.join("samples.jsonl");
-    print(&format!("\n{tables}\nReport: {}   raw samples: {}\n", page.display(), samples.display()))?;
+    let (html, text, samples) = (html.display(), text.display(), dir.join("samples.jsonl"));
+    print(&format!("\n{tables}\nReport: {html} (as text: {text})   raw samples: {}\n", samples.display()))?;
     let judged = run.records.iter().filter(|record| record.purpose != Purpose::Control);
     Ok(judged.into_iter().all(|record| record.outcome.is_ok()))
 }

@@ -1,6 +1,6 @@
 //! The mean over cells and its interval.
 
-use super::super::bootstrap::tail;
+use super::super::bootstrap::{MOST_DRAWN, tail};
 use super::super::{mean_shift, shift};
 use super::noise::{normal, share};
 use rand::{Rng, SeedableRng};
@@ -52,6 +52,24 @@ fn few_blocks_have_no_interval_and_none_have_no_mean() {
     assert_eq!(mean_shift(&[], 1), None);
     assert_eq!(mean_shift(&[BTreeMap::from([(0, 1.0)]), BTreeMap::new()], 1), None);
     assert_eq!(mean_shift(&[BTreeMap::from([(0, f64::NAN)])], 1), None);
+}
+
+/// Batches of many blocks cover the truth as often as they should, and are about as wide as drawing is.
+#[test]
+fn many_blocks_in_batches_cover_the_truth() {
+    let random = &mut ChaCha8Rng::seed_from_u64(15);
+    let covered = share(400, || {
+        let interval = mean_shift(&cells(3, 80, random), 1).unwrap().interval.unwrap();
+        interval.low <= 0.0 && interval.high >= 0.0
+    });
+    assert!((0.92..0.98).contains(&covered), "{covered}");
+    let width = |blocks: usize| {
+        let cells = cells(3, blocks as u32, &mut ChaCha8Rng::seed_from_u64(16));
+        let interval = mean_shift(&cells, 1).unwrap().interval.unwrap();
+        (interval.high - interval.low) * (blocks as f64).sqrt()
+    };
+    let (drawn, batched) = (width(MOST_DRAWN), width(MOST_DRAWN + 1));
+    assert!((0.6..1.6).contains(&(batched / drawn)), "{drawn} {batched}");
 }
 
 /// Fewer blocks put the percentiles further out; many leave them where they would be.

@@ -144,7 +144,11 @@ impl Session {
         let disturbance = own_ns.filter(|_| purpose.is_of_a_block());
         let disturbance = disturbance.map(|own_ns| Disturbance::between(&before, &self.counters.snapshot(own_ns)));
         let footprint = attempt.measurement.as_ref().and_then(|measurement| measurement.footprint.as_ref());
-        let course = watcher.as_ref().zip(footprint).and_then(|(it, told)| it.course(told.begin.without_harness()));
+        let course = watcher
+            .as_ref()
+            .zip(footprint)
+            .and_then(|(it, told)| it.course(told.begin.without_harness()))
+            .map(Box::new);
         // Before the record: whoever finds the record finds the series whole.
         if let (Some(store), Some(watcher)) = (&self.store, watcher)
             && let Some(table) = watcher.csv()?
@@ -232,10 +236,10 @@ fn record(purpose: Purpose, cell: &Cell, workload: &str, threads: u32, started: 
         started,
         outcome: attempt.outcome,
         measurement: attempt.measurement,
-        usage: attempt.usage,
+        usage: attempt.usage.map(Box::new),
         disturbance: None,
         course: None,
-        proof: attempt.proof,
+        proof: attempt.proof.map(Box::new),
         environment: attempt.environment,
         stderr: attempt.stderr,
     }

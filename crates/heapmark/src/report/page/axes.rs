@@ -1,0 +1,124 @@
+//! Scales with marks at round numbers, in units for people. Logarithmic wherever values differ by more than a factor of three:
+//! there, equal distances are equal ratios.
+
+use crate::report::units;
+use plotly::common::Title;
+use plotly::layout::{Axis, AxisType};
+
+/// From this ratio of the largest to the smallest value on, a scale is logarithmic.
+const LOG_FROM: f64 = 3.0;
+
+/// For ratios: always logarithmic, so that half and twice are equally far from 1.
+pub(super) fn ratios(title: &str, values: &[f64]) -> Axis {
+    let values: Vec<f64> = values.iter().copied().chain([1.0]).collect();
+    marked(title, &values, 1.0, true, units::digits)
+}
+
+/// For values above zero.
+pub(super) fn values(title: &str, values: &[f64], word: impl Fn(f64) -> String) -> Axis {
+    let (low, high) = ends(values);
+    marked(title, values, 1.0, high / low > LOG_FROM, word)
+}
+
+/// For sizes in bytes: round in their unit, which is no power of ten.
+pub(super) fn sizes(title: &str, bytes: &[f64]) -> Axis {
+    let (low, high) = ends(bytes);
+    marked(title, bytes, units::size(low).size, high / low > LOG_FROM, units::bytes)
+}
+
+/// For values above zero, logarithmic however little they differ.
+pub(super) fn logarithmic(title: &str, values: &[f64], word: impl Fn(f64) -> String) -> Axis {
+    marked(title, values, 1.0, true, word)
+}
+
+/// For counts of threads: each has a mark.
+pub(super) fn threads(counts: &[u32]) -> Axis {
+    let marks: Vec<f64> = counts.iter().map(|threads| f64::from(*threads)).collect();
+    titled("threads")
+        .type_(AxisType::Log)
+        .tick_text(marks.iter().map(|mark| mark.to_string()).collect())
+        .tick_values(marks)
+}
+
+/// For names.
+pub(super) fn names() -> Axis {
+    titled("").type_(AxisType::Category)
+}
+
+/// Without marks of its own.
+pub(super) fn titled(title: &str) -> Axis {
+    let axis = Axis::new().auto_margin(true);
+    if title.is_empty() { axis } else { axis.title(Title::with_text(title)) }
+}
+
+/// With marks that are round in a unit of this size.
+fn marked(title: &str, values: &[f64], unit: f64, log: bool, word: impl Fn(f64) -> String) -> Axis {
+    let (low, high) = ends(values);
+    let marks: Vec<f64> = marks(low / unit, high / unit).iter().map(|mark| mark * unit).collect();
+    let axis = titled(title).type_(if log { AxisType::Log } else { AxisType::Linear });
+    axis.tick_text(marks.iter().map(|mark| round(&word(*mark))).collect()).tick_values(marks)
+}
+
+/// `10 ns` of `10.0 ns`: zeros say nothing of a mark.
+fn round(word: &str) -> String {
+    let (number, unit) =
+        word.find(|c: char| !c.is_ascii_digit() && c != '.').map_or((word, ""), |at| word.split_at(at));
+    let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
+    format!("{number}{unit}")
+}
+
+fn ends(values: &[f64]) -> (f64, f64) {
+    let above_zero = || values.iter().copied().filter(|value| *value > 0.0 && value.is_finite());
+    (above_zero().fold(f64::INFINITY, f64::min), above_zero().fold(0.0, f64::max))
+}
+
+/// Round numbers from a bit below `low` to a bit above `high`: four to eight of them.
+fn marks(low: f64, high: f64) -> Vec<f64> {
+    if !(low.is_finite() && low > 0.0 && high >= low) {
+        return Vec::new();
+    }
+    let decades: f64 = (high / low).log10();
+    if decades < LOG_FROM.log10() {
+        let step = round_step((high - low).max(low / 10.0) / 4.0);
+        let first = (low / step).floor() - 1.0;
+        let marks = (0..10).map(|n| (first + f64::from(n)) * step);
+        return marks.filter(|mark| *mark > step / 2.0 && *mark <= high + step).collect();
+    }
+    let digits: &[f64] = match decades {
+        few if few < 1.0 => &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0],
+        some if some < 2.2 => &[1.0, 2.0, 5.0],
+        _ => &[1.0],
+    };
+    let every = (decades / 7.0).ceil().max(1.0) as i32;
+    let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+    let powers = (first..=last).filter(|power| power.rem_euclid(every) == 0);
+    let marks = powers.flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)));
+    marks.filter(|mark| *mark >= low / 2.0 && *mark <= high * 2.0).collect()
+}
+
+/// 1, 2 or 5 times a power of ten, at least `step`.
+fn round_step(step: f64) -> f64 {
+    let power = 10f64.powf(step.log10().floor());
+    let digit = [1.0, 2.0, 5.0].into_iter().find(|digit| digit * power >= step * 0.999);
+    digit.unwrap_or(10.0) * power
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_round_few_and_around_the_values() {
+        for (low, high) in
+            [(0.97, 1.04), (19.6, 290.0), (0.25, 3.8), (1.0, 1.0), (25.0, 5.2e6), (3.0, 8.0), (1e-3, 1e9)]
+        {
+            let marks = marks(low, high);
+            assert!((3..=10).contains(&marks.len()), "{low} {high}: {marks:?}");
+            let inside = marks.iter().filter(|mark| (low..=high).contains(*mark)).count();
+            assert!(inside >= 1 || low == high, "{low} {high}: {marks:?}");
+        }
+        assert_eq!(marks(0.25, 3.8), [0.2, 0.5, 1.0, 2.0, 5.0]);
+        assert!(marks(f64::INFINITY, 0.0).is_empty());
+        assert_eq!(["10.0 ns", "0.500", "1.20x", "100 MiB"].map(round), ["10 ns", "0.5", "1.2x", "100 MiB"]);
+    }
+}

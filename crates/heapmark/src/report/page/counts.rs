@@ -1,0 +1,70 @@
+//! How often events came for each operation, of a run that counted them.
+
+use super::cast::Cast;
+use super::dots::{self, Dot};
+use super::section::{Data, Plot, Section};
+use super::views::{self, Placed};
+use super::{axes, number};
+use crate::analyse::CountCase;
+use crate::report::text::plain;
+use crate::report::units;
+
+const COLUMNS: [&str; 9] = [
+    "run",
+    "workload",
+    "threads",
+    "allocator",
+    "event",
+    "events_per_op",
+    "events_per_op_min",
+    "events_per_op_max",
+    "ratio",
+];
+
+pub(super) fn section(cast: &Cast) -> Section {
+    let cases: Vec<Placed<CountCase>> = cast.all(|told| &told.analysis.counts);
+    Section {
+        id: "counts",
+        heading: "Counts".into(),
+        text: vec!["Events for each operation. Fewer are often, but not always, less time.".into()],
+        views: views::by_threads(&cases, &COLUMNS, |cases, heading, data| plots(cast, cases, heading, data)),
+        ..Section::default()
+    }
+}
+
+/// One for each event that somebody counted.
+fn plots(cast: &Cast, cases: &[Placed<CountCase>], heading: &str, data: &mut Data) -> Vec<Plot> {
+    let mut events: Vec<&str> = Vec::new();
+    for count in cases.iter().flat_map(|(_, case)| &case.rows).flat_map(|row| &row.counts) {
+        if count.per_operation.is_some() && !events.contains(&count.event.as_str()) {
+            events.push(&count.event);
+        }
+    }
+    events.into_iter().map(|event| plot(cast, cases, event, heading, data)).collect()
+}
+
+fn plot(cast: &Cast, cases: &[Placed<CountCase>], event: &str, heading: &str, data: &mut Data) -> Plot {
+    let what = event.replace('_', " ");
+    let mut dots = Vec::new();
+    for (run, case) in cases {
+        for row in &case.rows {
+            let Some(count) = row.counts.iter().find(|count| count.event == event) else { continue };
+            let Some(counted) = count.per_operation else { continue };
+            data.row([
+                (run + 1).into(),
+                plain(&case.workload).into(),
+                case.threads.into(),
+                plain(&row.allocator).into(),
+                event.into(),
+                number(counted.median),
+                number(counted.min),
+                number(counted.max),
+                count.ratio.into(),
+            ]);
+            let words = format!("{} {what} per operation", units::digits(counted.median));
+            dots.push(Dot { run: *run, name: &row.allocator, value: counted.median, interval: None, words });
+        }
+    }
+    let axis = axes::values(&format!("{what} per operation"), &dots::extent(&dots), units::digits);
+    dots::plot(cast, format!("{heading}: {what}"), dots, axis)
+}

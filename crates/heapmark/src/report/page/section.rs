@@ -1,0 +1,102 @@
+//! What a page is made of. Strings are as people read them; who lays them out makes them harmless.
+
+use crate::report::text::plain;
+use plotly::Layout;
+use serde::Serialize;
+use serde_json::Value;
+
+/// A heading and what stands below it.
+#[derive(Default)]
+pub(in crate::report) struct Section {
+    /// Where links lead to; also the name of downloaded files.
+    pub id: &'static str,
+    pub heading: String,
+    /// What it shows and what it does not, a paragraph each.
+    pub text: Vec<String>,
+    /// Its charts.
+    pub views: Vec<View>,
+    /// Its tables.
+    pub tables: Vec<Table>,
+    /// What their columns mean.
+    pub legend: Vec<String>,
+}
+
+/// The charts of one workload, which are seen when it is chosen.
+#[derive(Serialize)]
+pub(in crate::report) struct View {
+    /// `None`: seen whatever is chosen.
+    pub workload: Option<String>,
+    pub plots: Vec<Plot>,
+    /// Everything that the charts show, and more exactly.
+    pub data: Data,
+}
+
+/// One chart.
+#[derive(Serialize)]
+pub(in crate::report) struct Plot {
+    pub title: String,
+    pub traces: Vec<Trace>,
+    pub layout: Layout,
+}
+
+/// What one allocator brings to a chart. Its colour and its marker are the page's affair.
+#[derive(Serialize)]
+pub(in crate::report) struct Trace {
+    /// Its place in the cast; `None` for what stays when allocators are switched off.
+    pub member: Option<usize>,
+    /// Place of its run.
+    pub run: usize,
+    pub drawn: Box<dyn plotly::Trace>,
+}
+
+/// Numbers with fixed units in the names of columns, as in a file.
+#[derive(Serialize)]
+pub(in crate::report) struct Data {
+    pub columns: Vec<&'static str>,
+    pub rows: Vec<Vec<Value>>,
+}
+
+/// A table for people.
+#[derive(Default, Serialize)]
+pub(in crate::report) struct Table {
+    pub caption: String,
+    pub columns: Vec<Column>,
+    pub rows: Vec<Vec<String>>,
+    /// Lines below it.
+    pub notes: Vec<String>,
+}
+
+/// The head of a column.
+#[derive(Clone, Default, Serialize)]
+pub(in crate::report) struct Column {
+    pub title: String,
+    /// Numbers stand right, words left.
+    pub number: bool,
+}
+
+impl Data {
+    pub fn new(columns: &[&'static str]) -> Data {
+        Data { columns: columns.to_vec(), rows: Vec::new() }
+    }
+
+    /// A row; as many cells as there are columns.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = Value>) {
+        let cells: Vec<Value> = cells.into_iter().collect();
+        debug_assert_eq!(cells.len(), self.columns.len());
+        self.rows.push(cells);
+    }
+}
+
+impl Table {
+    /// Of columns of words.
+    pub fn of_words(caption: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Table {
+        let column = |title: &&str| Column { title: title.to_string(), number: false };
+        let clean = |row: Vec<String>| row.iter().map(|cell| plain(cell)).collect();
+        Table {
+            caption: plain(caption),
+            columns: columns.iter().map(column).collect(),
+            rows: rows.into_iter().map(clean).collect(),
+            notes: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Fewer points for a picture. The tables are of all of them.
+
+/// Places of at most `most` of the values, in order: of stretches of the same length the smallest and the largest each, so that
+/// no peak is lost.
+pub(super) fn thin(values: &[f64], most: usize) -> Vec<usize> {
+    if values.len() <= most {
+        return (0..values.len()).collect();
+    }
+    let length = values.len().div_ceil((most / 2).max(1));
+    let mut places = Vec::new();
+    for (stretch, part) in values.chunks(length).enumerate() {
+        let by_value = |a: &usize, b: &usize| part[*a].total_cmp(&part[*b]);
+        let ends = [(0..part.len()).min_by(by_value), (0..part.len()).max_by(by_value)];
+        let mut ends: Vec<usize> = ends.into_iter().flatten().map(|place| stretch * length + place).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        places.extend(ends);
+    }
+    places
+}
+
+/// Six digits are more than a picture can show.
+pub(super) fn short(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let scale = 10f64.powi(5 - value.abs().log10().floor() as i32);
+    (value * scale).round() / scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_stay_as_they_are_and_of_many_both_ends_stay() {
+        assert_eq!(thin(&[3.0, 1.0, 2.0], 3), [0, 1, 2]);
+        let values: Vec<f64> = (0..1001).map(|n| f64::from(n * 379 % 1001)).collect();
+        let places = thin(&values, 40);
+        assert!(places.len() <= 40 && places.is_sorted(), "{places:?}");
+        let kept: Vec<f64> = places.iter().map(|place| values[*place]).collect();
+        assert!(kept.contains(&0.0) && kept.contains(&1000.0));
+    }
+
+    #[test]
+    fn six_digits_stay() {
+        assert_eq!([1234567.891, 0.00123456789, -20.0, 0.0].map(short), [1234570.0, 0.00123457, -20.0, 0.0]);
+    }
+}

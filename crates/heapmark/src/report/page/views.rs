@@ -1,0 +1,82 @@
+//! Cases of all runs sorted into views: one per workload, in it a chart per thread count with all runs side by side.
+
+use super::section::{Data, Plot, View};
+use crate::analyse::{Case, CountCase, LatencyCase};
+use crate::report::sheet;
+use crate::report::text::plain;
+
+/// A case of some kind, with the place of its run.
+pub(super) type Placed<'a, T> = (usize, &'a T);
+
+/// What cases are sorted by.
+pub(super) trait Kind {
+    fn workload(&self) -> &str;
+    fn threads(&self) -> u32;
+    fn oversubscribed(&self) -> bool;
+}
+
+macro_rules! kind {
+    ($($case:ty),*) => {$(
+        impl Kind for $case {
+            fn workload(&self) -> &str {
+                &self.workload
+            }
+            fn threads(&self) -> u32 {
+                self.threads
+            }
+            fn oversubscribed(&self) -> bool {
+                self.oversubscribed
+            }
+        }
+    )*};
+}
+
+kind!(Case, LatencyCase, CountCase);
+
+/// A view per workload. `draw` makes the charts of one thread count and writes down what they show; views and charts without
+/// anything in them are left out.
+pub(super) fn by_threads<'a, T: Kind>(
+    cases: &[Placed<'a, T>],
+    columns: &[&'static str],
+    draw: impl Fn(&[Placed<'a, T>], &str, &mut Data) -> Vec<Plot>,
+) -> Vec<View> {
+    by_workload(cases, columns, |cases, data| {
+        let groups = grouped(cases, |case| case.threads());
+        let draw_one = |cases: &Vec<Placed<'a, T>>, data: &mut Data| draw(cases, &heading(cases[0].1), data);
+        groups.iter().flat_map(|cases| draw_one(cases, data)).collect()
+    })
+}
+
+/// A view per workload, with charts over all its thread counts.
+pub(super) fn by_workload<'a, T: Kind>(
+    cases: &[Placed<'a, T>],
+    columns: &[&'static str],
+    draw: impl Fn(&[Placed<'a, T>], &mut Data) -> Vec<Plot>,
+) -> Vec<View> {
+    let view = |cases: Vec<Placed<'a, T>>| {
+        let mut data = Data::new(columns);
+        let mut plots = draw(&cases, &mut data);
+        plots.retain(|plot| !plot.traces.is_empty());
+        View { workload: Some(plain(cases[0].1.workload())), plots, data }
+    };
+    let views = grouped(cases, |case| case.workload().to_owned()).into_iter().map(view);
+    views.filter(|view| !view.plots.is_empty()).collect()
+}
+
+/// `larson, 2 threads`.
+pub(super) fn heading(case: &impl Kind) -> String {
+    super::plain(&sheet::heading(case.workload(), case.threads(), case.oversubscribed()))
+}
+
+/// Those with the same key together, in the order in which keys come up.
+pub(super) fn grouped<'a, T, K: PartialEq>(cases: &[Placed<'a, T>], key: impl Fn(&T) -> K) -> Vec<Vec<Placed<'a, T>>> {
+    let mut groups: Vec<(K, Vec<Placed<'a, T>>)> = Vec::new();
+    for (run, case) in cases {
+        let own = key(case);
+        match groups.iter_mut().find(|(key, _)| *key == own) {
+            Some((_, group)) => group.push((*run, case)),
+            None => groups.push((own, vec![(*run, case)])),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
+}

@@ -1,0 +1,95 @@
+//! Whole processes: how long each row took, with the CPU time of all its threads, and its longest pause.
+
+use super::cast::Cast;
+use super::dots::{self, Dot};
+use super::section::{Data, Plot, Section, Trace};
+use super::views::{self, Placed};
+use super::{axes, number};
+use crate::analyse::{Case, Row, Whole};
+use crate::report::text::plain;
+use crate::report::{units, whole};
+use plotly::common::{HoverInfo, Marker, MarkerSymbol, Mode, Orientation};
+use plotly::{Bar, Layout, Scatter};
+
+const COLUMNS: [&str; 9] =
+    ["run", "workload", "threads", "row", "wall_ns", "cpu_ns", "longest_pause_ns", "longest_step_ns", "startup_ns"];
+
+pub(super) fn section(cast: &Cast) -> Section {
+    let cases: Vec<Placed<Case>> = cast.all(|told| &told.analysis.cases);
+    let cases: Vec<Placed<Case>> = cases.into_iter().filter(|(_, case)| case.whole_process).collect();
+    Section {
+        id: "whole",
+        heading: "Whole processes".into(),
+        text: vec![
+            "A bar is the time from the start of the process to its end; the diamond is the CPU time of all its threads. A diamond \
+             beyond the bar is work on other cores. Pauses are those that a runtime or a program tells of: who tells of none may \
+             have some."
+                .into(),
+        ],
+        views: views::by_threads(&cases, &COLUMNS, |cases, heading, data| plots(cast, cases, heading, data)),
+        ..Section::default()
+    }
+}
+
+fn plots(cast: &Cast, cases: &[Placed<Case>], heading: &str, data: &mut Data) -> Vec<Plot> {
+    let mut rows: Vec<(usize, &Row, &Whole)> = Vec::new();
+    for (run, case) in cases {
+        rows.extend(case.rows.iter().filter_map(|row| Some((*run, row, row.numbers()?.whole.as_ref()?))));
+    }
+    rows.sort_by(|(_, _, a), (_, _, b)| a.wall_ns.median.total_cmp(&b.wall_ns.median));
+    for (run, row, whole) in &rows {
+        data.row([
+            (run + 1).into(),
+            plain(&cases[0].1.workload).into(),
+            cases[0].1.threads.into(),
+            plain(&row.allocator).into(),
+            number(whole.wall_ns.median),
+            whole.cpu_ns.map(|cpu| cpu.median).into(),
+            whole.longest_pause_ns.into(),
+            whole.longest_step_ns.into(),
+            whole.startup_ns.into(),
+        ]);
+    }
+    let bars = rows.iter().flat_map(|(run, row, whole)| bars(cast, *run, row, whole)).collect();
+    let layout = Layout::new().x_axis(axes::titled("seconds")).y_axis(axes::names());
+    let pauses: Vec<Dot> = rows.iter().filter_map(|(run, row, whole)| pause(*run, row, whole)).collect();
+    let axis = axes::values("longest pause", &dots::extent(&pauses), units::duration);
+    vec![
+        Plot { title: heading.to_owned(), traces: bars, layout },
+        dots::plot(cast, format!("{heading}: longest pause"), pauses, axis),
+    ]
+}
+
+fn bars(cast: &Cast, run: usize, row: &Row, whole: &Whole) -> Vec<Trace> {
+    let (label, member) = (sized(cast, run, row), cast.member(&row.allocator));
+    let cpu = whole.cpu_ns.map(|cpu| cpu.median);
+    let words = cpu.map_or(String::new(), |cpu| format!(", CPU {}", units::duration(cpu)));
+    let words = format!("<b>{label}</b><br>{}{words}", units::duration(whole.wall_ns.median));
+    let bar = Bar::new(vec![whole.wall_ns.median / 1e9], vec![label.clone()])
+        .name(&label)
+        .orientation(Orientation::Horizontal)
+        .hover_info(HoverInfo::Text)
+        .hover_text(words.clone());
+    let mut traces = vec![Trace { member, run, drawn: bar }];
+    traces.extend(cpu.map(|cpu| {
+        let diamond = Scatter::new(vec![cpu / 1e9], vec![label.clone()])
+            .name(&label)
+            .mode(Mode::Markers)
+            .marker(Marker::new().symbol(MarkerSymbol::DiamondOpen))
+            .hover_info(HoverInfo::Text)
+            .hover_text(words);
+        Trace { member, run, drawn: diamond as Box<dyn plotly::Trace> }
+    }));
+    traces
+}
+
+/// With the size of its problem, where it is another than the chart's.
+fn sized(cast: &Cast, run: usize, row: &Row) -> String {
+    let size = whole::sizes(row).map_or(String::new(), |sizes| format!(" ({sizes})"));
+    cast.label(run, &format!("{}{size}", row.allocator))
+}
+
+fn pause<'a>(run: usize, row: &'a Row, whole: &Whole) -> Option<Dot<'a>> {
+    let ns = whole.longest_pause_ns.filter(|ns| *ns > 0.0)?;
+    Some(Dot { run, name: &row.allocator, value: ns, interval: None, words: units::duration(ns) })
+}
