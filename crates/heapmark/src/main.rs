@@ -19,6 +19,7 @@ enum Command {
     List(cmd::list::Args),
     Build(cmd::build::Args),
     Export(cmd::export::Args),
+    Claims(cmd::claims::Args),
     Noise(cmd::noise::Args),
     Selftest(cmd::selftest::Args),
 }
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Command::List(args) => cmd::list::run(args),
         Command::Build(args) => cmd::build::run(args),
         Command::Export(args) => cmd::export::run(args),
+        Command::Claims(args) => cmd::claims::run(args),
         Command::Noise(args) => cmd::noise::run(args),
         Command::Selftest(args) => cmd::selftest::run(args),
     };

@@ -1,5 +1,6 @@
 //! Tables -> terminal, Markdown, CSV and JSON. Pure: values in, text out. Never measures, never judges.
 
+mod claims;
 mod count;
 mod csv;
 mod json;
@@ -8,6 +9,7 @@ mod legend;
 mod machine;
 mod markdown;
 mod operations;
+mod reproduction;
 mod sentence;
 mod sheet;
 mod terminal;
@@ -20,7 +22,9 @@ mod workloads;
 #[cfg(test)]
 mod tests;
 
+pub use claims::{claims, claims_json, claims_markdown, reason};
 pub use machine::{doctor, warnings};
+pub use reproduction::reproduction;
 pub use terminal::{Screen, terminal};
 pub use workloads::workloads;
 

@@ -6,12 +6,14 @@ pub mod looks;
 pub mod record;
 mod records;
 pub mod run;
+pub mod series;
 
 pub use crate::plan::Case;
 pub use looks::Looks;
 pub use record::{Purpose, Record};
 pub use records::Records;
 pub use run::{AllocatorInfo, RunFile, SCHEMA};
+pub use series::{Series, series};
 
 use crate::sample::preflight::{Preflight, When};
 use anyhow::{Context, Result, bail};

@@ -1,0 +1,154 @@
+//! `docs/REPRODUCTION.md`: every published figure beside ours, and every claim with its verdict.
+
+use super::claims::{reason, summary};
+use super::text::{list, markdown as escape};
+use super::units::digits;
+use crate::analyse::claims::{Evidence, Judged, Measured, Number, Reproduced, figures};
+use crate::catalog::claim::{Document, Measure};
+use crate::catalog::family::matches;
+use crate::store::AllocatorInfo;
+use std::collections::BTreeMap;
+
+/// The page.
+pub fn reproduction(documents: &[Document], evidence: &Evidence, runs: &[Measured], judged: &[Judged]) -> String {
+    let mut out = head(runs, judged);
+    for document in documents {
+        out.push_str(&format!("\n## {}: {}\n\n", document.short, escape(&document.title)));
+        out.push_str(&format!("Numbers of {}, made on {}.", escape(&document.date), escape(&document.machine)));
+        out.extend(document.remark.iter().map(|remark| format!(" {}", escape(remark))));
+        out.extend(document.no_figures.iter().map(|why| format!(" {} So only its claims are here.", escape(why))));
+        out.push('\n');
+        out.push_str(&versions(document, runs));
+        figures(document, evidence).iter().for_each(|table| out.push_str(&figure(table)));
+        out.push_str("\n### Claims\n\n| id | claim | the document's evidence | verdict | what was found |\n|:--|:--|:--|:--|:--|\n");
+        let ours: Vec<&Judged> = judged.iter().filter(|judged| judged.document == document.short).collect();
+        for judged in &ours {
+            let verdict = format!("**{}**", judged.verdict.word());
+            let [says, theirs, found] = [&judged.says, &judged.evidence, &reason(judged)].map(|text| escape(text));
+            out.push_str(&format!("| {} | {says} | {theirs} | {verdict} | {found} |\n", judged.id));
+        }
+        let explained: String = ours
+            .iter()
+            .filter_map(|judged| Some(format!("- **{}**: {}\n", judged.id, escape(judged.explain.as_ref()?))))
+            .collect();
+        if !explained.is_empty() {
+            out.push_str(&format!("\nWhy some do not hold here:\n\n{explained}"));
+        }
+    }
+    out
+}
+
+fn head(runs: &[Measured], judged: &[Judged]) -> String {
+    let mut out = String::from(
+        "# Reproduction\n\n\
+         Written by `make reproduction`; do not edit. It runs the suites of the reference documents and then\n\
+         `heapmark claims RUN... --reproduction -o docs/REPRODUCTION.md`.\n\n\
+         How to read it: machines, versions and sizes are other ones than the documents', so compare shapes, not speeds. Behind\n\
+         each number stands its ratio to the row named in the heading, in the same column. Ours are medians over processes.\n\
+         [CLAIMS](CLAIMS.md) says what the verdicts mean.\n",
+    );
+    let fact = |key: &str| runs.first().and_then(|run| run.head.machine.get(key)).map_or("unknown", String::as_str);
+    out.push_str(&format!(
+        "\n- Machine: {}, {} usable CPUs, {}, Linux {}\n",
+        escape(fact("cpu_model")),
+        escape(fact("usable_cpus")),
+        escape(fact("architecture")),
+        escape(fact("kernel"))
+    ));
+    for run in runs {
+        let workloads: Vec<String> = workloads(run);
+        out.push_str(&format!(
+            "- Run of {}: suite {}, preset {}, {} blocks, seed {}, heapmark {}: {}\n",
+            escape(&run.head.started),
+            escape(&run.head.suite),
+            escape(&run.head.preset),
+            run.head.plan.blocks,
+            run.head.plan.seed,
+            escape(&run.head.heapmark),
+            escape(&list(&workloads))
+        ));
+    }
+    format!("{out}\n{}\n", summary(judged))
+}
+
+fn workloads(run: &Measured) -> Vec<String> {
+    let mut names: Vec<String> = run.head.plan.cases.iter().map(|case| case.workload.clone()).collect();
+    names.dedup();
+    names
+}
+
+/// Which of our rows stands for which of the document's, with both versions.
+fn versions(document: &Document, runs: &[Measured]) -> String {
+    let infos: Vec<&AllocatorInfo> =
+        runs.iter().flat_map(|run| run.head.allocators.iter().chain(&run.head.rows)).collect();
+    let mut out = String::from("\n| row | its version | ours | our version |\n|:--|:--|:--|:--|\n");
+    for (name, row) in &document.rows {
+        let found = row.ours.iter().find_map(|pattern| infos.iter().find(|info| matches(pattern, &info.name)));
+        let (ours, version) = match found {
+            Some(info) => (info.name.as_str(), info.version.as_str()),
+            None if row.brought => ("not here: no registry has it", ""),
+            None => ("not here", ""),
+        };
+        let cells = [name.as_str(), &row.version, ours, version].map(escape);
+        out.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+    out
+}
+
+fn figure(table: &Reproduced) -> String {
+    let Reproduced { figure, columns, rows } = table;
+    let mut out =
+        format!("\n### {} (ratios to {})\n\n| row |", escape(&figure.title), escape(&figure.reference));
+    for (threads, measure) in columns {
+        let one = if figure.threads == [1] { String::new() } else { format!("{threads} thr. ") };
+        out.push_str(&format!(" {one}{} |", heading(measure)));
+    }
+    out.push_str(&format!("\n|:--|{}\n", "--:|".repeat(columns.len())));
+    let reference = rows.iter().find(|row| row.name == figure.reference);
+    for row in rows {
+        let theirs: BTreeMap<usize, f64> = present(&row.published, |value| *value);
+        let basis = reference.map(|row| present(&row.published, |value| *value)).unwrap_or_default();
+        out.push_str(&line(&format!("{}, published", row.name), columns.len(), &theirs, &basis));
+        let value = |place: usize, number: &Number| number.median / scale(columns[place].1);
+        let scaled = |numbers: &[Option<Number>]| -> BTreeMap<usize, f64> {
+            let numbers = numbers.iter().enumerate();
+            numbers.filter_map(|(place, number)| Some((place, value(place, number.as_ref()?)))).collect()
+        };
+        let basis = reference.map(|row| scaled(&row.ours)).unwrap_or_default();
+        let ours = row.ours.iter().flatten().next().map_or("not measured", |number| &number.row);
+        out.push_str(&line(&format!("{}, ours ({ours})", row.name), columns.len(), &scaled(&row.ours), &basis));
+    }
+    out
+}
+
+fn present(values: &[Option<f64>], of: impl Fn(&f64) -> f64) -> BTreeMap<usize, f64> {
+    values.iter().enumerate().filter_map(|(place, value)| Some((place, of(value.as_ref()?)))).collect()
+}
+
+/// A number and its ratio to the reference in the same column.
+fn line(name: &str, columns: usize, values: &BTreeMap<usize, f64>, basis: &BTreeMap<usize, f64>) -> String {
+    let cell = |place: usize| {
+        let Some(value) = values.get(&place) else { return "-".to_owned() };
+        let ratio = basis.get(&place).map(|basis| value / basis).filter(|ratio| ratio.is_finite());
+        format!("{}{}", digits(*value), ratio.map(|ratio| format!(" ({})", digits(ratio))).unwrap_or_default())
+    };
+    format!("| {} | {} |\n", escape(name), (0..columns).map(cell).collect::<Vec<_>>().join(" | "))
+}
+
+/// What one of the document's units is in ours.
+fn scale(measure: &Measure) -> f64 {
+    match measure {
+        Measure::Wall | Measure::User | Measure::Sys | Measure::Cpu => 1e9,
+        _ => 1.0,
+    }
+}
+
+fn heading(measure: &Measure) -> String {
+    match measure {
+        Measure::Wall => "real s".into(),
+        Measure::User => "user s".into(),
+        Measure::Sys => "sys s".into(),
+        Measure::Mops => "Mops/s".into(),
+        other => escape(&other.to_string()),
+    }
+}
