@@ -5,7 +5,7 @@ use super::text::{count, list, markdown as escape, plain};
 use super::units;
 use crate::analyse::claims::{Judged, Number, Part, Said, Verdict};
 use crate::catalog::claim::Measure;
-use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 use serde::Serialize;
 
 /// Comparisons that a reason tells of; the others are in the JSON.
@@ -20,8 +20,14 @@ pub fn claims(all: &[Judged], screen: Screen) -> String {
     for judged in all {
         table.add_row([&judged.id, judged.verdict.word(), &plain(&judged.says), &plain(&reason(judged))]);
     }
-    if let Some(ids) = table.column_mut(0) {
-        ids.set_constraint(ColumnConstraint::ContentWidth);
+    // The reason is the longest: it gets what the others leave.
+    let claim = ColumnConstraint::UpperBoundary(Width::Percentage(27));
+    for (place, width) in
+        [ColumnConstraint::ContentWidth, ColumnConstraint::ContentWidth, claim].into_iter().enumerate()
+    {
+        if let Some(column) = table.column_mut(place) {
+            column.set_constraint(width);
+        }
     }
     let lines: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
     format!("{lines}\n{}\n", summary(all))
@@ -78,10 +84,6 @@ pub fn reason(judged: &Judged) -> String {
     if compared > 1 && (shown.len() > MOST_PARTS || holding < compared) {
         words.push(format!("{holding} of {} hold", count(compared, "comparison")));
     }
-    let samples = || judged.parts.iter().flat_map(numbers).map(|number| number.samples);
-    if let Some(fewest) = samples().min().filter(|_| judged.verdict == Verdict::Unclear && compared > 0) {
-        words.extend((fewest < 5).then(|| format!("rows of {}: it takes 5", count(fewest, "process").replace("processs", "processes"))));
-    }
     if !judged.missing.is_empty() {
         words.push(format!("without {}", list(&judged.missing)));
     }
@@ -105,13 +107,6 @@ fn sentence(part: &Part) -> String {
         out.push_str(&words);
     }
     out
-}
-
-fn numbers(part: &Part) -> impl Iterator<Item = &Number> {
-    part.said.iter().filter_map(|said| match said {
-        Said::Number(number) => Some(number),
-        Said::Words(_) => None,
-    })
 }
 
 /// `glibc 5.12 Mops/s (4.98-5.30)`.
@@ -141,6 +136,7 @@ fn unit(number: &Number) -> (f64, String) {
         Some(Measure::TotalFall) => (0.01, " % given back".into()),
         Some(Measure::Figure(name)) if name.ends_with("_ns") => fitting(units::time(number.median), "/op"),
         Some(Measure::Figure(name)) if name.ends_with("_percent") => (1.0, " %".into()),
+        Some(Measure::Figure(name)) if name == "mops_cpu_ref" => (1.0, " Mops/CPU s".into()),
         Some(Measure::Figure(name)) => (1.0, format!(" {name}")),
     }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// The page.
 pub fn reproduction(documents: &[Document], evidence: &Evidence, runs: &[Measured], judged: &[Judged]) -> String {
-    let mut out = head(runs, judged);
+    let mut out = head(runs, evidence, judged);
     for document in documents {
         out.push_str(&format!("\n## {}: {}\n\n", document.short, escape(&document.title)));
         out.push_str(&format!("Numbers of {}, made on {}.", escape(&document.date), escape(&document.machine)));
@@ -38,7 +38,7 @@ pub fn reproduction(documents: &[Document], evidence: &Evidence, runs: &[Measure
     out
 }
 
-fn head(runs: &[Measured], judged: &[Judged]) -> String {
+fn head(runs: &[Measured], evidence: &Evidence, judged: &[Judged]) -> String {
     let mut out = String::from(
         "# Reproduction\n\n\
          Written by `make reproduction`; do not edit. It runs the suites of the reference documents and then\n\
@@ -68,6 +68,8 @@ fn head(runs: &[Measured], judged: &[Judged]) -> String {
             escape(&list(&workloads))
         ));
     }
+    let (disturbed, parts) = evidence.disturbed();
+    out.push_str(&format!("- Other programs disturbed {disturbed} of the {parts} parts of all blocks.\n"));
     format!("{out}\n{}\n", summary(judged))
 }
 
@@ -97,8 +99,7 @@ fn versions(document: &Document, runs: &[Measured]) -> String {
 
 fn figure(table: &Reproduced) -> String {
     let Reproduced { figure, columns, rows } = table;
-    let mut out =
-        format!("\n### {} (ratios to {})\n\n| row |", escape(&figure.title), escape(&figure.reference));
+    let mut out = format!("\n### {} (ratios to {})\n\n| row |", escape(&figure.title), escape(&figure.reference));
     for (threads, measure) in columns {
         let one = if figure.threads == [1] { String::new() } else { format!("{threads} thr. ") };
         out.push_str(&format!(" {one}{} |", heading(measure)));

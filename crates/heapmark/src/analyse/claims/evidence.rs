@@ -1,8 +1,8 @@
 //! What the given runs have to say: which value a row has at a place, or what is lacking. Judges nothing.
 
-use super::values::values;
 use super::Number;
-use crate::analyse::gate;
+use super::values::values;
+use crate::analyse::gate::{self, Gate};
 use crate::analyse::group::{Group, latest};
 use crate::analyse::{Role, Spread};
 use crate::catalog::claim::{Document, DocumentRow, Measure, Threads};
@@ -46,6 +46,7 @@ pub struct Evidence<'a> {
 pub(super) struct Scene<'a> {
     pub measured: &'a Measured,
     pub records: Vec<&'a Record>,
+    pub gate: Gate,
     pub cases: Vec<(&'a Case, Vec<Group<'a>>)>,
 }
 
@@ -78,6 +79,12 @@ impl<'a> Evidence<'a> {
             cores: if smt { cpus.div_ceil(2) } else { cpus },
             architecture: first.0,
         }
+    }
+
+    /// What else the machine did meanwhile: parts of blocks that something disturbed, of how many.
+    pub fn disturbed(&self) -> (usize, usize) {
+        let sum = |of: fn(&Gate) -> usize| self.here.iter().map(|scene| of(&scene.gate)).sum();
+        (sum(|gate| gate.disturbed), sum(|gate| gate.parts))
     }
 
     /// Thread counts that a workload was run with here, ascending.
@@ -126,22 +133,26 @@ impl<'a> Evidence<'a> {
     ) -> Result<Number, Lack> {
         let Some(entry) = document.rows.get(row) else { return Err(Lack::Other(format!("no row {row}"))) };
         let workload = entry.workload.clone().unwrap_or_else(|| spot.workload.clone());
+        // The place of a sentence is that of its claim: a row from elsewhere says so.
+        let aside = (workload != spot.workload).then(|| format!(" ({workload})")).unwrap_or_default();
         let spot = &Spot { workload: workload.clone(), ..spot.clone() };
-        let mut cases = self.at(spot).peekable();
-        if cases.peek().is_none() {
+        if self.case(spot).is_none() {
             return Err(Lack::Workload(format!("{workload}@{}", spot.threads)));
         }
-        let found = cases.find_map(|(scene, groups)| Some((scene, find(entry, groups)?)));
-        let Some((scene, group)) = found else {
-            let bring = entry.brought.then(|| entry.ours[0].trim_end_matches('*').to_string());
-            return Err(Lack::Row { name: row.into(), workload, bring });
-        };
-        let name = group.allocator.name.clone();
-        if let Some(failed) = &group.failed {
-            return Err(Lack::Failed { name, workload, summary: failed.summary() });
+        // A run whose plan names the row may have nothing of it yet, and another one has.
+        let mut lack = None;
+        for (scene, group) in self.at(spot).filter_map(|(scene, groups)| Some((scene, find(entry, groups)?))) {
+            if let Some(number) = number(scene, group, measure) {
+                return Ok(Number { row: number.row + &aside, ..number });
+            }
+            let (name, workload) = (group.allocator.name.clone(), workload.clone());
+            lack = lack.or_else(|| match &group.failed {
+                Some(failed) => Some(Lack::Failed { name, workload, summary: failed.summary() }),
+                None => Some(Lack::Figure { name, workload, measure: measure.to_string() }),
+            });
         }
-        let lack = Lack::Figure { name, workload, measure: measure.to_string() };
-        number(scene, group, measure).ok_or(lack)
+        let bring = entry.brought.then(|| entry.ours[0].trim_end_matches('*').to_string());
+        Err(lack.unwrap_or_else(|| Lack::Row { name: row.into(), workload, bring }))
     }
 
     /// The values of all allocators at a place, whether a document names them or not.
@@ -172,9 +183,8 @@ impl<'a> Evidence<'a> {
 
 /// The row of an entry: the first of its names that is there.
 pub(super) fn find<'g, 'a>(entry: &DocumentRow, groups: &'g [Group<'a>]) -> Option<&'g Group<'a>> {
-    let named = |pattern: &String| {
-        groups.iter().filter(is_compared).find(|group| matches(pattern, &group.allocator.name))
-    };
+    let named =
+        |pattern: &String| groups.iter().filter(is_compared).find(|group| matches(pattern, &group.allocator.name));
     entry.ours.iter().find_map(named)
 }
 
@@ -191,13 +201,13 @@ fn number(scene: &Scene, group: &Group, measure: &Measure) -> Option<Number> {
 
 impl<'a> Scene<'a> {
     fn new(measured: &'a Measured) -> Scene<'a> {
-        let records = gate::pass(&latest(&measured.records)).0;
+        let (records, gate) = gate::pass(&latest(&measured.records));
         let groups = |case| {
             let rows = measured.head.entrants(case);
             (case, rows.map(|row| Group::new(case, row, &records)).collect())
         };
         let cases = measured.head.plan.cases.iter().map(groups).collect();
-        Scene { measured, records, cases }
+        Scene { measured, records, gate, cases }
     }
 }
 
@@ -227,8 +237,8 @@ impl fmt::Display for Lack {
             Lack::Workload(workload) => write!(f, "{workload} is in no run"),
             Lack::Cores { needed, cores } => write!(f, "{needed} threads need as many cores, and {cores} are usable"),
             Lack::Threads { workload, threads } => write!(f, "{workload} was not run with {threads} threads"),
-            Lack::Row { name, workload, bring: Some(bring) } => {
-                write!(f, "{name} has no row on {workload}: no registry has it, bring it with -a {bring}=/path/lib.so")
+            Lack::Row { name, bring: Some(bring), .. } => {
+                write!(f, "{name} has no row: no registry has it, bring it with -a {bring}=/path/lib.so")
             }
             Lack::Row { name, workload, bring: None } => write!(f, "{name} has no row on {workload}"),
             Lack::Failed { name, workload, summary } => write!(f, "{name} on {workload}: {summary}"),

@@ -1,7 +1,7 @@
 //! The published figures beside ours. Compares nothing: ratios within a column are the reader's, and `report` makes them.
 
-use super::evidence::{Evidence, Spot};
 use super::Number;
+use super::evidence::{Evidence, Spot};
 use crate::catalog::claim::{Document, Figure, Measure};
 use std::collections::BTreeSet;
 

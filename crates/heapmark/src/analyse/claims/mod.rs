@@ -153,8 +153,15 @@ fn judged(document: &Document, claim: &Claim, workloads: &[Workload], evidence: 
         if let Some(word) = word.filter(|_| verdicts.iter().any(|other| *other != verdicts[0])) {
             judged.notes.push(format!("{} under {word}", findings.verdict().word()));
         }
+        let few = findings.few.filter(|_| findings.verdict() == Verdict::Unclear);
+        judged.notes.extend(few.map(|few| format!("only {few} of the 5 processes that it takes of a row")));
         judged.sizes.extend(sizes::other_than_paper(&findings.spots, evidence, workloads, distribution));
-        judged.parts.extend(findings.parts.into_iter().map(|part| part.under(word)));
+        for part in findings.parts.into_iter().map(|part| part.under(word)) {
+            // What is lacking under two distributions is lacking once.
+            if !part.place.is_empty() || !judged.parts.contains(&part) {
+                judged.parts.push(part);
+            }
+        }
         judged.missing.extend(findings.missing);
     }
     for list in [&mut judged.missing, &mut judged.sizes] {

@@ -21,7 +21,9 @@ pub(super) fn values(scene: &Scene, group: &Group, measure: &Measure) -> Vec<f64
             let wall = mean(measurement, |one| one.wall_ns).filter(|wall| *wall > 0.0)?;
             Some(mean(measurement, |one| one.user_ns + one.sys_ns)? / wall)
         }),
-        Measure::Overhead => group.values(|measurement, _| without_tables(measurement).or_else(|| overhead(measurement))),
+        Measure::Overhead => {
+            group.values(|measurement, _| without_tables(measurement).or_else(|| overhead(measurement)))
+        }
         Measure::Figure(name) => figure(group, name),
         Measure::HeapGrowth => series(scene, group, |series, measurement| {
             let requested = measurement.requested_peak_bytes as f64;
@@ -64,10 +66,7 @@ fn series(scene: &Scene, group: &Group, value: impl Fn(&Series, &Measurement) ->
 }
 
 /// Memory over time of the processes of a row.
-pub(super) fn curves<'s>(
-    scene: &'s Scene,
-    group: &'s Group,
-) -> impl Iterator<Item = (&'s Series, &'s Measurement)> {
+pub(super) fn curves<'s>(scene: &'s Scene, group: &'s Group) -> impl Iterator<Item = (&'s Series, &'s Measurement)> {
     let own = |record: &&crate::store::Record| {
         record.purpose == Purpose::Sample
             && record.allocator == group.allocator.name

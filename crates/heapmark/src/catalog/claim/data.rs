@@ -12,10 +12,11 @@ pub(super) fn check(document: &Document, file: &str, text: &str, catalog: &Catal
     for (place, claim) in document.claims.iter().enumerate() {
         let (id, number) = (&claim.id, claim.id.strip_prefix(&format!("{}-", document.short)));
         if number.is_none_or(|number| number.parse::<u32>().is_err()) {
-            reader.add("id", id, &format!("`{id}` is no number of this document"), format!("{}-1", document.short));
+            let mend = format!("number them {}-1, {}-2, ...", document.short, document.short);
+            reader.add("id", id, "", &format!("`{id}` is no number of this document"), mend);
         }
         if document.claims[..place].iter().any(|other| other.id == *id) {
-            reader.add("id", id, &format!("`{id}` stands twice"), "number each claim once".into());
+            reader.add("id", id, "", &format!("`{id}` stands twice"), "number each claim once".into());
         }
         reader.claim(claim);
     }
@@ -30,11 +31,10 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// `after` is where the entry begins in the file: what is wrong comes not before it.
-    fn add(&mut self, key: &str, after: &str, what: &str, mend: String) {
+    /// What is wrong is `at` some text, not before the entry that `after` names.
+    fn add(&mut self, key: &str, after: &str, at: &str, what: &str, mend: String) {
         let start = self.text.find(&format!("\"{after}\"")).unwrap_or(0);
-        let word = what.split('`').nth(1).unwrap_or_default();
-        let at = self.text[start..].find(&format!("\"{word}\"")).map_or(start, |at| start + at);
+        let at = self.text[start..].find(at).map_or(start, |at| start + at);
         let line = self.text[..at].matches('\n').count() + 1;
         let (file, key) = (self.file.into(), format!("{key} of {after}"));
         self.faults.push(Fault { file, key, what: format!("{what} (line {line})"), mend });
@@ -48,7 +48,7 @@ impl Reader<'_> {
             let found = row.ours.iter().any(|pattern| known.iter().any(|name| matches(pattern, name)));
             if !row.brought && !found {
                 let what = format!("no allocator and no program's row is called `{}`", row.ours.join("` or `"));
-                self.add("ours", name, &what, "mend the name, or say `brought = true`".into());
+                self.add("ours", name, "", &what, "mend the name, or say `brought = true`".into());
             }
             row.workload.iter().for_each(|workload| self.workload("workload", name, workload));
         }
@@ -61,19 +61,31 @@ impl Reader<'_> {
             self.row("row", &figure.title, &row.row);
             if row.values.len() != columns {
                 let what = format!("`{}` has {} values for {columns} columns", row.row, row.values.len());
-                self.add("values", &figure.title, &what, "give one for each thread count and measure".into());
+                self.add(
+                    "values",
+                    &figure.title,
+                    &format!("row = \"{}\"", row.row),
+                    &what,
+                    "give one for each thread count and measure".into(),
+                );
             }
         }
         if !figure.rows.iter().any(|row| row.row == figure.reference) {
             let what = format!("`{}` is no row of the table", figure.reference);
-            self.add("reference", &figure.title, &what, "name one that is".into());
+            self.add("reference", &figure.title, "reference", &what, "name one that is".into());
         }
     }
 
     fn claim(&mut self, claim: &Claim) {
         claim.workloads.iter().for_each(|workload| self.workload("workloads", &claim.id, workload));
         if claim.workloads.is_empty() || claim.checks.is_empty() {
-            self.add("checks", &claim.id, "nothing would be looked at", "give it workloads and checks".into());
+            self.add(
+                "checks",
+                &claim.id,
+                "checks",
+                "nothing would be looked at",
+                "give it workloads and checks".into(),
+            );
         }
         for check in &claim.checks {
             check.rows().into_iter().for_each(|row| self.row("checks", &claim.id, row));
@@ -81,13 +93,19 @@ impl Reader<'_> {
             let own = check.at().workloads.as_ref().unwrap_or(&claim.workloads).len();
             if let Some(paired) = check.paired().filter(|paired| paired.len() != own) {
                 let what = format!("{} workloads beside {own}", paired.len());
-                self.add("checks", &claim.id, &what, "name one for each".into());
+                self.add("checks", &claim.id, "checks", &what, "name one for each".into());
             }
         }
         for distribution in &claim.distributions {
             for workload in claim.workloads.iter().filter_map(|name| find(self.catalog, name)) {
                 if let Err(why) = workload.value("distribution", distribution) {
-                    self.add("distributions", &claim.id, &why, "name what its workloads can have".into());
+                    self.add(
+                        "distributions",
+                        &claim.id,
+                        "distributions",
+                        &why,
+                        "name what its workloads can have".into(),
+                    );
                 }
             }
         }
@@ -97,7 +115,7 @@ impl Reader<'_> {
         if find(self.catalog, name).is_none() {
             let mend = near(name, self.catalog.workloads.iter().map(|workload| workload.name.as_str()));
             let mend = mend.unwrap_or_else(|| "see `heapmark list workloads`".into());
-            self.add(key, after, &format!("there is no workload `{name}`"), mend);
+            self.add(key, after, &format!("\"{name}\""), &format!("there is no workload `{name}`"), mend);
         }
     }
 
@@ -105,7 +123,7 @@ impl Reader<'_> {
         if !self.document.rows.contains_key(name) {
             let mend = near(name, self.document.rows.keys().map(String::as_str));
             let mend = mend.unwrap_or_else(|| "add it to [rows]".into());
-            self.add(key, after, &format!("the document has no row `{name}`"), mend);
+            self.add(key, after, &format!("\"{name}\""), &format!("the document has no row `{name}`"), mend);
         }
     }
 }

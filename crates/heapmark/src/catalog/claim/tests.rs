@@ -43,15 +43,15 @@ fn a_sound_file_has_no_faults() {
 fn what_nobody_knows_is_refused_with_file_and_line() {
     let with = |old: &str, new: &str| problems(&ENTRY.replace(old, new));
     for (old, new, says) in [
-        ("workloads = [\"churn\"]", "workloads = [\"chrun\"]", "no workload `chrun` (line 23); did you mean `churn`?"),
+        ("workloads = [\"churn\"]", "workloads = [\"chrun\"]", "no workload `chrun` (line 22); did you mean `churn`?"),
         ("workload = \"churn\"", "workload = \"churm\"", "no workload `churm` (line 13); did you mean `churn`?"),
-        ("who = [\"own\"]", "who = [\"won\"]", "no row `won` (line 26); did you mean `own`?"),
+        ("who = [\"own\"]", "who = [\"won\"]", "no row `won` (line 25); did you mean `own`?"),
         ("ours = [\"glibc\"]", "ours = [\"gilbc\"]", "is called `gilbc` (line 8); mend the name"),
         ("[1, 2.5]", "[1]", "`glc` has 1 values for 2 columns (line 17)"),
         ("reference = \"glc\"", "reference = \"own\"", "`own` is no row of the table (line 16)"),
         ("\"fisher\"", "\"gauss\"", "expected fisher or uniform"),
         ("XX-1", "YY-1", "`YY-1` is no number of this document (line 20)"),
-        ("\"below\"", "\"belwo\"", "belwo: unknown (line 26); did you mean `below`?"),
+        ("\"below\"", "\"belwo\"", "belwo: unknown (line 25); did you mean `below`?"),
         ("\"mops\"", "\"mips\"", "`mips` is no measure"),
         ("says =", "say =", "say: unknown (line 21); did you mean `says`?"),
         ("who = [\"own\"]", "whom = [\"own\"]", "whom: unknown"),

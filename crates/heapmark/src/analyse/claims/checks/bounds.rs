@@ -55,7 +55,8 @@ impl Look<'_> {
         self.comparable(spot, &other, over)?;
         let theirs = self.number(over.who.as_deref().unwrap_or(row), &other)?;
         let mut value = quotient(number, &theirs);
-        let mut said = vec![number.clone().into(), "over".into(), theirs.into()];
+        let row = if theirs.row == number.row { String::new() } else { theirs.row.clone() };
+        let mut said = vec![number.clone().into(), "over".into(), Number { row, ..theirs }.into()];
         if other.workload != spot.workload || threads != spot.threads {
             said.push(format!("on {other}").as_str().into());
         }
@@ -99,7 +100,8 @@ impl Look<'_> {
             let highest = numbers.iter().max_by(|(_, a), (_, b)| a.median.total_cmp(&b.median));
             if let Some((spot, highest)) = highest {
                 let away = quotient(highest, &middle);
-                let said = vec![highest.clone().into(), "is".into(), times(&away), "the middle one,".into(), middle.into()];
+                let said =
+                    vec![highest.clone().into(), "is".into(), times(&away), "the middle one,".into(), middle.into()];
                 self.found(between(&away, 0.0, factor), &spot.to_string(), said);
             }
         }
@@ -109,7 +111,8 @@ impl Look<'_> {
     pub(super) fn levels(&mut self, than: &[String]) {
         for spot in self.spots() {
             let place = self.workloads.iter().position(|workload| *workload == spot.workload).unwrap_or(0);
-            let Some(other) = than.get(place).map(|workload| Spot { workload: workload.clone(), ..spot.clone() }) else {
+            let Some(other) = than.get(place).map(|workload| Spot { workload: workload.clone(), ..spot.clone() })
+            else {
                 continue;
             };
             let (here, there) = (self.everyone(&[], &spot), self.everyone(&[], &other));
@@ -129,7 +132,9 @@ impl Look<'_> {
                 share if share > 1.1 => Verdict::DoesNotHold,
                 _ => Verdict::Unclear,
             };
-            let plain = |median| Said::Number(Number { row: String::new(), measure: None, median, min: median, max: median, samples });
+            let plain = |median| {
+                Said::Number(Number { row: String::new(), measure: None, median, min: median, max: median, samples })
+            };
             let said = vec![
                 "from the fastest row to the slowest".into(),
                 plain(near),

@@ -6,6 +6,7 @@ mod threads;
 mod whole;
 
 use super::evidence::{Evidence, Lack, Spot};
+use super::order::LEAST_SAMPLES;
 use super::{Number, Part, Said, Verdict};
 use crate::catalog::claim::{Check, Claim, Document, Measure, Needs, Place, Threads};
 use std::collections::BTreeSet;
@@ -16,6 +17,8 @@ pub(super) struct Findings {
     pub parts: Vec<Part>,
     pub missing: BTreeSet<String>,
     pub spots: Vec<Spot>,
+    /// Processes of a row that has too few.
+    pub few: Option<usize>,
     /// One per check.
     verdicts: Vec<Verdict>,
 }
@@ -28,8 +31,12 @@ impl Findings {
             let mut look = Look::new(document, claim, check, evidence, distribution);
             let Some(needs) = look.see(check) else { continue };
             findings.verdicts.push(combine(&look.parts, needs));
-            findings.parts.append(&mut look.parts);
+            // Two checks that lack the same thing lack it once.
+            let known = |part: &Part| part.place.is_empty() && findings.parts.contains(part);
+            let new: Vec<Part> = look.parts.drain(..).filter(|part| !known(part)).collect();
+            findings.parts.extend(new);
             findings.missing.append(&mut look.missing);
+            findings.few = findings.few.into_iter().chain(look.few).min();
             findings.spots.append(&mut look.spots);
         }
         if findings.parts.is_empty() {
@@ -69,6 +76,7 @@ struct Look<'a> {
     parts: Vec<Part>,
     missing: BTreeSet<String>,
     spots: Vec<Spot>,
+    few: Option<usize>,
 }
 
 impl<'a> Look<'a> {
@@ -90,6 +98,7 @@ impl<'a> Look<'a> {
             parts: Vec::new(),
             missing: BTreeSet::new(),
             spots: Vec::new(),
+            few: None,
         }
     }
 
@@ -150,7 +159,11 @@ impl<'a> Look<'a> {
         for row in self.document.rows.keys().filter(|row| !except.contains(row)) {
             match self.number(row, spot) {
                 Ok(number) => found.push((row.clone(), number)),
-                Err(Lack::Failed { name, summary, .. }) => _ = self.missing.insert(format!("{name} ({summary})")),
+                Err(Lack::Failed { name, summary, .. }) => {
+                    // The words after the colon are the row's own affair.
+                    let outcome = summary.split(':').next().unwrap_or_default();
+                    self.missing.insert(format!("{name} ({outcome})"));
+                }
                 Err(_) => _ = self.missing.insert(row.clone()),
             }
         }
@@ -176,6 +189,11 @@ impl<'a> Look<'a> {
     }
 
     fn found(&mut self, verdict: Verdict, place: &str, said: Vec<Said>) {
+        let samples = said.iter().filter_map(|said| match said {
+            Said::Number(number) => Some(number.samples),
+            Said::Words(_) => None,
+        });
+        self.few = samples.filter(|samples| *samples < LEAST_SAMPLES).chain(self.few).min();
         self.parts.push(Part { verdict, place: place.into(), said });
     }
 }

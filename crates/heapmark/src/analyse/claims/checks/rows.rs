@@ -62,9 +62,10 @@ impl Look<'_> {
                 who => self.chosen(who, &[], &spot),
             };
             let more = self.measure.more_is_better();
-            let best = all.into_iter().map(|(_, number)| number).reduce(|best, number| {
-                if (number.median < best.median) != more { number } else { best }
-            });
+            let best = all
+                .into_iter()
+                .map(|(_, number)| number)
+                .reduce(|best, number| if (number.median < best.median) != more { number } else { best });
             let Some(best) = best.filter(|_| !chosen.is_empty()) else { continue };
             if chosen.iter().all(|(_, number)| *number == best) {
                 let row = best.row.clone();
@@ -74,7 +75,12 @@ impl Look<'_> {
             for (_, number) in chosen {
                 // How many times worse than the best, whatever is better.
                 let away = if more { quotient(&best, &number) } else { quotient(&number, &best) };
-                let said = vec![number.clone().into(), "is".into(), times(&away), "the best,".into(), best.clone().into()];
+                let said = match number == best {
+                    true => vec![number.clone().into(), "is the best itself".into()],
+                    false => {
+                        vec![number.clone().into(), "is".into(), times(&away), "the best,".into(), best.clone().into()]
+                    }
+                };
                 self.found(between(&away, low, high), &spot.to_string(), said);
             }
         }

@@ -16,9 +16,10 @@ impl Look<'_> {
             let Some(last) = spots.last() else { continue };
             let needed = fewest(shape);
             if spots.len() < needed || too_short(shape, last.threads) {
+                let counts: Vec<String> = spots.iter().map(|spot| spot.threads.to_string()).collect();
                 self.lack(&Lack::Other(format!(
-                    "{workload}: {} of {} usable cores, and the claim is about more",
-                    thread_counts(spots.len()),
+                    "{workload} has values with {} threads on cores of their own ({} usable): the claim takes more",
+                    counts.join(" and "),
                     self.evidence.cores
                 )));
                 continue;
@@ -48,10 +49,6 @@ fn fewest(shape: Shape) -> usize {
 /// Whether the end, where values would fall again, was not reached.
 fn too_short(shape: Shape, most: u32) -> bool {
     matches!(shape, Shape::Peaks(_, high) if most <= high)
-}
-
-fn thread_counts(count: usize) -> String {
-    format!("{count} thread count{} within the limit", if count == 1 { "" } else { "s" })
 }
 
 fn takes(shape: Shape, counts: &[u32], numbers: &[Number]) -> Verdict {

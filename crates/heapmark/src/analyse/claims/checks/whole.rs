@@ -3,7 +3,7 @@
 use super::super::evidence::{Lack, Scene, Spot, find};
 use super::super::order::{LEAST_SAMPLES, between};
 use super::super::values::curves;
-use super::super::{Number, Said, Verdict};
+use super::super::{Number, Part, Said, Verdict};
 use super::Look;
 use crate::analyse::stats::{mean, median};
 use crate::catalog::claim::Measure;
@@ -36,7 +36,9 @@ impl Look<'_> {
             }
             if pairs.len() < LEAST_ROWS {
                 let count = pairs.len();
-                self.lack(&Lack::Other(format!("{count} allocators have values on {spot} and {other}: it takes {LEAST_ROWS}")));
+                self.lack(&Lack::Other(format!(
+                    "{count} allocators have values on {spot} and {other}: it takes {LEAST_ROWS}"
+                )));
                 continue;
             }
             let (theirs, ours): (Vec<Number>, Vec<Number>) = pairs.into_iter().unzip();
@@ -81,7 +83,8 @@ impl Look<'_> {
                 pause.into(),
                 "(each of one process)".into(),
             ];
-            self.found(verdict, &spot.to_string(), said);
+            // Not counted as too few processes: there is only one that tells.
+            self.parts.push(Part { verdict, place: spot.to_string(), said });
         }
     }
 
@@ -99,7 +102,8 @@ impl Look<'_> {
         }
         let here: Vec<&Scene> = self.evidence.here.iter().collect();
         for spot in self.spots() {
-            let named: Vec<String> = if who.is_empty() { self.document.rows.keys().cloned().collect() } else { who.into() };
+            let named: Vec<String> =
+                if who.is_empty() { self.document.rows.keys().cloned().collect() } else { who.into() };
             let mut compared = 0;
             for row in named {
                 let (Some(ours), Some(theirs)) =
@@ -133,9 +137,8 @@ impl Look<'_> {
         for scene in scenes {
             for (_, groups) in scene.cases.iter().filter(|(case, _)| spot.is(case)) {
                 let Some(group) = find(entry, groups) else { continue };
-                let found = curves(scene, group).filter_map(|(series, _)| {
-                    resampled(&series.column("time_ns")?, &series.column(column)?)
-                });
+                let found = curves(scene, group)
+                    .filter_map(|(series, _)| resampled(&series.column("time_ns")?, &series.column(column)?));
                 all.extend(found);
             }
         }
