@@ -60,6 +60,12 @@ fn every_claim_has_a_verdict_and_a_reason() {
     assert!(word(of("LL-11"), "reason").contains("objects = 2000 (the document: 100000)"));
     assert!(word(of("BT-1"), "reason").contains("binary-trees is in no run"));
 
+    let listed: Vec<Value> = serde_json::from_str(&place.run(&["list", "claims", "--json"]).stdout).unwrap();
+    assert_eq!(
+        listed.iter().map(|one| word(one, "id")).collect::<Vec<_>>(),
+        judged.iter().map(|one| word(one, "id")).collect::<Vec<_>>()
+    );
+
     let one = place.run(&["claims", "run", "--document", "za", "--to", "md", "-o", "za.md"]);
     assert_eq!((one.code, one.stdout.as_str()), (Some(0), ""));
     let text = fs::read_to_string(place.at("za.md")).unwrap();

@@ -47,7 +47,9 @@ pub fn run(args: Args) -> Result<Exit> {
     same_preset(&args.runs, &runs)?;
     let judged = judge(&documents, &catalog.workloads, &runs);
     let text = match args.to {
-        _ if args.reproduction => report::reproduction(&documents, &Evidence::new(&runs), &runs, &judged),
+        _ if args.reproduction => {
+            report::reproduction(&documents, &catalog.workloads, &Evidence::new(&runs), &runs, &judged)
+        }
         Some(To::Md) => report::claims_markdown(&judged),
         Some(To::Json) => report::claims_json(&judged),
         None => {

@@ -125,7 +125,7 @@ fn text(number: &Number) -> String {
 fn unit(number: &Number) -> (f64, String) {
     let fitting = |unit: units::Unit, suffix: &str| (unit.size, format!(" {}", unit.name.trim_end_matches(suffix)));
     match &number.measure {
-        None => (1.0, "x".into()),
+        None => (1.0, String::new()),
         Some(Measure::Time) => fitting(units::time(number.median), ""),
         Some(Measure::Mops) => (1.0, " Mops/s".into()),
         Some(Measure::Wall | Measure::User | Measure::Sys | Measure::Cpu) => fitting(units::time(number.median), "/op"),

@@ -3,14 +3,20 @@
 use super::claims::{reason, summary};
 use super::text::{list, markdown as escape};
 use super::units::digits;
-use crate::analyse::claims::{Evidence, Judged, Measured, Number, Reproduced, figures};
+use crate::analyse::claims::{Evidence, Judged, Measured, Reproduced, Row, figures};
+use crate::catalog::Workload;
 use crate::catalog::claim::{Document, Measure};
 use crate::catalog::family::matches;
 use crate::store::AllocatorInfo;
-use std::collections::BTreeMap;
 
 /// The page.
-pub fn reproduction(documents: &[Document], evidence: &Evidence, runs: &[Measured], judged: &[Judged]) -> String {
+pub fn reproduction(
+    documents: &[Document],
+    workloads: &[Workload],
+    evidence: &Evidence,
+    runs: &[Measured],
+    judged: &[Judged],
+) -> String {
     let mut out = head(runs, evidence, judged);
     for document in documents {
         out.push_str(&format!("\n## {}: {}\n\n", document.short, escape(&document.title)));
@@ -19,7 +25,7 @@ pub fn reproduction(documents: &[Document], evidence: &Evidence, runs: &[Measure
         out.extend(document.no_figures.iter().map(|why| format!(" {} So only its claims are here.", escape(why))));
         out.push('\n');
         out.push_str(&versions(document, runs));
-        figures(document, evidence).iter().for_each(|table| out.push_str(&figure(table)));
+        figures(document, evidence, workloads).iter().for_each(|table| out.push_str(&figure(table)));
         out.push_str("\n### Claims\n\n| id | claim | the document's evidence | verdict | what was found |\n|:--|:--|:--|:--|:--|\n");
         let ours: Vec<&Judged> = judged.iter().filter(|judged| judged.document == document.short).collect();
         for judged in &ours {
@@ -56,7 +62,6 @@ fn head(runs: &[Measured], evidence: &Evidence, judged: &[Judged]) -> String {
         escape(fact("kernel"))
     ));
     for run in runs {
-        let workloads: Vec<String> = workloads(run);
         out.push_str(&format!(
             "- Run of {}: suite {}, preset {}, {} blocks, seed {}, heapmark {}: {}\n",
             escape(&run.head.started),
@@ -65,7 +70,7 @@ fn head(runs: &[Measured], evidence: &Evidence, judged: &[Judged]) -> String {
             run.head.plan.blocks,
             run.head.plan.seed,
             escape(&run.head.heapmark),
-            escape(&list(&workloads))
+            escape(&list(&names(run)))
         ));
     }
     let (disturbed, parts) = evidence.disturbed();
@@ -73,7 +78,7 @@ fn head(runs: &[Measured], evidence: &Evidence, judged: &[Judged]) -> String {
     format!("{out}\n{}\n", summary(judged))
 }
 
-fn workloads(run: &Measured) -> Vec<String> {
+fn names(run: &Measured) -> Vec<String> {
     let mut names: Vec<String> = run.head.plan.cases.iter().map(|case| case.workload.clone()).collect();
     names.dedup();
     names
@@ -97,43 +102,41 @@ fn versions(document: &Document, runs: &[Measured]) -> String {
     out
 }
 
+/// Two lines per row: as published, and ours.
 fn figure(table: &Reproduced) -> String {
-    let Reproduced { figure, columns, rows } = table;
-    let mut out = format!("\n### {} (ratios to {})\n\n| row |", escape(&figure.title), escape(&figure.reference));
+    let Reproduced { figure, columns, rows, sizes } = table;
+    let mut out = format!("\n### {} (ratios to {})\n\n", escape(&figure.title), escape(&figure.reference));
+    if !sizes.is_empty() {
+        out.push_str(&format!("Ours was run with {}.\n\n", escape(&sizes.join(", "))));
+    }
+    out.push_str("| row |");
     for (threads, measure) in columns {
         let one = if figure.threads == [1] { String::new() } else { format!("{threads} thr. ") };
         out.push_str(&format!(" {one}{} |", heading(measure)));
     }
     out.push_str(&format!("\n|:--|{}\n", "--:|".repeat(columns.len())));
-    let reference = rows.iter().find(|row| row.name == figure.reference);
+    let scaled = |row: &Row| -> Vec<Option<f64>> {
+        let numbers = row.ours.iter().zip(columns);
+        numbers.map(|(number, (_, measure))| Some(number.as_ref()?.median / scale(measure))).collect()
+    };
+    let Some(reference) = rows.iter().find(|row| row.name == figure.reference) else { return out };
+    let our_reference = scaled(reference);
     for row in rows {
-        let theirs: BTreeMap<usize, f64> = present(&row.published, |value| *value);
-        let basis = reference.map(|row| present(&row.published, |value| *value)).unwrap_or_default();
-        out.push_str(&line(&format!("{}, published", row.name), columns.len(), &theirs, &basis));
-        let value = |place: usize, number: &Number| number.median / scale(columns[place].1);
-        let scaled = |numbers: &[Option<Number>]| -> BTreeMap<usize, f64> {
-            let numbers = numbers.iter().enumerate();
-            numbers.filter_map(|(place, number)| Some((place, value(place, number.as_ref()?)))).collect()
-        };
-        let basis = reference.map(|row| scaled(&row.ours)).unwrap_or_default();
+        out.push_str(&line(&format!("{}, published", row.name), &row.published, &reference.published));
         let ours = row.ours.iter().flatten().next().map_or("not measured", |number| &number.row);
-        out.push_str(&line(&format!("{}, ours ({ours})", row.name), columns.len(), &scaled(&row.ours), &basis));
+        out.push_str(&line(&format!("{}, ours ({ours})", row.name), &scaled(row), &our_reference));
     }
     out
 }
 
-fn present(values: &[Option<f64>], of: impl Fn(&f64) -> f64) -> BTreeMap<usize, f64> {
-    values.iter().enumerate().filter_map(|(place, value)| Some((place, of(value.as_ref()?)))).collect()
-}
-
-/// A number and its ratio to the reference in the same column.
-fn line(name: &str, columns: usize, values: &BTreeMap<usize, f64>, basis: &BTreeMap<usize, f64>) -> String {
-    let cell = |place: usize| {
-        let Some(value) = values.get(&place) else { return "-".to_owned() };
-        let ratio = basis.get(&place).map(|basis| value / basis).filter(|ratio| ratio.is_finite());
+/// Each number with its ratio to the reference in the same column.
+fn line(name: &str, values: &[Option<f64>], reference: &[Option<f64>]) -> String {
+    let cell = |(value, reference): (&Option<f64>, &Option<f64>)| {
+        let Some(value) = value else { return "-".to_owned() };
+        let ratio = reference.map(|reference| value / reference).filter(|ratio| ratio.is_finite());
         format!("{}{}", digits(*value), ratio.map(|ratio| format!(" ({})", digits(ratio))).unwrap_or_default())
     };
-    format!("| {} | {} |\n", escape(name), (0..columns).map(cell).collect::<Vec<_>>().join(" | "))
+    format!("| {} | {} |\n", escape(name), values.iter().zip(reference).map(cell).collect::<Vec<_>>().join(" | "))
 }
 
 /// What one of the document's units is in ours.

@@ -134,7 +134,7 @@ impl<'a> Evidence<'a> {
         let Some(entry) = document.rows.get(row) else { return Err(Lack::Other(format!("no row {row}"))) };
         let workload = entry.workload.clone().unwrap_or_else(|| spot.workload.clone());
         // The place of a sentence is that of its claim: a row from elsewhere says so.
-        let aside = (workload != spot.workload).then(|| format!(" ({workload})")).unwrap_or_default();
+        let aside = if workload == spot.workload { String::new() } else { format!(" ({workload})") };
         let spot = &Spot { workload: workload.clone(), ..spot.clone() };
         if self.case(spot).is_none() {
             return Err(Lack::Workload(format!("{workload}@{}", spot.threads)));

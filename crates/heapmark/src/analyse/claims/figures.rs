@@ -2,6 +2,8 @@
 
 use super::Number;
 use super::evidence::{Evidence, Spot};
+use super::sizes;
+use crate::catalog::Workload;
 use crate::catalog::claim::{Document, Figure, Measure};
 use std::collections::BTreeSet;
 
@@ -13,6 +15,8 @@ pub struct Reproduced<'a> {
     pub columns: Vec<(u32, &'a Measure)>,
     /// In the document's order.
     pub rows: Vec<Row<'a>>,
+    /// Sizes of ours that are not the document's.
+    pub sizes: Vec<String>,
 }
 
 /// A row twice: as published, and as it came out here.
@@ -26,11 +30,16 @@ pub struct Row<'a> {
 }
 
 /// All tables of a document.
-pub fn figures<'a>(document: &'a Document, evidence: &Evidence) -> Vec<Reproduced<'a>> {
-    document.figures.iter().map(|figure| reproduced(document, figure, evidence)).collect()
+pub fn figures<'a>(document: &'a Document, evidence: &Evidence, workloads: &[Workload]) -> Vec<Reproduced<'a>> {
+    document.figures.iter().map(|figure| reproduced(document, figure, evidence, workloads)).collect()
 }
 
-fn reproduced<'a>(document: &'a Document, figure: &'a Figure, evidence: &Evidence) -> Reproduced<'a> {
+fn reproduced<'a>(
+    document: &'a Document,
+    figure: &'a Figure,
+    evidence: &Evidence,
+    workloads: &[Workload],
+) -> Reproduced<'a> {
     let ours = evidence.counts(&figure.workload, None);
     let counts: BTreeSet<u32> = figure.threads.iter().copied().chain(ours).collect();
     let of = |threads| figure.measures.iter().map(move |measure| (threads, measure));
@@ -50,5 +59,9 @@ fn reproduced<'a>(document: &'a Document, figure: &'a Figure, evidence: &Evidenc
         ours: columns.iter().map(|(threads, measure)| ours(&row.row, *threads, measure)).collect(),
     };
     let rows = figure.rows.iter().map(row).collect();
-    Reproduced { figure, columns, rows }
+    let first = evidence.counts(&figure.workload, None).into_iter().take(1);
+    let spots: Vec<Spot> =
+        first.map(|threads| Spot { workload: figure.workload.clone(), threads, distribution: None }).collect();
+    let sizes = sizes::other_than_paper(&spots, evidence, workloads, None);
+    Reproduced { figure, columns, rows, sizes }
 }

@@ -4,9 +4,11 @@
 mod check;
 mod data;
 mod measure;
+mod place;
 
-pub use check::{Check, Needs, Over, Place, Shape, Take, Threads};
+pub use check::Check;
 pub use measure::Measure;
+pub use place::{Needs, Over, Place, Shape, Take, Threads};
 
 use super::Catalog;
 use super::faults::{self, Fault, Faults};

@@ -100,8 +100,13 @@ impl Look<'_> {
             let highest = numbers.iter().max_by(|(_, a), (_, b)| a.median.total_cmp(&b.median));
             if let Some((spot, highest)) = highest {
                 let away = quotient(highest, &middle);
-                let said =
-                    vec![highest.clone().into(), "is".into(), times(&away), "the middle one,".into(), middle.into()];
+                let said = vec![
+                    highest.clone().into(),
+                    "is".into(),
+                    times(&away),
+                    "times the middle one,".into(),
+                    middle.into(),
+                ];
                 self.found(between(&away, 0.0, factor), &spot.to_string(), said);
             }
         }
@@ -136,9 +141,9 @@ impl Look<'_> {
                 Said::Number(Number { row: String::new(), measure: None, median, min: median, max: median, samples })
             };
             let said = vec![
-                "from the fastest row to the slowest".into(),
+                "from the fastest row to the slowest it is a factor of".into(),
                 plain(near),
-                format!("and on {other}").as_str().into(),
+                format!(", on {other}").as_str().into(),
                 plain(wide),
             ];
             self.found(verdict, &spot.to_string(), said);

@@ -46,15 +46,15 @@ impl Look<'_> {
 
     /// Each of `who` is within `factor` of the best.
     pub(super) fn near(&mut self, who: &[String], except: &[String], factor: f64) {
-        self.from_best(who, except, 0.0, factor);
+        self.beside_best(who, except, 0.0, factor);
     }
 
     /// Each of `who` is beyond `factor` of the best.
     pub(super) fn far(&mut self, who: &[String], factor: f64) {
-        self.from_best(who, &[], factor, f64::INFINITY);
+        self.beside_best(who, &[], factor, f64::INFINITY);
     }
 
-    fn from_best(&mut self, who: &[String], except: &[String], low: f64, high: f64) {
+    fn beside_best(&mut self, who: &[String], except: &[String], low: f64, high: f64) {
         for spot in self.spots() {
             let all = self.everyone(&[], &spot);
             let chosen: Vec<(String, Number)> = match who {
@@ -78,7 +78,13 @@ impl Look<'_> {
                 let said = match number == best {
                     true => vec![number.clone().into(), "is the best itself".into()],
                     false => {
-                        vec![number.clone().into(), "is".into(), times(&away), "the best,".into(), best.clone().into()]
+                        vec![
+                            number.clone().into(),
+                            "is".into(),
+                            times(&away),
+                            "times the best,".into(),
+                            best.clone().into(),
+                        ]
                     }
                 };
                 self.found(between(&away, low, high), &spot.to_string(), said);

@@ -63,9 +63,8 @@ impl Look<'_> {
                 let found = rows.iter().map(|row| self.evidence.number(self.document, row, &spot, &measure));
                 let (found, lacks): (Vec<_>, Vec<_>) = found.partition(Result::is_ok);
                 let most = found.into_iter().flatten().max_by(|a, b| a.median.total_cmp(&b.median));
-                match (&most, lacks.into_iter().next()) {
-                    (None, Some(Err(lack))) => self.lack(&lack),
-                    _ => {}
+                if let (None, Some(Err(lack))) = (&most, lacks.into_iter().next()) {
+                    self.lack(&lack);
                 }
                 most
             };
