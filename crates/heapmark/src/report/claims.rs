@@ -128,7 +128,11 @@ fn unit(number: &Number) -> (f64, String) {
         None => (1.0, String::new()),
         Some(Measure::Time) => fitting(units::time(number.median), ""),
         Some(Measure::Mops) => (1.0, " Mops/s".into()),
-        Some(Measure::Wall | Measure::User | Measure::Sys | Measure::Cpu) => fitting(units::time(number.median), "/op"),
+        Some(Measure::Wall) => fitting(units::time(number.median), "/op"),
+        Some(measure @ (Measure::User | Measure::Sys | Measure::Cpu)) => {
+            let (size, unit) = fitting(units::time(number.median), "/op");
+            (size, format!("{unit} {measure}"))
+        }
         Some(Measure::CpuPerWall) => (1.0, " CPU / wall".into()),
         Some(Measure::Overhead) => (1.0, "x overhead".into()),
         Some(Measure::HeapGrowth) => (0.01, " % of requested".into()),

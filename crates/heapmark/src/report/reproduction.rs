@@ -122,21 +122,28 @@ fn figure(table: &Reproduced) -> String {
     let Some(reference) = rows.iter().find(|row| row.name == figure.reference) else { return out };
     let our_reference = scaled(reference);
     for row in rows {
-        out.push_str(&line(&format!("{}, published", row.name), &row.published, &reference.published));
+        // As it stands in the document.
+        let theirs = |_, value: f64| value.to_string();
+        out.push_str(&line(&format!("{}, published", row.name), &row.published, &reference.published, theirs));
         let ours = row.ours.iter().flatten().next().map_or("not measured", |number| &number.row);
-        out.push_str(&line(&format!("{}, ours ({ours})", row.name), &scaled(row), &our_reference));
+        let shown = |place: usize, value: f64| match columns[place].1 {
+            Measure::Overhead => format!("{value:.3}"),
+            _ => digits(value),
+        };
+        out.push_str(&line(&format!("{}, ours ({ours})", row.name), &scaled(row), &our_reference, shown));
     }
     out
 }
 
 /// Each number with its ratio to the reference in the same column.
-fn line(name: &str, values: &[Option<f64>], reference: &[Option<f64>]) -> String {
-    let cell = |(value, reference): (&Option<f64>, &Option<f64>)| {
-        let Some(value) = value else { return "-".to_owned() };
+fn line(name: &str, values: &[Option<f64>], reference: &[Option<f64>], shown: impl Fn(usize, f64) -> String) -> String {
+    let cell = |(place, (value, reference)): (usize, (&Option<f64>, &Option<f64>))| {
+        let Some(value) = *value else { return "-".to_owned() };
         let ratio = reference.map(|reference| value / reference).filter(|ratio| ratio.is_finite());
-        format!("{}{}", digits(*value), ratio.map(|ratio| format!(" ({})", digits(ratio))).unwrap_or_default())
+        format!("{}{}", shown(place, value), ratio.map(|ratio| format!(" ({})", digits(ratio))).unwrap_or_default())
     };
-    format!("| {} | {} |\n", escape(name), values.iter().zip(reference).map(cell).collect::<Vec<_>>().join(" | "))
+    let cells: Vec<String> = values.iter().zip(reference).enumerate().map(cell).collect();
+    format!("| {} | {} |\n", escape(name), cells.join(" | "))
 }
 
 /// What one of the document's units is in ours.
