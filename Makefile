@@ -3,7 +3,7 @@
 CARGO ?= cargo
 HEAPMARK = target/release/heapmark
 
-.PHONY: run test check bench programs docs clean build setup setup-test setup-programs
+.PHONY: run test check bench reproduction programs docs clean build setup setup-test setup-programs
 
 run: setup build            ## measure: build what is missing, run the quick suite, print the verdict
 	$(HEAPMARK) run $(ARGS)
@@ -31,6 +31,9 @@ check: setup-test           ## what a change must pass: format, lints, all tests
 bench: setup build          ## the harness's own cost beside each allocator, and which planted effects are found
 	$(HEAPMARK) run floor $(ARGS)
 	$(HEAPMARK) selftest
+
+reproduction: setup build   ## what the reference documents published and claim, beside our own runs: docs/REPRODUCTION.md
+	HEAPMARK=$(HEAPMARK) scripts/reproduction.sh
 
 docs:                       ## the code's own documentation
 	$(CARGO) doc --locked --workspace --no-deps

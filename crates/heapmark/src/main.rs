@@ -20,6 +20,7 @@ enum Command {
     Build(cmd::build::Args),
     Report(cmd::report::Args),
     Export(cmd::export::Args),
+    Claims(cmd::claims::Args),
     Noise(cmd::noise::Args),
     Selftest(cmd::selftest::Args),
 }
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Command::Build(args) => cmd::build::run(args),
         Command::Report(args) => cmd::report::run(args),
         Command::Export(args) => cmd::export::run(args),
+        Command::Claims(args) => cmd::claims::run(args),
         Command::Noise(args) => cmd::noise::run(args),
         Command::Selftest(args) => cmd::selftest::run(args),
     };

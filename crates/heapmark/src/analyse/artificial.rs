@@ -61,9 +61,9 @@ impl Lab {
     pub fn fill(mut self, ns_per_op: impl Fn(&str, &str, u32) -> f64) -> Lab {
         for case in self.run.plan.cases.clone() {
             for allocator in self.run.entrants(&case).cloned().collect::<Vec<_>>() {
-                self.records.push(record(Purpose::Check, &case.workload, &allocator.name, 0));
+                self.records.push(record(Purpose::Check, &case.workload, case.threads, &allocator.name, 0));
                 for block in 0..self.run.plan.blocks {
-                    let mut sample = record(Purpose::Sample, &case.workload, &allocator.name, block);
+                    let mut sample = record(Purpose::Sample, &case.workload, case.threads, &allocator.name, block);
                     sample.measurement = Some(measurement(ns_per_op(&case.workload, &allocator.name, block)));
                     self.records.push(sample);
                 }
@@ -169,7 +169,8 @@ pub(crate) fn noise(words: &str, block: u32) -> f64 {
     1.0 + 0.01 * ((mix >> 11) as f64 / (1u64 << 52) as f64 - 1.0)
 }
 
-fn case(name: &str) -> PlannedCase {
+/// A case with 2 threads and no parameters.
+pub(crate) fn case(name: &str) -> PlannedCase {
     PlannedCase {
         workload: name.into(),
         kernel: Some(name.into()),
@@ -231,13 +232,14 @@ pub(crate) fn measurement(ns_per_op: f64) -> Measurement {
     }
 }
 
-fn record(purpose: Purpose, workload: &str, allocator: &str, block: u32) -> Record {
+/// A process that ended `ok` and has nothing to say.
+pub(crate) fn record(purpose: Purpose, workload: &str, threads: u32, allocator: &str, block: u32) -> Record {
     let place = if purpose == Purpose::Check { "check".to_owned() } else { format!("b{block:02}") };
     Record {
         purpose,
-        cell: format!("{workload}@2/{place}/{allocator}"),
+        cell: format!("{workload}@{threads}/{place}/{allocator}"),
         workload: workload.into(),
-        threads: 2,
+        threads,
         allocator: allocator.into(),
         block,
         part: 0,

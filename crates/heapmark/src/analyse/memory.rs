@@ -65,7 +65,7 @@ impl MemoryRatio {
 }
 
 /// A peak below the start, or nothing requested, is no overhead but a missing one.
-fn overhead(measurement: &Measurement) -> Option<f64> {
+pub(super) fn overhead(measurement: &Measurement) -> Option<f64> {
     let grown = measurement.peak_rss_bytes.checked_sub(measurement.baseline_rss_bytes)?;
     (measurement.requested_peak_bytes > 0).then(|| grown as f64 / measurement.requested_peak_bytes as f64)
 }

@@ -4,6 +4,7 @@
 //! all that follows sees a failed row as a row without processes.
 
 pub mod call;
+pub mod claims;
 pub mod contest;
 pub mod count;
 mod entrant;

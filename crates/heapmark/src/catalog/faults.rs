@@ -44,7 +44,7 @@ impl std::error::Error for Faults {}
 pub fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, Fault> {
     toml::from_str(text).map_err(|error| {
         let message = error.message().trim().replace('\n', " ");
-        let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
+        let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
         let mut quoted = message.split('`').skip(1).step_by(2);
         let (key, mend) = if message.starts_with("unknown field") || message.starts_with("unknown variant") {
             let wrong = quoted.next().unwrap_or_default().to_string();
@@ -108,6 +108,12 @@ mod tests {
     fn a_missing_key_is_named() {
         let fault = parse::<Entry>("x.toml", "").unwrap_err();
         assert_eq!((fault.key.as_str(), fault.mend.as_str()), ("about", "add `about = …`"));
+    }
+
+    #[test]
+    fn a_key_at_the_start_of_a_line_is_on_that_line() {
+        let fault = parse::<Entry>("x.toml", "\n\nabuot = \"a\"\n").unwrap_err();
+        assert!(fault.what.contains("line 3"), "{fault}");
     }
 
     #[test]

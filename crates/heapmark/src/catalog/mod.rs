@@ -1,8 +1,9 @@
-//! What can be measured, as data: reads and validates `allocators/`, `programs/`, `workloads/` and `suites/`, embedded
-//! in the binary with the user's folders on top. Starts no process and measures nothing.
+//! What can be measured, as data: reads and validates `allocators/`, `programs/`, `workloads/`, `suites/` and `claims/`,
+//! embedded in the binary with the user's folders on top. Starts no process and measures nothing.
 
 pub mod allocator;
 pub mod allocators;
+pub mod claim;
 pub mod family;
 pub mod faults;
 pub mod folder;

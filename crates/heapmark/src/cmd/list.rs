@@ -3,6 +3,7 @@
 use super::{Exit, print, tier, usage};
 use crate::build::{self, State};
 use crate::catalog::Catalog;
+use crate::catalog::claim::Document;
 use crate::execute::{Guest, Subject};
 use crate::report;
 use anyhow::{Context, Result, anyhow};
@@ -34,6 +35,8 @@ enum What {
     Programs,
     /// Named selections
     Suites,
+    /// What the reference documents say, and where it is looked at
+    Claims,
 }
 
 /// Runs the command.
@@ -51,6 +54,7 @@ pub fn run(args: Args) -> Result<Exit> {
         What::Workloads => (&["name", "document", "presets", "about"][..], workloads(&catalog)),
         What::Programs => (&["name", "allocator", "state", "about"][..], programs(&catalog)),
         What::Suites => (&["name", "preset", "workloads", "threads", "about"][..], suites(&catalog)),
+        What::Claims => (&["id", "says", "evidence", "workloads"][..], claims(&catalog)?),
     };
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&entries).context("cannot write JSON")?))?;
@@ -155,6 +159,12 @@ fn workloads(catalog: &Catalog) -> Vec<Value> {
         })
     };
     catalog.workloads.iter().map(describe).collect()
+}
+
+fn claims(catalog: &Catalog) -> Result<Vec<Value>> {
+    let documents = Document::load(catalog)?;
+    let all = documents.iter().flat_map(|document| &document.claims);
+    Ok(all.map(|claim| json!(claim)).collect())
 }
 
 fn suites(catalog: &Catalog) -> Vec<Value> {

@@ -1,6 +1,7 @@
 //! One file per command: reads flags, calls the stages, prints. Judges and measures nothing itself.
 
 pub mod build;
+pub mod claims;
 pub mod doctor;
 pub mod export;
 pub mod list;

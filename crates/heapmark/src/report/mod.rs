@@ -1,5 +1,6 @@
 //! Tables -> terminal, Markdown, CSV, JSON and an HTML page. Pure: values in, text out. Never measures, never judges.
 
+mod claims;
 mod count;
 mod csv;
 mod footprint;
@@ -10,6 +11,7 @@ mod machine;
 mod markdown;
 mod operations;
 mod page;
+mod reproduction;
 mod sentence;
 mod sheet;
 mod terminal;
@@ -22,8 +24,10 @@ mod workloads;
 #[cfg(test)]
 mod tests;
 
+pub use claims::{claims, claims_json, claims_markdown, reason};
 pub use machine::{doctor, warnings};
 pub use page::{PageRun, page};
+pub use reproduction::reproduction;
 pub use terminal::{Screen, terminal};
 pub use workloads::workloads;
 

@@ -13,7 +13,7 @@ pub use looks::Looks;
 pub use record::{Purpose, Record};
 pub use records::Records;
 pub use run::{AllocatorInfo, RunFile, SCHEMA};
-pub use series::{Point, Series, series};
+pub use series::{Columns, Point, Series, columns, series};
 
 use crate::sample::preflight::{Preflight, When};
 use anyhow::{Context, Result, bail};

@@ -1,10 +1,29 @@
-//! The files in `series/` read back: memory over time, one process of each row.
+//! The files in `series/` read back: memory over time, column by column, or the points that people look at first.
 
 use super::{Purpose, Record, SERIES, file_of};
-use serde::Deserialize;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::Path;
+
+/// Memory over time of one process, in order of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Columns {
+    /// Phase of each point.
+    pub phases: Vec<String>,
+    /// The other columns by name; `None` where the process did not publish a number.
+    pub columns: BTreeMap<String, Vec<Option<u64>>>,
+}
+
+impl Columns {
+    /// A column whose points are all there; `None` for one that is not.
+    pub fn column(&self, name: &str) -> Option<Vec<u64>> {
+        self.columns.get(name)?.iter().copied().collect()
+    }
+
+    fn at(&self, name: &str, point: usize) -> Option<u64> {
+        *self.columns.get(name)?.get(point)?
+    }
+}
 
 /// What one process held over time.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,16 +41,21 @@ pub struct Series {
 }
 
 /// One moment of it: of the columns of the file those that people look at first.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Since just before the process was started.
+    /// Since just before the process was started, or since the first look at it.
     pub time_ns: u64,
     /// Asked for and not given back; `None` where the process does not tell.
     pub requested_live_bytes: Option<u64>,
-    /// Heap and mappings.
-    pub total_dynamic_bytes: u64,
+    /// Heap and mappings; `None` where nobody looked at them.
+    pub total_dynamic_bytes: Option<u64>,
     /// Resident.
     pub rss_bytes: u64,
+}
+
+/// The file of a cell; `None` where none was recorded, or nothing of it can be read.
+pub fn columns(dir: &Path, cell: &str) -> Option<Columns> {
+    parse(&fs::read_to_string(file_of(dir, SERIES, cell)).ok()?)
 }
 
 /// Of each allocator in each case the first process that ended `ok` and whose file is there.
@@ -40,29 +64,53 @@ pub fn series(dir: &Path, records: &[Record]) -> Vec<Series> {
     if !dir.join(SERIES).is_dir() {
         return all;
     }
-    for record in records.iter().filter(|record| record.purpose == Purpose::Sample && record.outcome.is_ok()) {
+    let has_series = |record: &&Record| matches!(record.purpose, Purpose::Sample | Purpose::Memory);
+    for record in records.iter().filter(has_series).filter(|record| record.outcome.is_ok()) {
         let row = (record.workload.as_str(), record.threads, record.allocator.as_str());
         if known.contains(&row) {
             continue;
         }
-        let points = points(&fs::read_to_string(file_of(dir, SERIES, &record.cell)).unwrap_or_default());
-        if !points.is_empty() {
+        if let Some(columns) = columns(dir, &record.cell) {
             known.insert(row);
             all.push(Series {
                 cell: record.cell.clone(),
                 workload: record.workload.clone(),
                 threads: record.threads,
                 allocator: record.allocator.clone(),
-                points,
+                points: points(&columns),
             });
         }
     }
     all
 }
 
+fn points(columns: &Columns) -> Vec<Point> {
+    let point = |place| {
+        Some(Point {
+            time_ns: columns.at("time_ns", place)?,
+            requested_live_bytes: columns.at("requested_live_bytes", place),
+            total_dynamic_bytes: columns.at("total_dynamic_bytes", place),
+            rss_bytes: columns.at("rss_bytes", place)?,
+        })
+    };
+    (0..columns.phases.len()).filter_map(point).collect()
+}
+
 /// Up to the first line that is no point: the end of a file may be torn.
-fn points(table: &str) -> Vec<Point> {
-    csv::Reader::from_reader(table.as_bytes()).into_deserialize().map_while(Result::ok).collect()
+fn parse(table: &str) -> Option<Columns> {
+    let mut reader = csv::Reader::from_reader(table.as_bytes());
+    let heads = reader.headers().ok()?.clone();
+    let mut found = Columns::default();
+    for line in reader.into_records().map_while(Result::ok) {
+        let number = |cell: &str| if cell.is_empty() { Some(None) } else { cell.parse().ok().map(Some) };
+        let cells = || heads.iter().zip(line.iter());
+        let numbers: Option<Vec<(&str, Option<u64>)>> =
+            cells().filter(|(head, _)| *head != "phase").map(|(head, cell)| Some((head, number(cell)?))).collect();
+        let (Some(numbers), Some((_, phase))) = (numbers, cells().find(|(head, _)| *head == "phase")) else { break };
+        found.phases.push(phase.into());
+        numbers.into_iter().for_each(|(head, number)| found.columns.entry(head.into()).or_default().push(number));
+    }
+    (!found.phases.is_empty()).then_some(found)
 }
 
 #[cfg(test)]
@@ -70,17 +118,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_found_by_name_and_a_torn_end_is_left_out() {
-        let table =
-            "time_ns,phase,requested_live_bytes,total_dynamic_bytes,rss_bytes\n5,run,,20,30\n6,run,10,21,31\n7,ru";
-        let told = [(5, None, 20, 30), (6, Some(10), 21, 31)];
-        let told = told.map(|(time_ns, requested_live_bytes, total_dynamic_bytes, rss_bytes)| Point {
+    fn columns_are_found_by_name_a_gap_stays_one_and_a_torn_end_is_left_out() {
+        let table = "time_ns,phase,requested_live_bytes,rss_bytes\n5,setup,,30\n6,run,10,31\n7,ru";
+        let columns = parse(table).unwrap();
+        assert_eq!(columns.phases, ["setup", "run"]);
+        assert_eq!((columns.column("time_ns"), columns.column("requested_live_bytes")), (Some(vec![5, 6]), None));
+        let told = [(5, None, 30), (6, Some(10), 31)].map(|(time_ns, requested_live_bytes, rss_bytes)| Point {
             time_ns,
             requested_live_bytes,
-            total_dynamic_bytes,
+            total_dynamic_bytes: None,
             rss_bytes,
         });
-        assert_eq!(points(table), told);
-        assert_eq!(points("no table"), []);
+        assert_eq!(points(&columns), told);
+        assert_eq!((parse("no table"), parse("time_ns,phase\nx,run\n")), (None, None));
     }
 }

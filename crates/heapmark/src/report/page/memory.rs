@@ -72,7 +72,7 @@ fn write(data: &mut Data, run: usize, row: &Row, series: &Series) {
         plain(&series.cell).into(),
         series.points.len().into(),
         most(|point| Some(point.rss_bytes)).into(),
-        most(|point| Some(point.total_dynamic_bytes)).into(),
+        most(|point| point.total_dynamic_bytes).into(),
         most(|point| point.requested_live_bytes).into(),
     ]);
 }

@@ -128,7 +128,7 @@ fn a_curve_keeps_its_peak_however_long_it_is() {
     let point = |n: u64| Point {
         time_ns: n * 1_000_000,
         requested_live_bytes: Some(1 << 20),
-        total_dynamic_bytes: 3 << 20,
+        total_dynamic_bytes: Some(3 << 20),
         rss_bytes: if n == 7777 { 9 << 20 } else { 2 << 20 },
     };
     let series = Series {

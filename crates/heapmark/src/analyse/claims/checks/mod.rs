@@ -1,0 +1,205 @@
+//! One function per kind of check: looks at the places that a claim means, and says part by part what it found.
+
+mod bounds;
+mod rows;
+mod threads;
+mod whole;
+
+use super::evidence::{Evidence, Lack, Spot};
+use super::order::LEAST_SAMPLES;
+use super::{Number, Part, Said, Verdict};
+use crate::catalog::claim::{Check, Claim, Document, Measure, Needs, Place, Threads};
+use std::collections::BTreeSet;
+
+/// What was found for a claim.
+#[derive(Default)]
+pub(super) struct Findings {
+    pub parts: Vec<Part>,
+    pub missing: BTreeSet<String>,
+    pub spots: Vec<Spot>,
+    /// Processes of a row that has too few.
+    pub few: Option<usize>,
+    /// One per check.
+    verdicts: Vec<Verdict>,
+}
+
+impl Findings {
+    /// What all checks of a claim find.
+    pub fn of(document: &Document, claim: &Claim, evidence: &Evidence, distribution: Option<&str>) -> Findings {
+        let mut findings = Findings::default();
+        for check in &claim.checks {
+            let mut look = Look::new(document, claim, check, evidence, distribution);
+            let Some(needs) = look.see(check) else { continue };
+            findings.verdicts.push(combine(&look.parts, needs));
+            // Two checks that lack the same thing lack it once.
+            let known = |part: &Part| part.place.is_empty() && findings.parts.contains(part);
+            let new: Vec<Part> = look.parts.drain(..).filter(|part| !known(part)).collect();
+            findings.parts.extend(new);
+            findings.missing.append(&mut look.missing);
+            findings.few = findings.few.into_iter().chain(look.few).min();
+            findings.spots.append(&mut look.spots);
+        }
+        if findings.parts.is_empty() {
+            findings.parts.push(Part::lack(&Lack::Other("nothing of it is about this machine".into())));
+        }
+        findings
+    }
+
+    /// All checks together.
+    pub fn verdict(&self) -> Verdict {
+        self.verdicts.iter().copied().max().unwrap_or(Verdict::NotTestable)
+    }
+}
+
+/// Every part decides, or the larger half of those that could be looked at.
+fn combine(parts: &[Part], needs: Needs) -> Verdict {
+    let all = || parts.iter().map(|part| part.verdict).max().unwrap_or(Verdict::NotTestable);
+    let seen = parts.iter().filter(|part| part.verdict != Verdict::NotTestable).count();
+    let count = |verdict| parts.iter().filter(|part| part.verdict == verdict).count();
+    match needs {
+        Needs::All => all(),
+        Needs::Most if seen == 0 => all(),
+        Needs::Most if count(Verdict::Holds) * 2 > seen => Verdict::Holds,
+        Needs::Most if count(Verdict::DoesNotHold) * 2 >= seen => Verdict::DoesNotHold,
+        Needs::Most => Verdict::Unclear,
+    }
+}
+
+/// One check, and what it has found so far.
+struct Look<'a> {
+    document: &'a Document,
+    evidence: &'a Evidence<'a>,
+    workloads: &'a [String],
+    threads: Threads,
+    measure: &'a Measure,
+    distribution: Option<&'a str>,
+    parts: Vec<Part>,
+    missing: BTreeSet<String>,
+    spots: Vec<Spot>,
+    few: Option<usize>,
+}
+
+impl<'a> Look<'a> {
+    fn new(
+        document: &'a Document,
+        claim: &'a Claim,
+        check: &'a Check,
+        evidence: &'a Evidence,
+        distribution: Option<&'a str>,
+    ) -> Look<'a> {
+        let Place { workloads, threads, measure } = check.at();
+        Look {
+            document,
+            evidence,
+            workloads: workloads.as_ref().unwrap_or(&claim.workloads),
+            threads: threads.unwrap_or(claim.threads),
+            measure: measure.as_ref().unwrap_or(&claim.measure),
+            distribution,
+            parts: Vec::new(),
+            missing: BTreeSet::new(),
+            spots: Vec::new(),
+            few: None,
+        }
+    }
+
+    /// Runs the check; `None` where it is not about this machine. Says how many of its parts decide.
+    fn see(&mut self, check: &Check) -> Option<Needs> {
+        match check {
+            Check::Below { who, than, except, .. } => self.below(who, than, except),
+            Check::Above { who, than, except, .. } => self.above(who, than, except),
+            Check::Worst { who, .. } => self.worst(who),
+            Check::Near { architecture: Some(other), .. } if *other != self.evidence.architecture => return None,
+            Check::Near { who, except, factor, needs, .. } => {
+                self.near(who, except, *factor);
+                return Some(*needs);
+            }
+            Check::Far { who, factor, .. } => self.far(who, *factor),
+            Check::Between { who, except, bounds, over, take, needs, .. } => {
+                self.between(who, except, *bounds, over.as_ref(), *take);
+                return Some(*needs);
+            }
+            Check::OverThreads { who, except, shape, from, .. } => self.over_threads(who, except, *shape, *from),
+            Check::Flat { who, except, factor, .. } => self.flat(who, except, *factor),
+            Check::Levels { than, needs, .. } => {
+                self.levels(than);
+                return Some(*needs);
+            }
+            Check::Correlates { with, .. } => self.correlates(with),
+            Check::LongestRelease { releases, collects, .. } => self.longest_release(releases, collects),
+            Check::AlikeElsewhere { who, column, .. } => self.alike_elsewhere(who, column),
+        }
+        Some(Needs::All)
+    }
+
+    /// The places that are meant; a workload without any is something that is not there.
+    fn spots(&mut self) -> Vec<Spot> {
+        let mut all = Vec::new();
+        for workload in self.workloads {
+            match self.evidence.spots(workload, self.threads, self.distribution) {
+                Ok(spots) => all.extend(spots),
+                Err(lack) => self.lack(&lack),
+            }
+        }
+        self.spots.extend(all.iter().cloned());
+        all
+    }
+
+    fn number(&self, row: &str, spot: &Spot) -> Result<Number, Lack> {
+        self.evidence.number(self.document, row, spot, self.measure)
+    }
+
+    /// The value of a row that the claim names: without it nothing can be said.
+    fn named(&mut self, row: &str, spot: &Spot) -> Option<Number> {
+        self.number(row, spot).map_err(|lack| self.lack(&lack)).ok()
+    }
+
+    /// The values of all rows that are there: without some of them the claim is one about the others.
+    fn everyone(&mut self, except: &[String], spot: &Spot) -> Vec<(String, Number)> {
+        let mut found = Vec::new();
+        for row in self.document.rows.keys().filter(|row| !except.contains(row)) {
+            match self.number(row, spot) {
+                Ok(number) => found.push((row.clone(), number)),
+                Err(Lack::Failed { name, summary, .. }) => {
+                    // The words after the colon are the row's own affair.
+                    let outcome = summary.split(':').next().unwrap_or_default();
+                    self.missing.insert(format!("{name} ({outcome})"));
+                }
+                Err(_) => _ = self.missing.insert(row.clone()),
+            }
+        }
+        if found.is_empty() {
+            self.lack(&Lack::Other(format!("no row of the document was measured on {spot}")));
+        }
+        found
+    }
+
+    /// The rows that are named, or everyone.
+    fn chosen(&mut self, who: &[String], except: &[String], spot: &Spot) -> Vec<(String, Number)> {
+        if who.is_empty() {
+            return self.everyone(except, spot);
+        }
+        who.iter().filter_map(|row| Some((row.clone(), self.named(row, spot)?))).collect()
+    }
+
+    fn lack(&mut self, lack: &Lack) {
+        let part = Part::lack(lack);
+        if !self.parts.contains(&part) {
+            self.parts.push(part);
+        }
+    }
+
+    fn found(&mut self, verdict: Verdict, place: &str, said: Vec<Said>) {
+        let samples = said.iter().filter_map(|said| match said {
+            Said::Number(number) => Some(number.samples),
+            Said::Words(_) => None,
+        });
+        self.few = samples.filter(|samples| *samples < LEAST_SAMPLES).chain(self.few).min();
+        self.parts.push(Part { verdict, place: place.into(), said });
+    }
+}
+
+impl Part {
+    fn lack(lack: &Lack) -> Part {
+        Part { verdict: Verdict::NotTestable, place: String::new(), said: vec![lack.to_string().as_str().into()] }
+    }
+}

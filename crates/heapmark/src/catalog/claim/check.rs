@@ -1,0 +1,230 @@
+//! The kinds of checks that claims are made of. Each is a statement about rows at places (workloads at thread counts); what
+//! makes it true stands in `analyse::claims`.
+
+use super::place::{Needs, Over, Place, Shape, Take};
+use serde::{Deserialize, Serialize};
+
+/// A statement about rows. `who` names rows of the document; without it, all of them but `except`.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
+pub enum Check {
+    /// Each of `who` has less than each of `than`; without `than`, than every other row.
+    Below {
+        /// Rows with less.
+        who: Vec<String>,
+        /// Rows with more.
+        #[serde(default)]
+        than: Vec<String>,
+        /// Rows that "every other" does not mean.
+        #[serde(default)]
+        except: Vec<String>,
+        /// Where, if not where the claim says.
+        #[serde(default)]
+        at: Place,
+    },
+    /// Each of `who` has more than each of `than`; without `than`, than every other row.
+    Above {
+        /// Rows with more.
+        who: Vec<String>,
+        /// Rows with less.
+        #[serde(default)]
+        than: Vec<String>,
+        /// Rows that "every other" does not mean.
+        #[serde(default)]
+        except: Vec<String>,
+        /// Where, if not where the claim says.
+        #[serde(default)]
+        at: Place,
+    },
+    /// The row has the highest median of all, and its range does not touch the next one's.
+    Worst {
+        /// The row.
+        who: String,
+        /// Where, if not where the claim says.
+        #[serde(default)]
+        at: Place,
+    },
+    /// Each of `who` is within `factor` of the best row.
+    Near {
+        /// Rows.
+        #[serde(default)]
+        who: Vec<String>,
+        /// Rows that are not meant.
+        #[serde(default)]
+        except: Vec<String>,
+        /// 2 is "does well".
+        factor: f64,
+        /// Only on machines of this architecture.
+        architecture: Option<String>,
+        /// How many of the places have to agree.
+        #[serde(default)]
+        needs: Needs,
+        /// Where, if not where the claim says.
+        #[serde(default)]
+        at: Place,
+    },
+    /// Each of `who` is beyond `factor` of the best row.
+    Far {
+        /// Rows.
+        who: Vec<String>,
+        /// 2 is "does badly".
+        factor: f64,
+        /// Where, if not where the claim says.
+        #[serde(default)]
+        at: Place,
+    },
+    /// A value, or its quotient to another place or row, lies between two bounds.
+    Between {
+        /// Rows.
+        #[serde(default)]
+        who: Vec<String>,
+        /// Rows that are not meant.
+        #[serde(default)]
+        except: Vec<String>,
+        /// Lowest and highest.
+        bounds: [f64; 2],
+        /// What the value is divided by.
+        over: Option<Over>,
+        /// Which of the values must lie there.
+        #[serde(default)]
+        take: Take,
+        /// How many of them, where each is looked at.
+        #[serde(default)]
+        needs: Needs,
+        /// Where, if not where the claim says.
+        #[serde(default)]
+        at: Place,
+    },
+    /// With more threads the value of each of `who` takes this shape.
+    OverThreads {
+        /// Rows.
+        #[serde(default)]
+        who: Vec<String>,
+        /// Rows that are not meant.
+        #[serde(default)]
+        except: Vec<String>,
+        /// The shape.
+        shape: Shape,
+        /// Thread counts below this are not looked at.
+        #[serde(default)]
+        from: u32,
+        /// Where, if not where the claim says.
+        #[serde(default)]
+        at: Place,
+    },
+    /// No workload takes a row more than `factor` times what the middle one of them takes.
+    Flat {
+        /// Rows.
+        #[serde(default)]
+        who: Vec<String>,
+        /// Rows that are not meant.
+        #[serde(default)]
+        except: Vec<String>,
+        /// The largest distance from the middle.
+        factor: f64,
+        /// Where, if not where the claim says.
+        #[serde(default)]
+        at: Place,
+    },
+    /// The slowest row is closer to the fastest than in another workload, pair by pair.
+    Levels {
+        /// The other workloads, in the order of the claim's.
+        than: Vec<String>,
+        /// How many of the pairs have to agree.
+        #[serde(default)]
+        needs: Needs,
+        /// Where, if not where the claim says.
+        #[serde(default)]
+        at: Place,
+    },
+    /// Rows come in much the same order as in another workload.
+    Correlates {
+        /// The other workload.
+        with: String,
+        /// Where, if not where the claim says.
+        #[serde(default)]
+        at: Place,
+    },
+    /// The longest release of a tree is longer than the longest pause of a collector.
+    LongestRelease {
+        /// Rows that release.
+        releases: Vec<String>,
+        /// Rows that collect.
+        collects: Vec<String>,
+        /// Where, if not where the claim says.
+        #[serde(default)]
+        at: Place,
+    },
+    /// Memory over time has the same shape on machines of another architecture.
+    AlikeElsewhere {
+        /// Rows.
+        #[serde(default)]
+        who: Vec<String>,
+        /// A column of the series.
+        column: String,
+        /// Where, if not where the claim says.
+        #[serde(default)]
+        at: Place,
+    },
+}
+
+impl Check {
+    /// Where it looks, as far as it says so itself.
+    pub fn at(&self) -> &Place {
+        match self {
+            Check::Below { at, .. }
+            | Check::Above { at, .. }
+            | Check::Worst { at, .. }
+            | Check::Near { at, .. }
+            | Check::Far { at, .. }
+            | Check::Between { at, .. }
+            | Check::OverThreads { at, .. }
+            | Check::Flat { at, .. }
+            | Check::Levels { at, .. }
+            | Check::Correlates { at, .. }
+            | Check::LongestRelease { at, .. }
+            | Check::AlikeElsewhere { at, .. } => at,
+        }
+    }
+
+    /// The rows that it names.
+    pub fn rows(&self) -> Vec<&String> {
+        match self {
+            Check::Below { who, than, except, .. } | Check::Above { who, than, except, .. } => {
+                who.iter().chain(than).chain(except).collect()
+            }
+            Check::Worst { who, .. } => vec![who],
+            Check::Far { who, .. } | Check::AlikeElsewhere { who, .. } => who.iter().collect(),
+            Check::Between { who, except, over, .. } => {
+                let over = over.as_ref().and_then(|over| over.who.as_ref());
+                who.iter().chain(except).chain(over).collect()
+            }
+            Check::Near { who, except, .. }
+            | Check::OverThreads { who, except, .. }
+            | Check::Flat { who, except, .. } => who.iter().chain(except).collect(),
+            Check::Levels { .. } | Check::Correlates { .. } => Vec::new(),
+            Check::LongestRelease { releases, collects, .. } => releases.iter().chain(collects).collect(),
+        }
+    }
+
+    /// The workloads that it names: its own, and those that it compares with.
+    pub fn workloads(&self) -> Vec<&String> {
+        let own = self.at().workloads.iter().flatten();
+        let others: Vec<&String> = match self {
+            Check::Between { over: Some(over), .. } => over.workloads.iter().flatten().collect(),
+            Check::Levels { than, .. } => than.iter().collect(),
+            Check::Correlates { with, .. } => vec![with],
+            _ => Vec::new(),
+        };
+        own.chain(others).collect()
+    }
+
+    /// The workloads that stand beside its own, one for each.
+    pub fn paired(&self) -> Option<&Vec<String>> {
+        match self {
+            Check::Between { over: Some(over), .. } => over.workloads.as_ref(),
+            Check::Levels { than, .. } => Some(than),
+            _ => None,
+        }
+    }
+}

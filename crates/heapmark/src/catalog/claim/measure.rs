@@ -1,0 +1,95 @@
+//! What a claim or a published figure is about: one number per process.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// One number per process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Measure {
+    /// Wall time x threads / operations, in ns.
+    #[default]
+    Time,
+    /// Operations of all threads per microsecond of wall time.
+    Mops,
+    /// Wall time of an iteration, in ns.
+    Wall,
+    /// User CPU time of an iteration, in ns.
+    User,
+    /// System CPU time of an iteration, in ns.
+    Sys,
+    /// Both, in ns.
+    Cpu,
+    /// CPU time over wall time.
+    CpuPerWall,
+    /// Growth of the resident set over requested bytes; tables of the workload are in neither, where it names them.
+    Overhead,
+    /// How much the sbrk area grew over the process, over requested bytes.
+    HeapGrowth,
+    /// How much heap, mappings and libraries grew together from the first point to the highest, in bytes.
+    TotalGrowth,
+    /// Which share of that growth was given back at the last point.
+    TotalFall,
+    /// A further figure of the workload: `figure:mops_cpu_ref`.
+    Figure(String),
+}
+
+const WORDS: [(&str, Measure); 11] = [
+    ("time", Measure::Time),
+    ("mops", Measure::Mops),
+    ("wall", Measure::Wall),
+    ("user", Measure::User),
+    ("sys", Measure::Sys),
+    ("cpu", Measure::Cpu),
+    ("cpu-per-wall", Measure::CpuPerWall),
+    ("overhead", Measure::Overhead),
+    ("heap-growth", Measure::HeapGrowth),
+    ("total-growth", Measure::TotalGrowth),
+    ("total-fall", Measure::TotalFall),
+];
+
+impl Measure {
+    /// Whether more is better.
+    pub fn more_is_better(&self) -> bool {
+        match self {
+            Measure::Mops => true,
+            Measure::Figure(name) => name.starts_with("mops"),
+            _ => false,
+        }
+    }
+
+    /// Whether it is read from memory over time.
+    pub fn is_of_series(&self) -> bool {
+        matches!(self, Measure::HeapGrowth | Measure::TotalGrowth | Measure::TotalFall)
+    }
+}
+
+impl TryFrom<String> for Measure {
+    type Error = String;
+    fn try_from(word: String) -> Result<Measure, String> {
+        if let Some(name) = word.strip_prefix("figure:").filter(|name| !name.is_empty()) {
+            return Ok(Measure::Figure(name.into()));
+        }
+        let known = WORDS.iter().find(|(known, _)| *known == word);
+        known.map(|(_, measure)| measure.clone()).ok_or_else(|| {
+            let words: Vec<&str> = WORDS.iter().map(|(word, _)| *word).collect();
+            format!("`{word}` is no measure: use one of {}, figure:NAME", words.join(", "))
+        })
+    }
+}
+
+impl From<Measure> for String {
+    fn from(measure: Measure) -> String {
+        measure.to_string()
+    }
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self, WORDS.iter().find(|(_, measure)| measure == self)) {
+            (Measure::Figure(name), _) => write!(f, "figure:{name}"),
+            (_, Some((word, _))) => f.write_str(word),
+            (_, None) => Ok(()),
+        }
+    }
+}

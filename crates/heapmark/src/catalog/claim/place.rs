@@ -1,0 +1,99 @@
+//! Where a check looks, and the words that say how: thread counts, divisors, shapes, how many have to agree.
+
+use super::Measure;
+use serde::{Deserialize, Serialize};
+
+/// Where a check looks, as far as it is not where its claim does.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Place {
+    /// Workloads.
+    pub workloads: Option<Vec<String>>,
+    /// Thread counts.
+    pub threads: Option<Threads>,
+    /// By which measure.
+    pub measure: Option<Measure>,
+}
+
+/// What a value is divided by: the same row at the same place, but for what stands here.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Over {
+    /// Another row.
+    pub who: Option<String>,
+    /// Other workloads, in the order of the check's.
+    pub workloads: Option<Vec<String>>,
+    /// Other thread count.
+    pub threads: Option<u32>,
+    /// The quotient is divided by that of the thread counts, too: 1 is linear growth.
+    #[serde(default)]
+    pub per_thread: bool,
+    /// A number that must be larger by one than at the other place.
+    pub one_more: Option<String>,
+}
+
+/// Thread counts that are looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "toml::Value", rename_all = "kebab-case")]
+pub enum Threads {
+    /// The most that do not exceed the usable cores.
+    #[default]
+    Most,
+    /// Each that does not exceed them.
+    Each,
+    /// Each that was run, however many cores there are: for what is no matter of time.
+    Any,
+    /// This one.
+    Count(u32),
+}
+
+impl TryFrom<toml::Value> for Threads {
+    type Error = String;
+    fn try_from(value: toml::Value) -> Result<Threads, String> {
+        match (value.as_str(), value.as_integer().and_then(|count| u32::try_from(count).ok())) {
+            (Some("most"), _) => Ok(Threads::Most),
+            (Some("each"), _) => Ok(Threads::Each),
+            (Some("any"), _) => Ok(Threads::Any),
+            (None, Some(count)) if count > 0 => Ok(Threads::Count(count)),
+            _ => Err(format!("threads = {value}: expected most, each, any or a number")),
+        }
+    }
+}
+
+/// How many of several comparisons have to agree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Needs {
+    /// Every one.
+    #[default]
+    All,
+    /// More than half.
+    Most,
+}
+
+/// Which of several values is held against the bounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Take {
+    /// Each of them.
+    #[default]
+    Each,
+    /// The one with the largest median.
+    Largest,
+    /// The one with the middle median.
+    Middle,
+}
+
+/// Shapes over thread counts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shape {
+    /// More at the end than at the start, and at no step less.
+    Rises,
+    /// Nowhere as much as with the fewest threads.
+    HighestFirst,
+    /// Most with one of these thread counts (both included), and less at the end.
+    Peaks(u32, u32),
+    /// Up at one step and down at another.
+    Wavers,
+}

@@ -1,0 +1,106 @@
+//! `heapmark claims`: whether what the reference documents say holds in stored runs.
+
+use super::{Exit, print, say, usage, wants_colour, width};
+use crate::analyse::claims::{Evidence, Measured, judge};
+use crate::catalog::Catalog;
+use crate::catalog::claim::Document;
+use crate::report::{self, Screen};
+use crate::store::{self, Purpose};
+use anyhow::{Context, Result, anyhow};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Hold stored runs against what the reference documents claim
+#[derive(clap::Args)]
+pub struct Args {
+    /// Run directories, or `latest`; of several that have the same case and row the first counts
+    #[arg(default_value = "latest")]
+    runs: Vec<String>,
+    /// Instead of a table for the terminal
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    to: Option<To>,
+    /// Only the claims of one document: bt, mm, rp, za or ll
+    #[arg(long, value_name = "NAME")]
+    document: Option<String>,
+    /// A page with every published figure beside ours, and every claim with its verdict
+    #[arg(long, conflicts_with = "to")]
+    reproduction: bool,
+    /// File to write; `-` is stdout
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+}
+
+/// Formats of the table.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum To {
+    /// Markdown
+    Md,
+    /// Everything, with all numbers
+    Json,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<Exit> {
+    let catalog = Catalog::load()?;
+    let documents = chosen(Document::load(&catalog)?, args.document.as_deref())?;
+    let runs: Vec<Measured> = args.runs.iter().map(|run| read(run)).collect::<Result<_>>()?;
+    same_preset(&args.runs, &runs)?;
+    let judged = judge(&documents, &catalog.workloads, &runs);
+    let text = match args.to {
+        _ if args.reproduction => {
+            report::reproduction(&documents, &catalog.workloads, &Evidence::new(&runs), &runs, &judged)
+        }
+        Some(To::Md) => report::claims_markdown(&judged),
+        Some(To::Json) => report::claims_json(&judged),
+        None => {
+            let screen = Screen { width: width(), colour: wants_colour(&std::io::stdout()) };
+            report::claims(&judged, screen)
+        }
+    };
+    if args.output.as_os_str() == "-" {
+        print(&text)?;
+    } else {
+        std::fs::write(&args.output, text).with_context(|| format!("cannot write {}", args.output.display()))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn chosen(documents: Vec<Document>, name: Option<&str>) -> Result<Vec<Document>> {
+    let Some(name) = name else { return Ok(documents) };
+    let known: Vec<String> = documents.iter().map(|document| document.name.clone()).collect();
+    let found: Vec<Document> = documents.into_iter().filter(|document| document.name == name).collect();
+    if found.is_empty() {
+        return Err(usage(anyhow!("no document `{name}`: there are {}", known.join(", "))));
+    }
+    Ok(found)
+}
+
+fn read(run: &str) -> Result<Measured> {
+    let dir = store::find(run).map_err(usage)?;
+    let store::Run { head, records, unreadable_lines } = store::read(&dir)?;
+    if unreadable_lines > 0 {
+        say(&format!("{}: {unreadable_lines} lines are no records and were left out", dir.display()));
+    }
+    let mut series = BTreeMap::new();
+    for record in records.iter().filter(|record| record.purpose == Purpose::Sample && record.outcome.is_ok()) {
+        if let Some(one) = store::columns(&dir, &record.cell) {
+            series.insert(record.cell.clone(), one);
+        }
+    }
+    Ok(Measured { head, records, series })
+}
+
+/// Results of two presets are never compared, and a claim may rest on several runs.
+fn same_preset(names: &[String], runs: &[Measured]) -> Result<()> {
+    let preset = |place: usize| &runs[place].head.preset;
+    match (1..runs.len()).find(|place| preset(*place) != preset(0)) {
+        None => Ok(()),
+        Some(other) => Err(usage(anyhow!(
+            "{} has preset {} and {} has {}: give runs of one preset, as sizes of two are never compared",
+            names[0],
+            preset(0),
+            names[other],
+            preset(other)
+        ))),
+    }
+}
