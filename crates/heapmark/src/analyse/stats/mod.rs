@@ -19,7 +19,7 @@ pub use bootstrap::{MeanShift, mean_shift};
 pub use finding::{BlocksMore, Finding, Judgement, Rule, judge, judge_family};
 pub use hodges_lehmann::{Interval, Shift, shift};
 pub use holm::holm;
-pub use mean::{geometric_mean, mean};
+pub use mean::{geometric_mean, mean, standard_deviation};
 pub use median::median;
 pub use modes::{Mode, Modes, modes};
 pub use stopping::{Next, Stop, Stopping, half_width};

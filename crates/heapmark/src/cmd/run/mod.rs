@@ -216,7 +216,7 @@ fn print_results(dir: &Path) -> Result<bool> {
     let analysis = analyse(&run.head, &run.records);
     let screen = Screen { width: width(), colour: wants_colour(&std::io::stdout()) };
     let (text, html) = (dir.join("report.md"), beside(dir, &run)?);
-    std::fs::write(&text, report::export(Format::Markdown, &run.head, &run.records))
+    std::fs::write(&text, report::export(Format::Markdown, &run.head, &run.records)?.bytes)
         .with_context(|| format!("cannot write {}", text.display()))?;
     let tables = report::terminal(&analysis, screen);
     let (html, text, samples) = (html.display(), text.display(), dir.join("samples.jsonl"));
