@@ -12,8 +12,12 @@ duckdb.sql(f"CREATE VIEW lines AS SELECT * FROM read_csv('{text}', header = true
 duckdb.sql("CREATE VIEW theirs AS SELECT coalesce(COLUMNS(*), '') FROM lines")
 
 
+def value(query):
+    return duckdb.sql(query).fetchall()[0][0]
+
+
 def count(query):
-    return duckdb.sql(f"SELECT count(*) FROM ({query})").fetchone()[0]
+    return value(f"SELECT count(*) FROM ({query})")
 
 
 print(json.dumps({
@@ -23,5 +27,5 @@ print(json.dumps({
     "only_parquet": count("FROM ours EXCEPT ALL FROM theirs"),
     "only_csv": count("FROM theirs EXCEPT ALL FROM ours"),
     "failed": count("FROM typed WHERE outcome <> 'ok' AND wall_ns IS NULL"),
-    "wall_ns": int(duckdb.sql("SELECT sum(wall_ns) FROM typed WHERE NOT cold").fetchone()[0]),
+    "wall_ns": int(value("SELECT sum(wall_ns) FROM typed WHERE NOT cold")),
 }))
