@@ -1,6 +1,6 @@
 //! `heapmark export`: a stored run in other formats.
 
-use super::{Exit, print, say, usage};
+use super::{Exit, print_bytes, say, usage};
 use crate::report::{Format, export};
 use crate::store;
 use anyhow::{Context, Result, anyhow};
@@ -44,7 +44,7 @@ pub fn run(args: Args) -> Result<Exit> {
     let exported = export(args.to, &run.head, &run.records).map_err(usage)?;
     exported.note.iter().for_each(|note| say(note));
     if to_stdout {
-        print(&exported.bytes)?;
+        print_bytes(&exported.bytes)?;
     } else {
         std::fs::write(&args.output, exported.bytes)
             .with_context(|| format!("cannot write {}", args.output.display()))?;
