@@ -1,6 +1,6 @@
 //! Bencher Metric Format: a benchmark per row, a measure per figure.
 
-use super::{Entry, Foreign, file, told};
+use super::{Entry, Foreign, told};
 use crate::analyse::{Analysis, Spread};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -19,9 +19,8 @@ struct Metric {
 
 /// Medians over processes, with the least and the greatest process around them.
 pub fn bmf(analysis: &Analysis) -> Foreign {
-    let (rows, of) = told(analysis, |entry| Some((entry.name.clone(), measures(entry))));
-    let count = rows.len();
-    file(&rows.into_iter().collect::<BTreeMap<_, _>>(), count, of)
+    let rows = told(analysis, |entry| Some((entry.name.clone(), measures(entry))));
+    rows.file(|rows| rows.into_iter().collect::<BTreeMap<_, _>>())
 }
 
 fn measures(entry: &Entry) -> Measures {

@@ -1,7 +1,7 @@
 //! What github-action-benchmark takes for a tool of one's own. It has one direction per file, so times and memory stand in one
 //! and rates in the other.
 
-use super::{Entry, Foreign, file, told};
+use super::{Entry, Foreign, told};
 use crate::analyse::{Analysis, Spread};
 use crate::report::text::count;
 use crate::report::units::digits;
@@ -37,9 +37,7 @@ pub fn bigger_is_better(analysis: &Analysis) -> Foreign {
 }
 
 fn list(analysis: &Analysis, figures: impl Fn(&Entry) -> Vec<Figure>) -> Foreign {
-    let (rows, of) = told(analysis, |entry| Some(figures(entry)));
-    let count = rows.len();
-    file(&rows.into_iter().flatten().collect::<Vec<_>>(), count, of)
+    told(analysis, |entry| Some(figures(entry))).file(|rows| rows.into_iter().flatten().collect::<Vec<_>>())
 }
 
 fn figure(entry: &Entry, what: &str, unit: &'static str, value: f64) -> Figure {

@@ -1,6 +1,6 @@
 //! The JSON of Google Benchmark: a repetition per process, and their aggregates, so that its `compare.py` can test for a difference.
 
-use super::{Entry, Foreign, file, told};
+use super::{Entry, Foreign, told};
 use crate::analyse::stats::{mean, median, standard_deviation};
 use crate::analyse::{Analysis, Process, processes};
 use crate::execute::Measurement;
@@ -45,9 +45,8 @@ const AGGREGATES: [Aggregate; 3] = [("mean", mean), ("median", median), ("stddev
 /// Times per operation. The format has no entry without CPU time, so a row whose clock saw none in a process is left out.
 pub fn google_benchmark(run: &RunFile, analysis: &Analysis, records: &[Record]) -> Foreign {
     let processes = processes(run, records);
-    let (rows, of) = told(analysis, |entry| benchmarks(entry, entry.own(&processes)));
-    let count = rows.len();
-    file(&Document { context: context(run), benchmarks: rows.into_iter().flatten().collect() }, count, of)
+    let rows = told(analysis, |entry| benchmarks(entry, entry.own(&processes)));
+    rows.file(|rows| Document { context: context(run), benchmarks: rows.into_iter().flatten().collect() })
 }
 
 /// The machine in words, as it stands in `run.json`, and what readers of the format look for.

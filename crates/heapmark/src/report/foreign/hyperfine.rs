@@ -1,7 +1,7 @@
 //! The JSON of hyperfine: a command per row, a run per process. Times are those of the measured phase, not of the process, unless
 //! the row is a whole process: start-up and checks are no part of a result here.
 
-use super::{Entry, Foreign, file, told};
+use super::{Entry, Foreign, told};
 use crate::analyse::stats::{mean, median, standard_deviation};
 use crate::analyse::{Analysis, Process, Spread, processes};
 use crate::execute::{Iteration, Measurement};
@@ -37,9 +37,7 @@ struct Command {
 /// Processes of a case do the same work, whatever they run under, so their times can be compared.
 pub fn hyperfine(run: &RunFile, analysis: &Analysis, records: &[Record]) -> Foreign {
     let processes = processes(run, records);
-    let (results, of) = told(analysis, |entry| command(entry, entry.own(&processes)));
-    let count = results.len();
-    file(&Document { results }, count, of)
+    told(analysis, |entry| command(entry, entry.own(&processes))).file(|results| Document { results })
 }
 
 fn command(entry: &Entry, processes: &[(&Measurement, Process)]) -> Option<Command> {

@@ -43,24 +43,35 @@ impl Entry<'_> {
     }
 }
 
-/// What `tell` makes of each row that has numbers and a name of its own, and how many rows the run has.
-fn told<T>(analysis: &Analysis, tell: impl Fn(&Entry) -> Option<T>) -> (Vec<T>, usize) {
-    let rows =
-        analysis.cases.iter().enumerate().flat_map(|(family, case)| {
-            case.rows.iter().enumerate().map(move |(place, row)| ((family, place), case, row))
-        });
-    let mut taken = HashSet::new();
-    let told = rows.clone().filter_map(|(place, case, row)| {
-        let name = plain(&format!("{}@{}/{}", case.workload, case.threads, row.allocator));
-        let entry = Entry { name, place, case, row, numbers: row.numbers()? };
-        // The other tools take what has one name for one thing.
-        taken.insert(entry.name.clone()).then(|| tell(&entry)).flatten()
-    });
-    (told.collect(), rows.count())
+/// The rows of a run that a format can tell of, and how many others there are.
+struct Told<T> {
+    rows: Vec<T>,
+    left_out: usize,
 }
 
-fn file(document: &impl Serialize, rows: usize, of: usize) -> Foreign {
-    let mut text = serde_json::to_string_pretty(document).expect("all keys are strings");
-    text.push('\n');
-    Foreign { text, rows, left_out: of - rows }
+/// What `tell` makes of each row that has numbers and a name of its own.
+fn told<T>(analysis: &Analysis, tell: impl Fn(&Entry) -> Option<T>) -> Told<T> {
+    let (mut rows, mut left_out, mut taken) = (Vec::new(), 0, HashSet::new());
+    for (family, case) in analysis.cases.iter().enumerate() {
+        for (place, row) in case.rows.iter().enumerate() {
+            let name = plain(&format!("{}@{}/{}", case.workload, case.threads, row.allocator));
+            let entry = row.numbers().map(|numbers| Entry { name, place: (family, place), case, row, numbers });
+            // The other tools take what has one name for one thing.
+            let entry = entry.filter(|entry| taken.insert(entry.name.clone()));
+            match entry.and_then(|entry| tell(&entry)) {
+                Some(told) => rows.push(told),
+                None => left_out += 1,
+            }
+        }
+    }
+    Told { rows, left_out }
+}
+
+impl<T> Told<T> {
+    fn file<D: Serialize>(self, document: impl FnOnce(Vec<T>) -> D) -> Foreign {
+        let (rows, left_out) = (self.rows.len(), self.left_out);
+        let mut text = serde_json::to_string_pretty(&document(self.rows)).expect("all keys are strings");
+        text.push('\n');
+        Foreign { text, rows, left_out }
+    }
 }
