@@ -1,6 +1,7 @@
 //! Tables -> terminal, Markdown, CSV, JSON and an HTML page. Pure: values in, text out. Never measures, never judges.
 
 mod claims;
+mod compare;
 mod count;
 mod csv;
 mod footprint;
@@ -25,6 +26,7 @@ mod workloads;
 mod tests;
 
 pub use claims::{claims, claims_json, claims_markdown, reason};
+pub use compare::{Subject, comparison, comparison_json, comparison_markdown};
 pub use machine::{doctor, warnings};
 pub use page::{PageRun, page};
 pub use reproduction::reproduction;
