@@ -59,7 +59,8 @@ pub fn comparison_json(subject: Subject, comparison: &Comparison) -> String {
     text
 }
 
-fn table(subject: Subject, comparison: &Comparison) -> Sheet {
+/// The rows.
+pub(super) fn table(subject: Subject, comparison: &Comparison) -> Sheet {
     let clock = match subject.by {
         By::Wall => "time",
         By::Cpu => "CPU time",
@@ -106,7 +107,8 @@ fn table(subject: Subject, comparison: &Comparison) -> Sheet {
     }
 }
 
-fn words(subject: Subject, comparison: &Comparison) -> Vec<String> {
+/// What nobody should read the rows of two runs without.
+pub(super) fn words(subject: Subject, comparison: &Comparison) -> Vec<String> {
     let mut words = Vec::new();
     let Some(old) = subject.old else { return words };
     let differing: Vec<String> =
