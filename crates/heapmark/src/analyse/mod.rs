@@ -5,6 +5,7 @@
 
 pub mod call;
 pub mod claims;
+pub mod compare;
 pub mod contest;
 pub mod count;
 mod entrant;

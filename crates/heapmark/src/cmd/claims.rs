@@ -1,7 +1,7 @@
 //! `heapmark claims`: whether what the reference documents say holds in stored runs.
 
 use super::{Exit, print, say, usage, wants_colour, width};
-use crate::analyse::claims::{Evidence, Measured, judge};
+use crate::analyse::claims::{Evidence, Judged, Measured, judge};
 use crate::catalog::Catalog;
 use crate::catalog::claim::Document;
 use crate::report::{self, Screen};
@@ -63,6 +63,25 @@ pub fn run(args: Args) -> Result<Exit> {
         std::fs::write(&args.output, text).with_context(|| format!("cannot write {}", args.output.display()))?;
     }
     Ok(Exit::Done)
+}
+
+/// More text of samples than this is not read whole for a page: claims are about runs of some thousand processes.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// What the claims come to in the runs of a page; nothing where they cannot be held against each other, or are too large.
+pub(super) fn of_page(dirs: &[PathBuf]) -> Result<Vec<Judged>> {
+    let bytes =
+        dirs.iter().filter_map(|dir| Some(std::fs::metadata(dir.join("samples.jsonl")).ok()?.len())).sum::<u64>();
+    if bytes > MOST_BYTES {
+        return Ok(Vec::new());
+    }
+    let names: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
+    let runs: Vec<Measured> = names.iter().map(|name| read(name)).collect::<Result<_>>()?;
+    if same_preset(&names, &runs).is_err() {
+        return Ok(Vec::new());
+    }
+    let catalog = Catalog::load()?;
+    Ok(judge(&Document::load(&catalog)?, &catalog.workloads, &runs))
 }
 
 fn chosen(documents: Vec<Document>, name: Option<&str>) -> Result<Vec<Document>> {

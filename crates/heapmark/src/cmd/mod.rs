@@ -2,6 +2,7 @@
 
 pub mod build;
 pub mod claims;
+pub mod compare;
 pub mod doctor;
 pub mod export;
 pub mod list;
@@ -19,8 +20,8 @@ use std::process::ExitCode;
 
 /// Shown below `--help`.
 pub const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 heapmark failed, 2 usage, 4 some processes did not end `ok`, 5 `--strict` and
-the machine has warnings, 130 interrupted (what was measured is stored; `heapmark run --resume DIR` goes on).";
+Exit codes: 0 done, 1 heapmark failed, 2 usage, 3 a `--fail-on` condition was met, 4 some processes did
+not end `ok`, 5 `--strict` and the machine has warnings, 130 interrupted (what was measured is stored; `heapmark run --resume DIR` goes on).";
 
 /// How heapmark ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub enum Exit {
     Failed = 1,
     /// What was asked for makes no sense.
     Usage = 2,
+    /// What `--fail-on` names was found.
+    Condition = 3,
     /// Some processes did not end `ok`.
     NotAllOk = 4,
     /// `--strict`, and something of the machine makes numbers wander.

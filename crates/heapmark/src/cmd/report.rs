@@ -1,6 +1,6 @@
 //! `heapmark report`: stored runs as one HTML page.
 
-use super::{Exit, print, say, usage};
+use super::{Exit, claims, print, say, usage};
 use crate::analyse::reads_figure;
 use crate::report::{PageRun, page};
 use crate::store::{self, Run};
@@ -25,7 +25,8 @@ pub fn run(args: Args) -> Result<Exit> {
     for (dir, run) in dirs.iter().zip(&runs).filter(|(_, run)| run.unreadable_lines > 0) {
         say(&format!("{}: {} lines are no records and were left out", dir.display(), run.unreadable_lines));
     }
-    let text = page(&dirs.iter().zip(&runs).map(|(dir, run)| of_run(dir, run)).collect::<Vec<_>>());
+    let all: Vec<PageRun> = dirs.iter().zip(&runs).map(|(dir, run)| of_run(dir, run)).collect();
+    let text = page(&all, &claims::of_page(&dirs)?);
     let output = args.output.unwrap_or_else(|| match dirs.as_slice() {
         [only] => only.join(FILE),
         _ => PathBuf::from(FILE),
@@ -45,7 +46,7 @@ const FILE: &str = "report.html";
 /// The page of a run into its directory.
 pub(super) fn beside(dir: &Path, run: &Run) -> Result<PathBuf> {
     let file = dir.join(FILE);
-    write(&file, &page(&[of_run(dir, run)]))?;
+    write(&file, &page(&[of_run(dir, run)], &claims::of_page(&[dir.to_path_buf()])?))?;
     Ok(file)
 }
 

@@ -1,6 +1,8 @@
-//! Tables -> terminal, Markdown, CSV, JSON, an HTML page and other tools' files. Pure: values in, text out. Never measures, never judges.
+//! Tables -> terminal, Markdown, CSV, JSON, an HTML page and other tools' files. Pure: values in, text out. Never measures,
+//! never judges.
 
 mod claims;
+mod compare;
 mod count;
 mod csv;
 mod footprint;
@@ -29,6 +31,7 @@ mod workloads;
 pub(crate) mod tests;
 
 pub use claims::{claims, claims_json, claims_markdown, reason};
+pub use compare::{Subject, comparison, comparison_json, comparison_markdown};
 pub use format::{Exported, Format, export};
 pub use machine::{doctor, warnings};
 pub use page::{PageRun, page};

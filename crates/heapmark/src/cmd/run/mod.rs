@@ -123,7 +123,8 @@ fn seconds(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|s| (0.001..1e6).contains(s)).ok_or_else(|| "expected a number of seconds above 0".into())
 }
 
-fn percent(text: &str) -> Result<f64, String> {
+/// `1%` or `1` as a share.
+pub(super) fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
     number.filter(|p| (0.01..=50.0).contains(p)).map(|p| p / 100.0).ok_or_else(|| "expected 0.01% to 50%".into())
 }
