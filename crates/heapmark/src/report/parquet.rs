@@ -42,7 +42,7 @@ mod tests {
         let lab = lab.fail(&format!("larson@2/b01/{odd}"), crash());
         let lines = read(&lab);
         assert_eq!(lines.len(), 3 * 3 + 1, "{lines:#?}");
-        let failed = lines.iter().find(|line| line.contains("outcome: \"crash\"")).unwrap();
+        let failed = lines.iter().find(|line| line.contains(", outcome: \"crash\"")).unwrap();
         assert!(failed.contains(r#"allocator: ""a",b c""#), "{failed}");
         assert!(failed.contains("iteration: null, cold: null, wall_ns: null,"), "{failed}");
         assert!(lines[1].contains("iteration: 1, cold: false, wall_ns: 10000000,"), "{}", lines[1]);
