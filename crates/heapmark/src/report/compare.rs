@@ -98,13 +98,19 @@ pub(super) fn table(subject: Subject, comparison: &Comparison) -> Sheet {
     });
     Sheet {
         heading: match subject.old {
-            Some(old) => format!("{} beside {}", subject.new.started, old.started),
+            Some(old) => format!("{} beside {}", moment(subject.new), moment(old)),
             None => format!("{clock} beside {over}"),
         },
         columns: if rows.is_empty() { Vec::new() } else { columns },
         numberless: left_out.collect(),
         ..Sheet::default()
     }
+}
+
+/// `2026-01-01 10:00:00 UTC`.
+fn moment(run: &RunFile) -> String {
+    let seconds = run.started.split(['.', 'Z']).next().unwrap_or_default();
+    format!("{} UTC", seconds.replace('T', " "))
 }
 
 /// What nobody should read the rows of two runs without.
