@@ -1,9 +1,9 @@
 //! `heapmark export`: a stored run in other formats.
 
-use super::{Exit, print, usage};
+use super::{Exit, put, say_damage, usage};
 use crate::report::{Format, export};
 use crate::store;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::path::PathBuf;
 
 /// Write a stored run as CSV, JSON or Markdown
@@ -29,14 +29,7 @@ fn format(name: &str) -> Result<Format, String> {
 pub fn run(args: Args) -> Result<Exit> {
     let dir = store::find(&args.run).map_err(usage)?;
     let run = store::read(&dir)?;
-    if run.unreadable_lines > 0 {
-        eprintln!("{}: {} lines are no records and were left out", dir.display(), run.unreadable_lines);
-    }
-    let text = export(args.to, &run.head, &run.records);
-    if args.output.as_os_str() == "-" {
-        print(&text)?;
-    } else {
-        std::fs::write(&args.output, text).with_context(|| format!("cannot write {}", args.output.display()))?;
-    }
+    say_damage(&dir, &run);
+    put(&export(args.to, &run.head, &run.records), &args.output)?;
     Ok(Exit::Done)
 }

@@ -13,8 +13,11 @@ pub mod selftest;
 use crate::build::Library;
 use crate::catalog::{Allocator, Tier};
 use crate::execute::{Guest, Subject};
+use crate::report::plain;
+use crate::store::Run;
 use anyhow::Context;
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Shown below `--help`.
@@ -79,9 +82,25 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Says a line on stderr. A run goes on where nobody listens.
-pub(crate) fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+/// Puts a text where `-o` says; `-` is stdout.
+pub(crate) fn put(text: &str, output: &Path) -> anyhow::Result<()> {
+    match output.as_os_str() == "-" {
+        true => print(text),
+        false => std::fs::write(output, text).with_context(|| format!("cannot write {}", output.display())),
+    }
+}
+
+/// Says something on stderr, line by line: it may quote a file or a process. A run goes on where nobody listens.
+pub(crate) fn say(text: &str) {
+    text.lines().for_each(|line| drop(writeln!(std::io::stderr(), "{}", plain(line))));
+}
+
+/// Says that a run had lines that are none.
+pub(crate) fn say_damage(dir: &Path, run: &Run) {
+    if run.unreadable_lines > 0 {
+        let file = dir.join("samples.jsonl");
+        say(&format!("{}: torn or damaged lines, left out: {}", file.display(), run.unreadable_lines));
+    }
 }
 
 /// Whether escape sequences are welcome on this stream.

@@ -12,7 +12,7 @@ struct Document<'a> {
     records: Vec<Record>,
 }
 
-/// `run` as in `run.json`, the machine as in `machine/`, what was derived from it, and all records in stored order, repeated cells too. A measurement next to
+/// `run` as in `run.json`, the machine as in `machine/`, what was derived from it, and all records in stored order. A measurement next to
 /// an outcome that is not `ok` breaks the store's promise and is left out.
 pub fn json(run: &RunFile, analysis: &Analysis, records: &[Record]) -> String {
     let mut records = records.to_vec();

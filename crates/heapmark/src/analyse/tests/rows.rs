@@ -80,18 +80,6 @@ fn different_failures_are_all_counted() {
 }
 
 #[test]
-fn the_last_record_of_a_cell_counts() {
-    let mut lab = Lab::new(&["glibc"], &["larson"], 3).fill(|_, _, _| 20.0);
-    let mut again = lab.cell("larson@2/b01/glibc").clone();
-    again.measurement = Some(measurement(40.0));
-    lab = lab.fail("larson@2/b01/glibc", crash());
-    lab.records.push(again);
-    let numbers = run(&lab).cases[0].rows[0].numbers().unwrap().clone();
-    assert_eq!(numbers.samples, 3);
-    assert!(close(numbers.ns_per_op.max, 40.0));
-}
-
-#[test]
 fn missing_blocks_shorten_the_pairs_only() {
     let lab = Lab::new(&["glibc", "hoard"], &["larson"], 10).fill(against_glibc(10.0));
     let lab =
