@@ -118,8 +118,12 @@ fn tables_for_programs_have_no_escapes() {
         for format in ["csv", "csv-rows", "csv-latency", "json"] {
             let end = place.run(&["export", "run", "--to", format]);
             assert_eq!(end.code, Some(0), "{}", end.stderr);
-            // JSON keeps what came, as escapes of its own; the mark that turns text is a letter to it.
-            is_plain(format, &if format == "json" { end.stdout.replace('\u{202e}', "") } else { end.stdout });
+            is_plain(format, &end.stdout);
+            assert_eq!(
+                end.stdout.contains("\\u001b[2J\\u009b31m\\u202e"),
+                format == "json",
+                "JSON keeps what came, as escapes"
+            );
         }
     }
 }

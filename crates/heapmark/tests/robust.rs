@@ -168,7 +168,7 @@ fn a_run_without_samples_has_tables_without_numbers_and_can_go_on() {
         }
         all_say(&place, "");
         let row = &place.rows("run")[0];
-        assert_eq!((&*row["samples"], &*row["ns_per_op"]), ("", ""), "{row:?}");
+        assert_eq!((&*row["samples"], &*row["ns_per_op"]), ("0", ""), "{row:?}");
         let end = place.run(&["run", "--resume", "run"]);
         assert_eq!(end.code, Some(0), "{}", end.stderr);
         assert_eq!(place.rows("run")[0]["samples"], "3");

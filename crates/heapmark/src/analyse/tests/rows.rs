@@ -1,7 +1,7 @@
 //! Rows by values: what enters a number, and what leaves a row without.
 
 use super::*;
-use crate::analyse::artificial::{crash, measurement};
+use crate::analyse::artificial::crash;
 use crate::execute::Outcome;
 use crate::store::Purpose;
 
