@@ -30,9 +30,10 @@ check: setup-test           ## what a change must pass: format, lints, all tests
 	$(CARGO) clippy $(WHOLE) --all-targets -- -D warnings
 	$(MAKE) test
 
-bench: setup build          ## the harness's own cost beside each allocator, and which planted effects are found
+bench: setup build          ## the harness's own cost beside each allocator, which planted effects are found, a report of a million samples
 	$(HEAPMARK) run floor $(ARGS)
 	$(HEAPMARK) selftest
+	$(CARGO) bench --locked -p heapmark --bench scale
 
 reproduction: setup build   ## what the reference documents published and claim, beside our own runs: docs/REPRODUCTION.md
 	HEAPMARK=$(HEAPMARK) scripts/reproduction.sh

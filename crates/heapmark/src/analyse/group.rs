@@ -9,21 +9,6 @@ use crate::plan::Case as PlannedCase;
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The records that count: of those with the same cell name the last, at the place of the first.
-pub fn latest(records: &[Record]) -> Vec<&Record> {
-    let mut places = HashMap::new();
-    let mut kept: Vec<&Record> = Vec::new();
-    for record in records {
-        let place = *places.entry(record.cell.as_str()).or_insert(kept.len());
-        if place == kept.len() {
-            kept.push(record);
-        } else {
-            kept[place] = record;
-        }
-    }
-    kept
-}
-
 /// One more than the last block that has a sample.
 pub(super) fn blocks_begun(records: &[&Record]) -> u32 {
     let samples = records.iter().filter(|record| record.purpose == Purpose::Sample);

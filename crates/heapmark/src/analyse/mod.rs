@@ -54,8 +54,6 @@ use group::{Filed, Group};
 use serde::Serialize;
 use stats::{half_width, shift};
 
-pub use group::latest;
-
 /// All that is derived from a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Analysis {
@@ -117,9 +115,9 @@ pub struct Case {
     pub rows: Vec<Row>,
 }
 
-/// Derives everything from the records of a run. Of records with the same cell name the last one counts.
+/// Derives everything from the records of a run, one per cell as the store reads them.
 pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
-    let records = latest(records);
+    let records: Vec<&Record> = records.iter().collect();
     let (counting, gate) = gate::pass(&records);
     let bare = Analysis::without_tables(run, &records, gate);
     if run.plan.latency_every.is_some() {
@@ -166,7 +164,7 @@ impl Analysis {
 /// Half of each candidate's 95 % interval in log units, with the row's name; `None` where there is no interval yet. A failed
 /// row will never have one and is not among them. Cheap enough to be asked after every block.
 pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64>)> {
-    let grid = grid(run, &gate::pass(&latest(records)).0);
+    let grid = grid(run, &counting(records));
     let mut widths = Vec::new();
     for (case, groups) in run.plan.cases.iter().zip(&grid) {
         let judged = judged(run, case, groups);
@@ -184,8 +182,13 @@ pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64
 /// The processes that the numbers of each row come from, in block order; by case and row as in [`Analysis::cases`]. A row that is
 /// not `ok` has none.
 pub fn processes<'a>(run: &'a RunFile, records: &'a [Record]) -> Vec<Vec<Vec<(&'a Measurement, Process)>>> {
-    let grid = grid(run, &gate::pass(&latest(records)).0).into_iter();
+    let grid = grid(run, &counting(records)).into_iter();
     grid.map(|groups| groups.into_iter().map(|group| group.processes.into_values().collect()).collect()).collect()
+}
+
+/// The records without the attempts that do not count.
+fn counting(records: &[Record]) -> Vec<&Record> {
+    gate::pass(&records.iter().collect::<Vec<_>>()).0
 }
 
 fn grid<'a>(run: &'a RunFile, records: &[&'a Record]) -> Vec<Vec<Group<'a>>> {

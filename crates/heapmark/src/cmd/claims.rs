@@ -1,12 +1,12 @@
 //! `heapmark claims`: whether what the reference documents say holds in stored runs.
 
-use super::{Exit, print, say, usage, wants_colour, width};
+use super::{Exit, put, say_damage, usage, wants_colour, width};
 use crate::analyse::claims::{Evidence, Judged, Measured, judge};
 use crate::catalog::Catalog;
 use crate::catalog::claim::Document;
 use crate::report::{self, Screen};
 use crate::store::{self, Purpose};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -57,11 +57,7 @@ pub fn run(args: Args) -> Result<Exit> {
             report::claims(&judged, screen)
         }
     };
-    if args.output.as_os_str() == "-" {
-        print(&text)?;
-    } else {
-        std::fs::write(&args.output, text).with_context(|| format!("cannot write {}", args.output.display()))?;
-    }
+    put(&text, &args.output)?;
     Ok(Exit::Done)
 }
 
@@ -96,10 +92,9 @@ fn chosen(documents: Vec<Document>, name: Option<&str>) -> Result<Vec<Document>>
 
 fn read(run: &str) -> Result<Measured> {
     let dir = store::find(run).map_err(usage)?;
-    let store::Run { head, records, unreadable_lines } = store::read(&dir)?;
-    if unreadable_lines > 0 {
-        say(&format!("{}: {unreadable_lines} lines are no records and were left out", dir.display()));
-    }
+    let run = store::read(&dir)?;
+    say_damage(&dir, &run);
+    let store::Run { head, records, .. } = run;
     let mut series = BTreeMap::new();
     for record in records.iter().filter(|record| record.purpose == Purpose::Sample && record.outcome.is_ok()) {
         if let Some(one) = store::columns(&dir, &record.cell) {

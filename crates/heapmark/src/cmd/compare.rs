@@ -1,12 +1,12 @@
 //! `heapmark compare`: rows beside the baseline of their run, or beside themselves in an earlier run.
 
 use super::run::percent;
-use super::{Exit, print, say, usage, wants_colour, width};
+use super::{Exit, put, say, say_damage, usage, wants_colour, width};
 use crate::analyse::Call;
 use crate::analyse::compare::{By, Comparison, Side, between, within};
 use crate::report::{self, Screen};
 use crate::store;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use std::path::PathBuf;
 
 /// Compare rows within a run, or two runs, and fail where one got slower
@@ -74,11 +74,7 @@ pub fn run(args: Args) -> Result<Exit> {
             Screen { width: width(), colour: wants_colour(&std::io::stdout()) },
         ),
     };
-    if args.output.as_os_str() == "-" {
-        print(&text)?;
-    } else {
-        std::fs::write(&args.output, text).with_context(|| format!("cannot write {}", args.output.display()))?;
-    }
+    put(&text, &args.output)?;
     let failing = failing(&comparison, &args.fail_on);
     failing.iter().for_each(|line| say(line));
     Ok(if failing.is_empty() { Exit::Done } else { Exit::Condition })
@@ -87,9 +83,7 @@ pub fn run(args: Args) -> Result<Exit> {
 fn read(run: &str) -> Result<store::Run> {
     let dir = store::find(run).map_err(usage)?;
     let run = store::read_for_tables(&dir, |_| false)?;
-    if run.unreadable_lines > 0 {
-        say(&format!("{}: {} lines are no records and were left out", dir.display(), run.unreadable_lines));
-    }
+    say_damage(&dir, &run);
     Ok(run)
 }
 

@@ -1,9 +1,9 @@
 //! `heapmark export`: a stored run in other formats.
 
-use super::{Exit, print_bytes, say, usage};
+use super::{Exit, put, say, say_damage, usage};
 use crate::report::{Format, export};
 use crate::store;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
@@ -38,16 +38,9 @@ pub fn run(args: Args) -> Result<Exit> {
     }
     let dir = store::find(&args.run).map_err(usage)?;
     let run = store::read(&dir)?;
-    if run.unreadable_lines > 0 {
-        eprintln!("{}: {} lines are no records and were left out", dir.display(), run.unreadable_lines);
-    }
+    say_damage(&dir, &run);
     let exported = export(args.to, &run.head, &run.records).map_err(usage)?;
     exported.note.iter().for_each(|note| say(note));
-    if to_stdout {
-        print_bytes(&exported.bytes)?;
-    } else {
-        std::fs::write(&args.output, exported.bytes)
-            .with_context(|| format!("cannot write {}", args.output.display()))?;
-    }
+    put(&exported.bytes, &args.output)?;
     Ok(Exit::Done)
 }

@@ -14,8 +14,11 @@ pub mod selftest;
 use crate::build::Library;
 use crate::catalog::{Allocator, Tier};
 use crate::execute::{Guest, Subject};
+use crate::report::plain;
+use crate::store::Run;
 use anyhow::Context;
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Shown below `--help`.
@@ -79,7 +82,7 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 }
 
 /// As [`print`], of what need not be text.
-pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
+fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
@@ -87,9 +90,25 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     }
 }
 
-/// Says a line on stderr. A run goes on where nobody listens.
-pub(crate) fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+/// Puts a text, or what is none, where `-o` says; `-` is stdout.
+pub(crate) fn put(what: impl AsRef<[u8]>, output: &Path) -> anyhow::Result<()> {
+    match output.as_os_str() == "-" {
+        true => print_bytes(what.as_ref()),
+        false => std::fs::write(output, what).with_context(|| format!("cannot write {}", output.display())),
+    }
+}
+
+/// Says something on stderr, line by line: it may quote a file or a process. A run goes on where nobody listens.
+pub(crate) fn say(text: &str) {
+    text.lines().for_each(|line| drop(writeln!(std::io::stderr(), "{}", plain(line))));
+}
+
+/// Says that a run had lines that are none.
+pub(crate) fn say_damage(dir: &Path, run: &Run) {
+    if run.unreadable_lines > 0 {
+        let file = dir.join("samples.jsonl");
+        say(&format!("{}: torn or damaged lines, left out: {}", file.display(), run.unreadable_lines));
+    }
 }
 
 /// Whether escape sequences are welcome on this stream.

@@ -1,10 +1,10 @@
 //! `heapmark report`: stored runs as one HTML page.
 
-use super::{Exit, claims, print, say, usage};
+use super::{Exit, claims, put, say, say_damage, usage};
 use crate::analyse::reads_figure;
 use crate::report::{PageRun, page};
 use crate::store::{self, Run};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::path::{Path, PathBuf};
 
 /// Write a page of one run, or of several side by side: charts, tables, verdict
@@ -22,20 +22,21 @@ pub struct Args {
 pub fn run(args: Args) -> Result<Exit> {
     let dirs: Vec<PathBuf> = args.runs.iter().map(|run| store::find(run)).collect::<Result<_>>().map_err(usage)?;
     let runs: Vec<Run> = dirs.iter().map(|dir| store::read_for_tables(dir, reads_figure)).collect::<Result<_>>()?;
-    for (dir, run) in dirs.iter().zip(&runs).filter(|(_, run)| run.unreadable_lines > 0) {
-        say(&format!("{}: {} lines are no records and were left out", dir.display(), run.unreadable_lines));
-    }
+    dirs.iter().zip(&runs).for_each(|(dir, run)| say_damage(dir, run));
     let all: Vec<PageRun> = dirs.iter().zip(&runs).map(|(dir, run)| of_run(dir, run)).collect();
     let text = page(&all, &claims::of_page(&dirs)?);
-    let output = args.output.unwrap_or_else(|| match dirs.as_slice() {
-        [only] => only.join(FILE),
-        _ => PathBuf::from(FILE),
-    });
-    if output.as_os_str() == "-" {
-        print(&text)?;
-    } else {
-        write(&output, &text)?;
-        say(&format!("{}", output.display()));
+    let file = match (&args.output, dirs.as_slice()) {
+        (Some(output), _) => output.clone(),
+        (None, [only]) => only.join(FILE),
+        (None, _) => PathBuf::from(FILE),
+    };
+    // What `-o` names may be a device or a pipe, which no file may take the place of.
+    match args.output {
+        Some(output) => put(&text, &output)?,
+        None => store::replace(&file, &text)?,
+    }
+    if file.as_os_str() != "-" {
+        say(&file.display().to_string());
     }
     Ok(Exit::Done)
 }
@@ -46,15 +47,11 @@ const FILE: &str = "report.html";
 /// The page of a run into its directory.
 pub(super) fn beside(dir: &Path, run: &Run) -> Result<PathBuf> {
     let file = dir.join(FILE);
-    write(&file, &page(&[of_run(dir, run)], &claims::of_page(&[dir.to_path_buf()])?))?;
+    store::replace(&file, page(&[of_run(dir, run)], &claims::of_page(&[dir.to_path_buf()])?))?;
     Ok(file)
 }
 
 fn of_run<'a>(dir: &Path, run: &'a Run) -> PageRun<'a> {
     let series = store::series(dir, &run.records);
     PageRun { name: dir.display().to_string(), head: &run.head, records: &run.records, series }
-}
-
-fn write(file: &Path, text: &str) -> Result<()> {
-    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }

@@ -1,7 +1,7 @@
 //! Verdicts on the claims of the reference documents, as a table on the terminal, as Markdown and as JSON.
 
 use super::Screen;
-use super::text::{count, list, markdown as escape, plain};
+use super::text::{count, json, list, markdown as escape, plain};
 use super::units;
 use crate::analyse::claims::{Judged, Number, Part, Said, Verdict};
 use crate::catalog::claim::Measure;
@@ -52,9 +52,7 @@ pub fn claims_json(all: &[Judged]) -> String {
         reason: String,
     }
     let entries: Vec<Entry> = all.iter().map(|judged| Entry { judged, reason: reason(judged) }).collect();
-    let mut text = serde_json::to_string_pretty(&entries).expect("all keys are strings");
-    text.push('\n');
-    text
+    json(&entries)
 }
 
 /// `20 claims hold, 9 do not, 8 are unclear, 11 are not testable here`.

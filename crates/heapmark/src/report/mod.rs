@@ -37,6 +37,7 @@ pub use machine::{doctor, warnings};
 pub use page::{PageRun, page};
 pub use reproduction::reproduction;
 pub use terminal::{Screen, terminal};
+pub use text::plain;
 pub use workloads::workloads;
 
 use crate::analyse::Analysis;

@@ -1,5 +1,7 @@
 //! Strings from outside (names, paths, stderr) made harmless, and paragraphs made to fit.
 
+use serde::Serialize;
+
 /// Without anything that moves a cursor, changes a colour or turns the direction of the text; line breaks become spaces.
 pub fn plain(text: &str) -> String {
     text.chars()
@@ -11,6 +13,20 @@ pub fn plain(text: &str) -> String {
 /// Marks that show nothing and change how their neighbours are shown.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// As a JSON document in which each character that [`plain`] takes away is an escape: for a program the same, for a terminal text.
+pub fn json(value: &impl Serialize) -> String {
+    let document = serde_json::to_string_pretty(value).expect("all keys are strings");
+    let mut out = String::with_capacity(document.len());
+    for c in document.chars() {
+        match c {
+            c if c != '\n' && (c.is_control() || is_invisible(c)) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('\n');
+    out
 }
 
 /// [`plain`], and every character that Markdown or HTML would take as markup behind a backslash or as an entity.
@@ -75,6 +91,14 @@ mod tests {
     #[test]
     fn escapes_do_not_survive() {
         assert_eq!(plain("a\u{1b}[31mb\u{7}\r\u{9b}c\u{202e}d\ne"), "a[31mbcd e");
+    }
+
+    #[test]
+    fn in_json_they_are_escapes_of_the_same_characters() {
+        let text = "a\u{1b}[31m\u{9b}b\u{202e}\u{feff}ü";
+        let document = json(&[text]);
+        assert!(document.chars().all(|c| c == '\n' || (!c.is_control() && !is_invisible(c))), "{document}");
+        assert_eq!(serde_json::from_str::<Vec<String>>(&document).unwrap(), [text]);
     }
 
     #[test]

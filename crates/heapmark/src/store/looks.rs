@@ -58,7 +58,12 @@ fn file(dir: &Path, when: When) -> PathBuf {
 
 fn list(file: &Path) -> Result<Vec<Preflight>> {
     match fs::read_to_string(file) {
-        Ok(text) => serde_json::from_str(&text).with_context(|| format!("{} is damaged", file.display())),
+        Ok(text) => serde_json::from_str(&text).with_context(|| {
+            format!(
+                "{} is damaged: without it the run can be read, as one whose machine nobody looked at",
+                file.display()
+            )
+        }),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", file.display())),
     }

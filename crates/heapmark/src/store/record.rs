@@ -1,6 +1,6 @@
 //! The lines of `samples.jsonl`: one per process that ran, whatever came of it.
 
-use crate::execute::{Iteration, Measurement, Outcome, Proof, Usage};
+use crate::execute::{Measurement, Outcome, Proof, Usage};
 use crate::sample::disturbance::Disturbance;
 use crate::sample::follower::Course;
 use serde::{Deserialize, Serialize};
@@ -31,38 +31,6 @@ impl Purpose {
     pub fn is_of_a_block(self) -> bool {
         matches!(self, Purpose::Sample | Purpose::Latency | Purpose::Count | Purpose::Memory)
     }
-}
-
-impl Record {
-    /// Leaves what a process was and measured, and lets go of what proves it, and of a sample's figures that nobody reads.
-    pub(super) fn forget_evidence(&mut self, reads: fn(&str) -> bool) {
-        (self.usage, self.proof) = (None, None);
-        (self.environment, self.started) = (BTreeMap::new(), String::new());
-        if let Some(measurement) = &mut self.measurement {
-            (measurement.calls, measurement.notes) = (BTreeMap::new(), BTreeMap::new());
-            measurement.threads = Vec::new();
-            if self.purpose == Purpose::Sample {
-                // Collected anew: a map that was emptied keeps its memory.
-                let figures = std::mem::take(&mut measurement.figures).into_iter();
-                measurement.figures = figures.filter(|(name, _)| reads(name)).collect();
-            }
-            measurement.iterations = sum(&measurement.iterations).into_iter().collect();
-        }
-    }
-}
-
-/// What counts of the iterations, in one: tables divide sums by sums.
-fn sum(iterations: &[Iteration]) -> Option<Iteration> {
-    let measured = iterations.iter().filter(|iteration| !iteration.cold).cloned();
-    measured.reduce(|sum, one| Iteration {
-        cold: false,
-        wall_ns: sum.wall_ns.saturating_add(one.wall_ns),
-        purge_ns: sum.purge_ns.saturating_add(one.purge_ns),
-        user_ns: sum.user_ns.saturating_add(one.user_ns),
-        sys_ns: sum.sys_ns.saturating_add(one.sys_ns),
-        minor_faults: sum.minor_faults.saturating_add(one.minor_faults),
-        ops: sum.ops.saturating_add(one.ops),
-    })
 }
 
 fn is_zero(number: &u32) -> bool {

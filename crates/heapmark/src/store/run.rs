@@ -6,8 +6,8 @@ use crate::store::Looks;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The version of the store's format. A reader refuses newer ones.
-pub const SCHEMA: u32 = 1;
+/// The version of the store's format. A reader refuses newer ones. 2: each document ends with its checksum.
+pub const SCHEMA: u32 = 2;
 
 /// The head of a run directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -7,6 +7,7 @@
 pub mod home;
 pub mod live;
 pub mod machine;
+pub mod stored;
 
 use heapmark::plan::Plan;
 use serde_json::Value;

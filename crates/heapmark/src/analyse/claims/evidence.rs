@@ -3,7 +3,7 @@
 use super::Number;
 use super::values::values;
 use crate::analyse::gate::{self, Gate};
-use crate::analyse::group::{Filed, Group, latest};
+use crate::analyse::group::{Filed, Group};
 use crate::analyse::{Role, Spread};
 use crate::catalog::claim::{Document, DocumentRow, Measure, Threads};
 use crate::catalog::family::matches;
@@ -201,7 +201,7 @@ fn number(scene: &Scene, group: &Group, measure: &Measure) -> Option<Number> {
 
 impl<'a> Scene<'a> {
     fn new(measured: &'a Measured) -> Scene<'a> {
-        let (records, gate) = gate::pass(&latest(&measured.records));
+        let (records, gate) = gate::pass(&measured.records.iter().collect::<Vec<_>>());
         let filed = Filed::new(&records);
         let groups = |case| {
             let rows = measured.head.entrants(case);

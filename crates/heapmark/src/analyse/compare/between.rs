@@ -6,7 +6,7 @@ use crate::analyse::process::Process;
 use crate::analyse::ratio::Ratio;
 use crate::analyse::row::Role;
 use crate::analyse::stats::{Tested, unpaired};
-use crate::analyse::{gate, grid, judged, latest};
+use crate::analyse::{counting, grid, judged};
 use crate::plan::Case;
 use crate::store::{AllocatorInfo, RunFile};
 use std::collections::BTreeSet;
@@ -19,9 +19,8 @@ type Value = fn(&Process) -> Option<f64>;
 
 /// Every row of the new run beside the same row of the old one.
 pub fn between(old: &Side, new: &Side, by: By, threshold: f64) -> Comparison {
-    let (old_records, new_records) = (latest(old.records), latest(new.records));
-    let old_grid = grid(old.head, &gate::pass(&old_records).0);
-    let new_grid = grid(new.head, &gate::pass(&new_records).0);
+    let old_grid = grid(old.head, &counting(old.records));
+    let new_grid = grid(new.head, &counting(new.records));
     let anchor = anchor(old.head, new.head);
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());
     for (case, groups) in new.head.plan.cases.iter().zip(&new_grid) {

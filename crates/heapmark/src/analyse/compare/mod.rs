@@ -14,7 +14,7 @@ use super::process::Process;
 use super::ratio::Ratio;
 use super::row::Role;
 use super::stats::{Rule, Tested, judge_tested, paired};
-use super::{gate, grid, judged, latest};
+use super::{counting, grid, judged};
 use crate::plan::{Case, blocks_needed};
 use crate::store::{Record, RunFile};
 use serde::Serialize;
@@ -89,8 +89,7 @@ pub struct Difference {
 
 /// Every candidate beside the baseline of its run.
 pub fn within(side: &Side, by: By, threshold: f64) -> Comparison {
-    let records = latest(side.records);
-    let grid = grid(side.head, &gate::pass(&records).0);
+    let grid = grid(side.head, &counting(side.records));
     let cases = side.head.plan.cases.iter();
     let tables: Vec<Judged> = cases.clone().zip(&grid).map(|(case, groups)| judged(side.head, case, groups)).collect();
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());

@@ -1,7 +1,7 @@
 //! Rows by values: what enters a number, and what leaves a row without.
 
 use super::*;
-use crate::analyse::artificial::{crash, measurement};
+use crate::analyse::artificial::crash;
 use crate::execute::Outcome;
 use crate::store::Purpose;
 
@@ -77,18 +77,6 @@ fn different_failures_are_all_counted() {
     assert!(matches!(analysis.verdict, Verdict::NothingOk));
     let cells: usize = analysis.failures.iter().map(|failure| failure.cells.len()).sum();
     assert_eq!((analysis.failures.len(), cells), (2, 3));
-}
-
-#[test]
-fn the_last_record_of_a_cell_counts() {
-    let mut lab = Lab::new(&["glibc"], &["larson"], 3).fill(|_, _, _| 20.0);
-    let mut again = lab.cell("larson@2/b01/glibc").clone();
-    again.measurement = Some(measurement(40.0));
-    lab = lab.fail("larson@2/b01/glibc", crash());
-    lab.records.push(again);
-    let numbers = run(&lab).cases[0].rows[0].numbers().unwrap().clone();
-    assert_eq!(numbers.samples, 3);
-    assert!(close(numbers.ns_per_op.max, 40.0));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::select::Selection;
 use super::session::{Interrupted, Session};
 use crate::cmd::{Exit, print, usage};
 use crate::execute::{Guest, Job};
+use crate::report::plain;
 use crate::store::Record;
 use anyhow::{Result, anyhow};
 use std::sync::Arc;
@@ -34,6 +35,7 @@ pub(super) fn run(
     let job = if check { Job::new(session.case(cell), cell, 0, 1, true)? } else { session.measured(cell, &pace)?.1 };
     let Some(attempt) = session.start(cell, &job, pace.timeout, None)? else { return Ok(Exit::Interrupted) };
     let stderr = if attempt.stderr.is_empty() { String::new() } else { format!("stderr: {}\n", attempt.stderr) };
-    print(&format!("{}{stderr}outcome: {}\n", attempt.report, attempt.outcome))?;
+    let said = format!("{}{stderr}outcome: {}\n", attempt.report, attempt.outcome);
+    print(&said.lines().map(|line| plain(line) + "\n").collect::<String>())?;
     Ok(if attempt.outcome.is_ok() { Exit::Done } else { Exit::NotAllOk })
 }

@@ -10,7 +10,7 @@ pub(super) mod select;
 mod session;
 
 use super::report::beside;
-use super::{Exit, print, say, usage, wants_colour, width};
+use super::{Exit, print, say, say_damage, usage, wants_colour, width};
 use crate::analyse::{analyse, reads_figure};
 use crate::catalog::formula;
 use crate::execute::Guest;
@@ -19,7 +19,7 @@ use crate::report::{self, Format, Screen};
 use crate::sample::preflight::{Preflight, State, When};
 use crate::sample::root::Root;
 use crate::store::{self, Purpose, Store};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use select::Selection;
 use session::{Ended, Session};
 use std::path::{Path, PathBuf};
@@ -162,6 +162,7 @@ pub fn run(args: Args) -> Result<Exit> {
             let dir = store::find(run)?;
             let store = Store::open(&dir)?;
             let stored = store::read(&dir)?;
+            say_damage(&dir, &stored);
             (dir, store, stored.head, stored.records)
         }
         None => {
@@ -217,8 +218,7 @@ fn print_results(dir: &Path) -> Result<bool> {
     let analysis = analyse(&run.head, &run.records);
     let screen = Screen { width: width(), colour: wants_colour(&std::io::stdout()) };
     let (text, html) = (dir.join("report.md"), beside(dir, &run)?);
-    std::fs::write(&text, report::export(Format::Markdown, &run.head, &run.records)?.bytes)
-        .with_context(|| format!("cannot write {}", text.display()))?;
+    store::replace(&text, &report::export(Format::Markdown, &run.head, &run.records)?.bytes)?;
     let tables = report::terminal(&analysis, screen);
     let (html, text, samples) = (html.display(), text.display(), dir.join("samples.jsonl"));
     print(&format!("\n{tables}\nReport: {html} (as text: {text})   raw samples: {}\n", samples.display()))?;

@@ -101,9 +101,20 @@ impl Selection {
         Selection { plan, subjects, pinned, programs, timeout_s: None, suite: name.into(), preset: "quick".into() }
     }
 
-    /// What an earlier run consists of. Its libraries must still be what they were: half a run on one library and half on
+    /// What an earlier run consists of. Machine and libraries must still be what they were: half a run on one and half on
     /// another would be no run at all.
     pub(in crate::cmd) fn of_run(head: &RunFile) -> Result<Selection> {
+        let here = machine::describe();
+        for key in ["architecture", "cpu_model"] {
+            let (then, now) = (head.machine.get(key), here.get(key));
+            if let (Some(then), Some(now)) = (then, now)
+                && then != now
+            {
+                bail!(
+                    "this run began on a machine with {key} {then}, here it is {now}: go on there, or start a new run"
+                );
+            }
+        }
         for info in head.allocators.iter().chain(&head.rows) {
             for (file, sha256) in info.files.iter().zip(&info.sha256) {
                 if hash(Path::new(file))? != *sha256 {

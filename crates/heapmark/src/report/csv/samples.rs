@@ -1,8 +1,8 @@
 //! The raw export: what every process measured, nothing derived.
 
 use super::{outcome, write};
+use crate::analyse::Analysis;
 use crate::analyse::failure::detail;
-use crate::analyse::{Analysis, latest};
 use crate::execute::{Iteration, Measurement};
 use crate::report::text::plain;
 use crate::store::{Purpose, Record};
@@ -47,7 +47,7 @@ pub fn samples(analysis: &Analysis, records: &[Record]) -> String {
 /// The same as values.
 pub fn lines(analysis: &Analysis, records: &[Record]) -> Vec<SampleLine> {
     let mut lines = Vec::new();
-    for record in latest(records) {
+    for record in records {
         let head = || head(analysis, record);
         match &record.measurement {
             _ if !record.outcome.is_ok() => lines.push(head()),

@@ -7,14 +7,11 @@ use crate::analyse::half_widths;
 use crate::analyse::stats::{Next, Stopping};
 use crate::execute::Job;
 use crate::plan::{Cell, Counter, Part, Plan};
-use crate::store::{Purpose, Record, RunFile};
+use crate::store::{Purpose, RunFile};
 use anyhow::Result;
 
 /// Iterations of a process in which each call, of the kernel or of the allocator, is watched and takes many times longer.
 const SLOW_ITERATIONS: u32 = 3;
-
-/// Failed processes of one allocator and case after which the rest is not run.
-const MOST_FAILURES: usize = 2;
 
 impl Session {
     pub(super) fn blocks(&mut self, head: &RunFile, paces: &[Pace], progress: &mut Progress) -> Result<()> {
@@ -65,7 +62,7 @@ impl Session {
     fn part(&mut self, part: &[Cell], paces: &[Pace], progress: &mut Progress) -> Result<bool> {
         for cell in part {
             progress.begin(&cell.id);
-            if self.worth_running(cell) {
+            if !self.failures.are_enough(self.case(cell), cell) {
                 let pace = &paces[cell.case];
                 let (purpose, job) = self.measured(cell, pace)?;
                 self.once(purpose, cell, &job, pace.timeout, progress)?;
@@ -113,17 +110,5 @@ impl Session {
                 (Purpose::Latency, Job { latency_every: every, ..job })
             }
         })
-    }
-
-    /// Not where the check has failed, nor where it failed often enough to be told.
-    fn worth_running(&self, cell: &Cell) -> bool {
-        let case = self.case(cell);
-        let same = |record: &&Record| {
-            record.allocator == cell.allocator && record.workload == case.workload && record.threads == case.threads
-        };
-        let failed: Vec<&Record> =
-            self.known.all().iter().filter(same).filter(|record| !record.outcome.is_ok()).collect();
-        !failed.iter().any(|record| record.purpose == Purpose::Check)
-            && failed.iter().filter(|record| record.purpose != Purpose::Check).count() < MOST_FAILURES
     }
 }

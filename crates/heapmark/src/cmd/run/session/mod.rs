@@ -2,6 +2,7 @@
 //! allocator, then the blocks. Every process is stored before the next one starts.
 
 mod blocks;
+mod failures;
 mod pace;
 
 use super::progress::Progress;
@@ -16,6 +17,7 @@ use crate::sample::root::Root;
 use crate::sample::series::Recorder;
 use crate::store::{Purpose, Record, Records, RunFile, Store};
 use anyhow::{Result, anyhow, bail};
+use failures::Failures;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -26,6 +28,7 @@ pub(in crate::cmd) struct Session {
     selection: Selection,
     store: Option<Store>,
     known: Records,
+    failures: Failures,
     counters: Counters,
     /// Parts that were run once more.
     repeats: usize,
@@ -63,8 +66,9 @@ impl Session {
         known: Vec<Record>,
         stop: Arc<AtomicBool>,
     ) -> Session {
-        let (known, counters) = (known.into_iter().collect(), Counters::open(&Root::machine()));
-        Session { guest, selection, store, known, counters, repeats: 0, measured_ns: 0, stop }
+        let (failures, counters) = (Failures::of(&known), Counters::open(&Root::machine()));
+        let known = known.into_iter().collect();
+        Session { guest, selection, store, known, failures, counters, repeats: 0, measured_ns: 0, stop }
     }
 
     /// Runs what is not stored yet.
@@ -212,6 +216,7 @@ impl Session {
         if let Some(store) = &mut self.store {
             store.append(&record)?;
         }
+        self.failures.add(&record);
         self.known.add(record);
         Ok(())
     }

@@ -1,0 +1,48 @@
+//! How often the processes of a row have failed. Counted as they are stored: no look at all of them before each next one.
+
+use crate::plan::{Case, Cell};
+use crate::store::{Purpose, Record};
+use std::collections::HashMap;
+
+/// Failed processes of one allocator and case after which the rest is not run.
+const MOST: usize = 2;
+
+/// Workload, threads, allocator.
+type Row = (String, u32, String);
+
+/// By row, where anything has failed.
+#[derive(Default)]
+pub(super) struct Failures(HashMap<Row, Failed>);
+
+#[derive(Default)]
+struct Failed {
+    check: bool,
+    others: usize,
+}
+
+impl Failures {
+    pub(super) fn of(records: &[Record]) -> Failures {
+        let mut failures = Failures::default();
+        records.iter().for_each(|record| failures.add(record));
+        failures
+    }
+
+    /// Looks at one more record.
+    pub(super) fn add(&mut self, record: &Record) {
+        if record.outcome.is_ok() {
+            return;
+        }
+        let row = (record.workload.clone(), record.threads, record.allocator.clone());
+        let failed = self.0.entry(row).or_default();
+        match record.purpose {
+            Purpose::Check => failed.check = true,
+            _ => failed.others += 1,
+        }
+    }
+
+    /// Whether the check of a cell's row has failed, or enough of it for people to be told.
+    pub(super) fn are_enough(&self, case: &Case, cell: &Cell) -> bool {
+        let row = (case.workload.clone(), case.threads, cell.allocator.clone());
+        self.0.get(&row).is_some_and(|failed| failed.check || failed.others >= MOST)
+    }
+}

@@ -1,0 +1,87 @@
+//! Records as tables need them: of a million samples the evidence is most, and it is passed over unread.
+
+use super::{Purpose, Record};
+use crate::execute::Iteration;
+use serde::Deserialize;
+use serde::de::value::{CowStrDeserializer, MapAccessDeserializer};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// What proves a record, and no table shows.
+const EVIDENCE: [&str; 3] = ["usage", "proof", "environment"];
+
+/// What a process was and measured. Of a sample's figures those stay that `reads` names.
+pub(super) fn record(line: &[u8], reads: fn(&str) -> bool) -> serde_json::Result<Record> {
+    let mut json = serde_json::Deserializer::from_slice(line);
+    let mut record = json.deserialize_map(Shorter)?;
+    json.end()?;
+    forget_details(&mut record, reads);
+    Ok(record)
+}
+
+fn forget_details(record: &mut Record, reads: fn(&str) -> bool) {
+    record.started = String::new();
+    let Some(measurement) = &mut record.measurement else { return };
+    (measurement.calls, measurement.threads) = (BTreeMap::new(), Vec::new());
+    if record.purpose == Purpose::Sample {
+        measurement.notes = BTreeMap::new();
+        // Collected anew: a map that was emptied keeps its memory.
+        let figures = std::mem::take(&mut measurement.figures).into_iter();
+        measurement.figures = figures.filter(|(name, _)| reads(name)).collect();
+    }
+    measurement.iterations = sum(&measurement.iterations).into_iter().collect();
+}
+
+/// What counts of the iterations, in one: tables divide sums by sums.
+fn sum(iterations: &[Iteration]) -> Option<Iteration> {
+    let measured = iterations.iter().filter(|iteration| !iteration.cold).cloned();
+    measured.reduce(|sum, one| Iteration {
+        cold: false,
+        wall_ns: sum.wall_ns.saturating_add(one.wall_ns),
+        purge_ns: sum.purge_ns.saturating_add(one.purge_ns),
+        user_ns: sum.user_ns.saturating_add(one.user_ns),
+        sys_ns: sum.sys_ns.saturating_add(one.sys_ns),
+        minor_faults: sum.minor_faults.saturating_add(one.minor_faults),
+        ops: sum.ops.saturating_add(one.ops),
+    })
+}
+
+/// Reads a [`Record`] as if its evidence were not there.
+struct Shorter;
+
+impl<'de> Visitor<'de> for Shorter {
+    type Value = Record;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str("a record")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Record, A::Error> {
+        Record::deserialize(MapAccessDeserializer::new(WithoutEvidence(map)))
+    }
+}
+
+struct WithoutEvidence<A>(A);
+
+/// Borrowed from the line where it has no escapes.
+#[derive(Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for WithoutEvidence<A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        while let Some(Key(key)) = self.0.next_key()? {
+            if !EVIDENCE.contains(&&*key) {
+                return seed.deserialize(CowStrDeserializer::new(key)).map(Some);
+            }
+            self.0.next_value::<IgnoredAny>()?;
+        }
+        Ok(None)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        self.0.next_value_seed(seed)
+    }
+}

@@ -1,0 +1,98 @@
+//! A run directory read back. Whatever a kill, a full disk or a changed byte has left of a line: it is a record as it was
+//! written, or none.
+
+use super::seal::{self, Seal};
+use super::{LATENCY, Record, Records, RunFile, SCHEMA, file_of, for_tables, latency, looks, no_run};
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+/// A run directory as it was read.
+pub struct Run {
+    /// What was known before its first sample.
+    pub head: RunFile,
+    /// One record per cell, the last attempt of each, in the order they were first written.
+    pub records: Vec<Record>,
+    /// Lines that are no record: the torn end of a run that was killed, or damage.
+    pub unreadable_lines: usize,
+}
+
+/// From this schema on each document ends with its checksum.
+const SEALED_SINCE: u64 = 2;
+
+/// How a line becomes a record.
+type Parse<'a> = &'a dyn Fn(&[u8]) -> serde_json::Result<Record>;
+
+/// Reads a run directory. What was written later about the same cell counts.
+pub fn read(dir: &Path) -> Result<Run> {
+    read_with(dir, &|line| serde_json::from_slice(line))
+}
+
+/// The same without what no table shows: of a million samples, that is most of it. Of a sample's figures those stay that
+/// `reads` names.
+pub fn read_for_tables(dir: &Path, reads: fn(&str) -> bool) -> Result<Run> {
+    read_with(dir, &|line| for_tables::record(line, reads))
+}
+
+fn read_with(dir: &Path, parse: Parse) -> Result<Run> {
+    let mut head = head(dir)?;
+    head.looks = looks::read(dir)?;
+    let samples = dir.join("samples.jsonl");
+    let sealed = u64::from(head.schema) >= SEALED_SINCE;
+    let read = || match samples.exists() {
+        true => records(BufReader::new(File::open(&samples)?), sealed, parse),
+        false => Ok((Vec::new(), 0)),
+    };
+    let (mut records, unreadable_lines) = read().with_context(|| format!("cannot read {}", samples.display()))?;
+    for record in &mut records {
+        let measurement = record.measurement.as_mut();
+        if let Some(told) = measurement.map(|measurement| &mut measurement.latency).filter(|told| told.is_some()) {
+            let table = fs::read_to_string(file_of(dir, LATENCY, &record.cell)).unwrap_or_default();
+            *told = told.take().and_then(|told| latency::with_counts(*told, &table)).map(Box::new);
+        }
+    }
+    Ok(Run { head, records, unreadable_lines })
+}
+
+fn head(dir: &Path) -> Result<RunFile> {
+    let path = dir.join("run.json");
+    let damaged = || format!("{} is damaged: without it no line of samples.jsonl means anything", path.display());
+    let text = fs::read(&path).with_context(|| no_run(dir))?;
+    let value: Value = serde_json::from_slice(&text).with_context(damaged)?;
+    let schema = value.get("schema").and_then(Value::as_u64).unwrap_or(0);
+    // Before the checksum, which a newer one may have elsewhere.
+    if schema > u64::from(SCHEMA) {
+        bail!(
+            "{} has schema {schema}, this heapmark reads up to {SCHEMA}: it was written by a newer heapmark",
+            path.display()
+        );
+    }
+    if !is_intact(&text, schema >= SEALED_SINCE) {
+        bail!("{}: its checksum does not fit; bring back the file as it was written", damaged());
+    }
+    serde_json::from_value(value).with_context(damaged)
+}
+
+/// Whether a document is as it was written; one that must have a checksum has one.
+fn is_intact(document: &[u8], sealed: bool) -> bool {
+    match seal::check(document) {
+        Seal::Whole => true,
+        Seal::Broken => false,
+        Seal::Absent => !sealed,
+    }
+}
+
+/// Line by line: the file may be larger than what is kept of it.
+pub(super) fn records(mut samples: impl BufRead, sealed: bool, parse: Parse) -> std::io::Result<(Vec<Record>, usize)> {
+    let (mut kept, mut unreadable, mut line) = (Records::default(), 0, Vec::new());
+    while samples.read_until(b'\n', &mut line)? > 0 {
+        match parse(&line) {
+            Ok(record) if is_intact(&line, sealed) => kept.add(record),
+            _ => unreadable += usize::from(!line.trim_ascii().is_empty()),
+        }
+        line.clear();
+    }
+    Ok((kept.into_all(), unreadable))
+}

@@ -1,0 +1,124 @@
+//! Lines and directories, written, damaged and read.
+
+use super::read::records;
+use super::*;
+use crate::execute::{Iteration, Measurement, Outcome};
+
+fn record(cell: &str, outcome: Outcome) -> Record {
+    Record {
+        purpose: Purpose::Sample,
+        cell: cell.into(),
+        workload: "churn".into(),
+        threads: 1,
+        allocator: "glibc".into(),
+        block: 0,
+        part: 0,
+        attempt: 0,
+        position: 0,
+        seed: 1,
+        started: String::new(),
+        outcome,
+        measurement: None,
+        usage: None,
+        disturbance: None,
+        course: None,
+        proof: None,
+        environment: Default::default(),
+        stderr: String::new(),
+    }
+}
+
+fn written(cell: &str, outcome: Outcome) -> String {
+    line(&record(cell, outcome)).unwrap()
+}
+
+/// Cells of the records in a text, and how many lines are none.
+fn cells(text: &str, sealed: bool) -> (Vec<String>, usize) {
+    let (records, unreadable) = records(text.as_bytes(), sealed, &|line| serde_json::from_slice(line)).unwrap();
+    (records.into_iter().map(|record| record.cell).collect(), unreadable)
+}
+
+#[test]
+fn the_last_attempt_of_a_cell_counts_and_a_torn_line_is_left_out() {
+    let crash = Outcome::Crash { signal: "SIGSEGV".into(), phase: "run".into() };
+    let lines = [written("a", crash), written("b", Outcome::Ok), written("a", Outcome::Ok)].concat();
+    let text = format!("{lines}{{\"cell\":\"x");
+    let (records, unreadable) = records(text.as_bytes(), true, &|line| serde_json::from_slice(line)).unwrap();
+    assert_eq!(records.iter().map(|r| r.cell.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert!(records[0].outcome.is_ok());
+    assert_eq!(unreadable, 1);
+}
+
+#[test]
+fn a_torn_line_does_not_swallow_the_next_record() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("samples.jsonl"), "{\"torn").unwrap();
+    Store::open(dir.path()).unwrap().append(&record("a", Outcome::Ok)).unwrap();
+    Store::open(dir.path()).unwrap().append(&record("b", Outcome::Ok)).unwrap();
+    let text = fs::read_to_string(dir.path().join("samples.jsonl")).unwrap();
+    assert_eq!(text.lines().count(), 3, "only a torn line is ended");
+    assert_eq!(cells(&text, true), (vec!["a".into(), "b".into()], 1));
+}
+
+#[test]
+fn a_changed_digit_is_damage_and_lines_without_a_checksum_are_of_an_older_run() {
+    let text = written("churn@1/b07/glibc", Outcome::Ok);
+    let changed = text.replace("b07", "b08");
+    assert_eq!((cells(&changed, true), cells(&changed, false)), ((vec![], 1), (vec![], 1)));
+    let older = serde_json::to_string(&record("a", Outcome::Ok)).unwrap();
+    assert_eq!((cells(&older, true), cells(&older, false)), ((vec![], 1), (vec!["a".into()], 0)));
+}
+
+#[test]
+fn for_tables_a_record_keeps_what_it_measured_and_loses_what_proves_it() {
+    let iteration = |cold, wall_ns| Iteration { cold, wall_ns, ..Iteration::default() };
+    let whole = |purpose| Record {
+        purpose,
+        measurement: Some(Measurement {
+            peak_rss_bytes: 7,
+            iterations: vec![iteration(true, 9), iteration(false, 1), iteration(false, 2)],
+            figures: [("kept".to_string(), 1.0), ("lost".to_string(), 2.0)].into(),
+            notes: [("dtlb_misses".to_string(), "not counted here".to_string())].into(),
+            ..Measurement::default()
+        }),
+        environment: [("LD_PRELOAD".to_string(), "x.so".to_string())].into(),
+        usage: Some(Default::default()),
+        proof: Some(Default::default()),
+        ..record("a", Outcome::Ok)
+    };
+    let light = |purpose| {
+        let later = line(&whole(purpose)).unwrap().replacen('{', "{\"sp\\u0061rks\":[{}],", 1);
+        for_tables::record(later.as_bytes(), |name| name == "kept").unwrap()
+    };
+    let sample = light(Purpose::Sample);
+    assert!(sample.environment.is_empty() && sample.usage.is_none() && sample.proof.is_none());
+    let measurement = sample.measurement.as_ref().unwrap();
+    assert_eq!((sample.cell.as_str(), measurement.peak_rss_bytes), ("a", 7));
+    assert_eq!(measurement.iterations, [iteration(false, 3)], "what is divided is the sum of what counts");
+    assert_eq!(measurement.figures, [("kept".to_string(), 1.0)].into());
+    let counted = light(Purpose::Count).measurement.unwrap();
+    assert_eq!((counted.figures.len(), counted.notes.len()), (2, 1), "tables of counts show both");
+    assert!(for_tables::record(b"{\"purpose\":\"sample\"}", |_| true).is_err());
+    assert!(for_tables::record((line(&whole(Purpose::Sample)).unwrap() + "x").as_bytes(), |_| true).is_err());
+}
+
+#[test]
+fn two_writers_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let _first = Store::open(dir.path()).unwrap();
+    assert!(Store::open(dir.path()).err().unwrap().to_string().contains("another heapmark"));
+}
+
+#[test]
+fn a_newer_schema_is_refused_in_words() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("run.json"), "{\"schema\": 99}").unwrap();
+    assert!(read(dir.path()).err().unwrap().to_string().contains("newer heapmark"));
+    assert!(read(&dir.path().join("nowhere")).err().unwrap().to_string().contains("no run in"));
+}
+
+#[test]
+fn the_tenth_run_of_a_day_is_the_latest() {
+    assert!(number(Path::new("r/2026-01-02-10")) > number(Path::new("r/2026-01-02-9")));
+    assert!(number(Path::new("r/2026-01-03-1")) > number(Path::new("r/2026-01-02-10")));
+}
