@@ -2,6 +2,8 @@
 
 CARGO ?= cargo
 HEAPMARK = target/release/heapmark
+# Tests and lints see the whole code: one build with everything that can be built in.
+WHOLE = --locked --workspace --features heapmark/parquet
 
 .PHONY: run test check bench reproduction programs docs clean build setup setup-test setup-programs
 
@@ -20,12 +22,12 @@ programs: setup-programs build ## the languages of the measured programs, as far
 
 # Documentation examples first, so that the last line is the summary of the last test program.
 test: setup-test            ## all tests
-	$(CARGO) test --locked --workspace --doc
-	$(CARGO) test --locked --workspace --tests
+	$(CARGO) test $(WHOLE) --doc
+	$(CARGO) test $(WHOLE) --tests
 
 check: setup-test           ## what a change must pass: format, lints, all tests (which read every data file)
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy $(WHOLE) --all-targets -- -D warnings
 	$(MAKE) test
 
 bench: setup build          ## the harness's own cost beside each allocator, which planted effects are found, a report of a million samples

@@ -39,6 +39,11 @@ if [ $# = 1 ]; then
     want "command -v node" nodejs
     want "command -v npm" npm
 fi
+if [ "${1-}" = test ]; then
+    want "command -v python3" python3
+    want "python3 -c 'import ensurepip, venv'" python3-venv
+    want "test -f /usr/share/benchmark/compare.py" libbenchmark-tools
+fi
 if [ "${1-}" = programs ]; then
     want "command -v go" golang-go
     want "command -v javac" openjdk-17-jdk-headless default-jdk-headless

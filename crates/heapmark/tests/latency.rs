@@ -148,7 +148,7 @@ fn programs_are_unsupported_in_one_line_and_broken_allocators_have_no_tail() {
     let flags = ["--latency", "-w", "churn,zalloc-pmdk", "-t", "1", "-a", &crasher, "--blocks", "3"];
     let end = run(&place, &[&flags[..], &["--target-ms", "2", "--set", "churn.objects=5000"]].concat());
     assert_eq!(end.code, Some(4), "{}", end.stderr);
-    let why = "a program's calls cannot be timed one by one";
+    let why = "a program's calls cannot be watched one by one";
     let said = end.stderr.lines().filter(|line| line.contains("PMDK:zalloc") && line.contains(why)).count();
     assert_eq!(said, 1, "{}", end.stderr);
     let records = samples(&place.at("run"));

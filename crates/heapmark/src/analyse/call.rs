@@ -45,7 +45,7 @@ impl Call {
         }
     }
 
-    fn of(judgement: &Judgement) -> Call {
+    pub(super) fn of(judgement: &Judgement) -> Call {
         match judgement.finding {
             Finding::Lower => Call::Faster,
             Finding::Higher => Call::Slower,
@@ -77,6 +77,13 @@ pub(super) struct Calls {
     pub floor_hides: bool,
 }
 
+impl Calls {
+    /// Why nothing is claimed of any row's time, where nothing is.
+    pub fn withheld(&self) -> Option<Call> {
+        if self.shadow_differs { Some(Call::ShadowDiffers) } else { self.floor_hides.then_some(Call::FloorHides) }
+    }
+}
+
 /// A table before its rows are written: its groups, and who is who.
 pub(super) struct Judged<'a, 'g> {
     pub groups: &'a [Group<'g>],
@@ -101,7 +108,8 @@ impl<'g> Judged<'_, 'g> {
         self.baseline().map(|baseline| group.log_ratios(baseline, value).into_values().collect()).unwrap_or_default()
     }
 
-    fn floor_hides(&self) -> bool {
+    /// Whether the harness takes more than half of the fastest allocator's time.
+    pub fn floor_hides(&self) -> bool {
         let least = |groups: &mut dyn Iterator<Item = &Group<'g>>| {
             groups.filter_map(Group::median_ns_per_op).min_by(f64::total_cmp)
         };
@@ -138,11 +146,7 @@ pub(super) fn calls(tables: &[Judged]) -> Vec<Calls> {
         let (wall, cpu) = (family(tables, role, wall), family(tables, role, cpu));
         let memory = family(tables, role, |process| process.grown_bytes);
         for (((calls, wall), cpu), memory) in all.iter_mut().zip(wall).zip(cpu).zip(memory) {
-            let withheld = if calls.shadow_differs {
-                Some(Call::ShadowDiffers)
-            } else {
-                calls.floor_hides.then_some(Call::FloorHides)
-            };
+            let withheld = calls.withheld();
             // Neither a busy machine nor the harness's time changes how much memory a process takes.
             let measures =
                 [(&mut calls.wall, wall, withheld), (&mut calls.cpu, cpu, withheld), (&mut calls.memory, memory, None)];

@@ -5,6 +5,7 @@
 
 pub mod call;
 pub mod claims;
+pub mod compare;
 pub mod contest;
 pub mod count;
 mod entrant;
@@ -38,12 +39,14 @@ pub use gate::Gate;
 pub use latency::{Called, LatencyCase, LatencyRow, LatencyState, Timer};
 pub use memory::{Memory, MemoryMeasure, MemoryRatio};
 pub use overall::Overall;
+pub use process::Process;
 pub use ratio::Ratio;
 pub use row::{Numbers, Purge, Role, Row, State, Timed};
 pub use spread::{Spread, TwoModes};
 pub use verdict::{LeftOut, Standing, Verdict, Withheld};
 pub use whole::{Whole, reads_figure};
 
+use crate::execute::Measurement;
 use crate::plan::Case as PlannedCase;
 use crate::store::{Record, RunFile};
 use call::{Calls, Judged};
@@ -174,6 +177,13 @@ pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64
         }
     }
     widths
+}
+
+/// The processes that the numbers of each row come from, in block order; by case and row as in [`Analysis::cases`]. A row that is
+/// not `ok` has none.
+pub fn processes<'a>(run: &'a RunFile, records: &'a [Record]) -> Vec<Vec<Vec<(&'a Measurement, Process)>>> {
+    let grid = grid(run, &gate::pass(&records.iter().collect::<Vec<_>>()).0).into_iter();
+    grid.map(|groups| groups.into_iter().map(|group| group.processes.into_values().collect()).collect()).collect()
 }
 
 fn grid<'a>(run: &'a RunFile, records: &[&'a Record]) -> Vec<Vec<Group<'a>>> {

@@ -21,7 +21,7 @@ pub struct Process {
 impl Process {
     /// `None` where there is nothing to divide: no measured iteration, no operation, no time, no thread.
     pub fn new(measurement: &Measurement, threads: u32) -> Option<Process> {
-        let measured = || measurement.iterations.iter().filter(|iteration| !iteration.cold);
+        let measured = || measurement.measured();
         let ops: f64 = measured().map(|iteration| iteration.ops as f64).sum();
         let wall_ns: f64 = measured().map(|iteration| iteration.wall_ns as f64).sum();
         let purge_ns: f64 = measured().map(|iteration| iteration.purge_ns as f64).sum();

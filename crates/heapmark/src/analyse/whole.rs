@@ -40,9 +40,7 @@ pub fn reads_figure(name: &str) -> bool {
 impl Whole {
     pub(super) fn new(group: &Group) -> Option<Whole> {
         let measured = |time: fn(&crate::execute::Iteration) -> u64| {
-            let total = |m: &crate::execute::Measurement| {
-                m.iterations.iter().filter(|one| !one.cold).map(|one| time(one) as f64).sum::<f64>()
-            };
+            let total = |m: &crate::execute::Measurement| m.measured().map(|one| time(one) as f64).sum::<f64>();
             Spread::of(&group.values(|measurement, _| Some(total(measurement))))
         };
         let wall_ns = measured(|one| one.wall_ns)?;

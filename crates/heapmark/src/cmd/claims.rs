@@ -1,14 +1,14 @@
 //! `heapmark claims`: whether what the reference documents say holds in stored runs.
 
 use super::{Exit, put, say_damage, usage, wants_colour, width};
-use crate::analyse::claims::{Evidence, Measured, judge};
+use crate::analyse::claims::{Evidence, Judged, Measured, judge};
 use crate::catalog::Catalog;
 use crate::catalog::claim::Document;
 use crate::report::{self, Screen};
 use crate::store::{self, Purpose};
 use anyhow::{Result, anyhow};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Hold stored runs against what the reference documents claim
 #[derive(clap::Args)]
@@ -61,6 +61,25 @@ pub fn run(args: Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// More text of samples than this is not read whole for a page: claims are about runs of some thousand processes.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// What the claims come to in the runs of a page; nothing where they cannot be held against each other, or are too large.
+pub(super) fn of_page(dirs: &[PathBuf]) -> Result<Vec<Judged>> {
+    let bytes =
+        dirs.iter().filter_map(|dir| Some(std::fs::metadata(dir.join("samples.jsonl")).ok()?.len())).sum::<u64>();
+    if bytes > MOST_BYTES {
+        return Ok(Vec::new());
+    }
+    let names: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
+    let runs: Vec<Measured> = dirs.iter().map(|dir| Ok(measured(dir, store::read(dir)?))).collect::<Result<_>>()?;
+    if same_preset(&names, &runs).is_err() {
+        return Ok(Vec::new());
+    }
+    let catalog = Catalog::load()?;
+    Ok(judge(&Document::load(&catalog)?, &catalog.workloads, &runs))
+}
+
 fn chosen(documents: Vec<Document>, name: Option<&str>) -> Result<Vec<Document>> {
     let Some(name) = name else { return Ok(documents) };
     let known: Vec<String> = documents.iter().map(|document| document.name.clone()).collect();
@@ -75,14 +94,18 @@ fn read(run: &str) -> Result<Measured> {
     let dir = store::find(run).map_err(usage)?;
     let run = store::read(&dir)?;
     say_damage(&dir, &run);
+    Ok(measured(&dir, run))
+}
+
+fn measured(dir: &Path, run: store::Run) -> Measured {
     let store::Run { head, records, .. } = run;
     let mut series = BTreeMap::new();
     for record in records.iter().filter(|record| record.purpose == Purpose::Sample && record.outcome.is_ok()) {
-        if let Some(one) = store::columns(&dir, &record.cell) {
+        if let Some(one) = store::columns(dir, &record.cell) {
             series.insert(record.cell.clone(), one);
         }
     }
-    Ok(Measured { head, records, series })
+    Measured { head, records, series }
 }
 
 /// Results of two presets are never compared, and a claim may rest on several runs.

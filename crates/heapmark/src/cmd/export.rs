@@ -1,18 +1,19 @@
 //! `heapmark export`: a stored run in other formats.
 
-use super::{Exit, put, say_damage, usage};
+use super::{Exit, put, say, say_damage, usage};
 use crate::report::{Format, export};
 use crate::store;
-use anyhow::Result;
+use anyhow::{Result, anyhow};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
-/// Write a stored run as CSV, JSON or Markdown
+/// Write a stored run as CSV, JSON, Markdown, Parquet or another tool's file
 #[derive(clap::Args)]
 pub struct Args {
     /// A run directory, or `latest`
     #[arg(default_value = "latest")]
     run: String,
-    /// csv: one line per measured iteration; csv-rows: one per table row; csv-latency: one per timed function of a row; json: everything; md: the tables
+    /// csv: one line per measured iteration; csv-rows: one per table row; csv-latency: one per timed function of a row; json: everything; md: the tables; parquet: as csv, with types. For other tools: bmf (Bencher), gha-smaller and gha-bigger (github-action-benchmark), google-benchmark, hyperfine
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     to: Format,
     /// File to write; `-` is stdout
@@ -21,15 +22,25 @@ pub struct Args {
 }
 
 fn format(name: &str) -> Result<Format, String> {
+    if name == "parquet" && !cfg!(feature = "parquet") {
+        return Err("not built in: `cargo build --release --locked --features heapmark/parquet` builds it in".into());
+    }
     let known = || Format::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
-    Format::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| format!("expected one of {}", known()))
+    let found = Format::ALL.iter().copied().find(|format| format.name() == name);
+    found.ok_or_else(|| format!("expected one of {}", known()))
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<Exit> {
+    let to_stdout = args.output.as_os_str() == "-";
+    if to_stdout && args.to.is_binary() && std::io::stdout().is_terminal() {
+        return Err(usage(anyhow!("{} is nothing for a terminal: name a file with -o", args.to.name())));
+    }
     let dir = store::find(&args.run).map_err(usage)?;
     let run = store::read(&dir)?;
     say_damage(&dir, &run);
-    put(&export(args.to, &run.head, &run.records), &args.output)?;
+    let exported = export(args.to, &run.head, &run.records).map_err(usage)?;
+    exported.note.iter().for_each(|note| say(note));
+    put(exported.bytes, &args.output)?;
     Ok(Exit::Done)
 }

@@ -2,6 +2,7 @@
 
 pub mod build;
 pub mod claims;
+pub mod compare;
 pub mod doctor;
 pub mod export;
 pub mod list;
@@ -22,8 +23,8 @@ use std::process::ExitCode;
 
 /// Shown below `--help`.
 pub const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 heapmark failed, 2 usage, 4 some processes did not end `ok`, 5 `--strict` and
-the machine has warnings, 130 interrupted (what was measured is stored; `heapmark run --resume DIR` goes on).";
+Exit codes: 0 done, 1 heapmark failed, 2 usage, 3 a `--fail-on` condition was met, 4 some processes did
+not end `ok`, 5 `--strict` and the machine has warnings, 130 interrupted (what was measured is stored; `heapmark run --resume DIR` goes on).";
 
 /// How heapmark ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub enum Exit {
     Failed = 1,
     /// What was asked for makes no sense.
     Usage = 2,
+    /// What `--fail-on` names was found.
+    Condition = 3,
     /// Some processes did not end `ok`.
     NotAllOk = 4,
     /// `--strict`, and something of the machine makes numbers wander.
@@ -75,18 +78,23 @@ impl Exit {
 
 /// Prints to stdout. Whoever stopped reading, as `| head` does, wanted no more: that is no failure.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+/// As [`print`], of what need not be text.
+pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("cannot write to stdout"),
     }
 }
 
-/// Puts a text where `-o` says; `-` is stdout.
-pub(crate) fn put(text: &str, output: &Path) -> anyhow::Result<()> {
+/// Puts it where `-o` says; `-` is stdout.
+pub(crate) fn put(content: impl AsRef<[u8]>, output: &Path) -> anyhow::Result<()> {
     match output.as_os_str() == "-" {
-        true => print(text),
-        false => std::fs::write(output, text).with_context(|| format!("cannot write {}", output.display())),
+        true => print_bytes(content.as_ref()),
+        false => std::fs::write(output, content).with_context(|| format!("cannot write {}", output.display())),
     }
 }
 

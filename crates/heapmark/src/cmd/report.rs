@@ -1,6 +1,6 @@
 //! `heapmark report`: stored runs as one HTML page.
 
-use super::{Exit, put, say, say_damage, usage};
+use super::{Exit, claims, put, say, say_damage, usage};
 use crate::analyse::reads_figure;
 use crate::report::{PageRun, page};
 use crate::store::{self, Run};
@@ -23,7 +23,8 @@ pub fn run(args: Args) -> Result<Exit> {
     let dirs: Vec<PathBuf> = args.runs.iter().map(|run| store::find(run)).collect::<Result<_>>().map_err(usage)?;
     let runs: Vec<Run> = dirs.iter().map(|dir| store::read_for_tables(dir, reads_figure)).collect::<Result<_>>()?;
     dirs.iter().zip(&runs).for_each(|(dir, run)| say_damage(dir, run));
-    let text = page(&dirs.iter().zip(&runs).map(|(dir, run)| of_run(dir, run)).collect::<Vec<_>>());
+    let all: Vec<PageRun> = dirs.iter().zip(&runs).map(|(dir, run)| of_run(dir, run)).collect();
+    let text = page(&all, &claims::of_page(&dirs)?);
     let file = match (&args.output, dirs.as_slice()) {
         (Some(output), _) => output.clone(),
         (None, [only]) => only.join(FILE),
@@ -46,7 +47,7 @@ const FILE: &str = "report.html";
 /// The page of a run into its directory.
 pub(super) fn beside(dir: &Path, run: &Run) -> Result<PathBuf> {
     let file = dir.join(FILE);
-    store::replace(&file, &page(&[of_run(dir, run)]))?;
+    store::replace(&file, &page(&[of_run(dir, run)], &claims::of_page(&[dir.to_path_buf()])?))?;
     Ok(file)
 }
 

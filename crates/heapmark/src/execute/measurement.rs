@@ -36,6 +36,13 @@ pub struct Measurement {
     pub footprint: Option<Box<Footprint>>,
 }
 
+impl Measurement {
+    /// The iterations that results come from: all but the cold ones.
+    pub fn measured(&self) -> impl Iterator<Item = &Iteration> + Clone {
+        self.iterations.iter().filter(|iteration| !iteration.cold)
+    }
+}
+
 /// One timed repetition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Iteration {

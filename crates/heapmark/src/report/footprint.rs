@@ -75,3 +75,18 @@ fn numberless(row: &FootprintRow, planned_blocks: u32) -> Option<Numberless> {
         failed: failed.is_some(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::analyse::artificial::Lab;
+    use crate::report::Format;
+    use crate::report::tests::exported;
+
+    #[test]
+    fn a_row_that_was_over_too_soon_says_so() {
+        let lab = Lab::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0);
+        let lab = lab.following_memory(|name| (name == "glibc").then_some((8, 16)));
+        let page = exported(Format::Markdown, &lab);
+        assert!(page.contains("3 processes over before anything live was seen"), "{page}");
+    }
+}

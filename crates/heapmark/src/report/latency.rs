@@ -155,7 +155,8 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
 mod tests {
     use crate::analyse::analyse;
     use crate::analyse::artificial::{Lab, crash};
-    use crate::report::{Format, Screen, export, terminal};
+    use crate::report::tests::exported;
+    use crate::report::{Format, Screen, terminal};
 
     fn lab() -> Lab {
         let lab = Lab::new(&["glibc", "rpmalloc", "hoard", "null"], &["larson"], 10).fill(|_, _, _| 20.0);
@@ -209,7 +210,7 @@ No verdict: this run timed single calls, and none of its times is one of through
         let mut lab = lab();
         lab.cell("larson@2/b00/glibc").disturbance =
             serde_json::from_str(r#"{"wall_ns": 1, "foreign_cpu_share": 0.9}"#).unwrap();
-        let page = export(Format::Markdown, &lab.run, &lab.records);
+        let page = exported(Format::Markdown, &lab);
         assert!(
             page.contains("1 of 10 parts disturbed each time, by other programs (1), and kept: take only"),
             "{page}"
@@ -220,7 +221,7 @@ No verdict: this run timed single calls, and none of its times is one of through
     #[test]
     fn the_export_has_a_line_per_function_and_one_without_numbers_per_failed_row() {
         let lab = lab();
-        let text = export(Format::Latency, &lab.run, &lab.records);
+        let text = exported(Format::Latency, &lab);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 1 + 4, "{text}");
         let start = "larson,2,false,glibc,main,ok,,16,rdtsc,18,20.0,10,malloc,100000,30,30,263,263,";

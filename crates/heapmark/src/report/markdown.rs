@@ -40,7 +40,8 @@ pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
     out
 }
 
-fn sheet_text(sheet: &Sheet) -> String {
+/// One table.
+pub(super) fn sheet_text(sheet: &Sheet) -> String {
     let mut out = String::new();
     if !sheet.columns.is_empty() {
         out.push_str(&line(sheet.columns.iter().map(|column| escape(&column.title))));

@@ -1,9 +1,13 @@
-//! Tables -> terminal, Markdown, CSV, JSON and an HTML page. Pure: values in, text out. Never measures, never judges.
+//! Tables -> terminal, Markdown, CSV, JSON, an HTML page and other tools' files. Pure: values in, text out. Never measures,
+//! never judges.
 
 mod claims;
+mod compare;
 mod count;
 mod csv;
 mod footprint;
+mod foreign;
+mod format;
 mod json;
 mod latency;
 mod legend;
@@ -11,6 +15,8 @@ mod machine;
 mod markdown;
 mod operations;
 mod page;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod reproduction;
 mod sentence;
 mod sheet;
@@ -22,9 +28,11 @@ mod whole;
 mod workloads;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use claims::{claims, claims_json, claims_markdown, reason};
+pub use compare::{Subject, comparison, comparison_json, comparison_markdown};
+pub use format::{Exported, Format, export};
 pub use machine::{doctor, warnings};
 pub use page::{PageRun, page};
 pub use reproduction::reproduction;
@@ -32,51 +40,7 @@ pub use terminal::{Screen, terminal};
 pub use text::plain;
 pub use workloads::workloads;
 
-use crate::analyse::{Analysis, analyse};
-use crate::store::{Record, RunFile};
-
-/// What a run can be exported to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// Raw: one line per iteration of each sample.
-    Csv,
-    /// Derived: one line per row of the tables.
-    Rows,
-    /// Derived: one line per function of each row of a run that timed single calls.
-    Latency,
-    /// Everything, in one document.
-    Json,
-    /// The tables for people.
-    Markdown,
-}
-
-impl Format {
-    /// All of them, in the order of `--help`.
-    pub const ALL: [Format; 5] = [Format::Csv, Format::Rows, Format::Latency, Format::Json, Format::Markdown];
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Csv => "csv",
-            Format::Rows => "csv-rows",
-            Format::Latency => "csv-latency",
-            Format::Json => "json",
-            Format::Markdown => "md",
-        }
-    }
-}
-
-/// A run in a format for files.
-pub fn export(format: Format, run: &RunFile, records: &[Record]) -> String {
-    let analysis = analyse(run, records);
-    match format {
-        Format::Csv => csv::samples(&analysis, records),
-        Format::Rows => csv::rows(&analysis),
-        Format::Latency => csv::latency(&analysis),
-        Format::Json => json::json(run, &analysis, records),
-        Format::Markdown => markdown::markdown(run, &analysis),
-    }
-}
+use crate::analyse::Analysis;
 
 /// The verdict in words, without escape sequences: the last line of a terminal report, or the first of a page.
 pub fn verdict(analysis: &Analysis) -> String {

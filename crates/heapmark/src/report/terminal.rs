@@ -74,7 +74,8 @@ fn remarks(analysis: &Analysis, dropped: &[String]) -> Vec<String> {
     remarks
 }
 
-fn sheet_text(sheet: Sheet, screen: Screen, dropped: &mut Vec<String>) -> String {
+/// One table.
+pub(super) fn sheet_text(sheet: Sheet, screen: Screen, dropped: &mut Vec<String>) -> String {
     let mut out = format!("{}\n", screen.paint(BOLD, &plain(&sheet.heading)));
     let (columns, below) = fitting(sheet.columns, screen.width, dropped);
     if !columns.is_empty() {

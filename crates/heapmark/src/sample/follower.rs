@@ -90,21 +90,22 @@ struct Files {
 }
 
 impl Follower {
-    /// Before the guest's own code runs there is nothing to see, and a process that has ended meanwhile leaves no point.
-    fn point(&mut self, pid: i32, page: &Page) {
+    /// Before the guest's own code runs there is nothing to see, and a process that has ended meanwhile leaves no point. Returns
+    /// the CPU time that walking the page tables took, which has a pace of its own.
+    fn point(&mut self, pid: i32, page: &Page) -> u64 {
         let phase = page.phase();
         if matches!(phase, Phase::Load | Phase::Prove) {
-            return;
+            return 0;
         }
         if self.files.is_none() {
             self.files = Files::open(pid).ok();
         }
         let held = page.watched().held();
-        let Some(files) = &mut self.files else { return };
+        let Some(files) = &mut self.files else { return 0 };
         let time_ns = now_ns();
         let live_before = held.live_bytes();
         let rss_bytes = read(&mut files.statm, &mut self.text).and_then(super::series::resident_bytes);
-        let Some(rss_bytes) = rss_bytes.filter(|bytes| *bytes > 0) else { return };
+        let Some(rss_bytes) = rss_bytes.filter(|bytes| *bytes > 0) else { return 0 };
         let mut point = Point {
             time_ns,
             running: matches!(phase, Phase::Cold | Phase::Run),
@@ -114,13 +115,16 @@ impl Follower {
             harness_bytes: held.harness_bytes(),
             walked: None,
         };
+        let mut walk_ns = 0;
         if point.running && time_ns >= self.next_walk_ns {
+            let began_ns = thread_cpu_ns();
             point.walked = read(&mut files.rollup, &mut self.text).and_then(Walked::of);
-            let took_ns = now_ns() - time_ns;
-            self.next_walk_ns = now_ns() + (took_ns * WALKS_APART).max(LEAST_BETWEEN_WALKS_NS);
+            walk_ns = thread_cpu_ns() - began_ns;
+            self.next_walk_ns = now_ns() + (walk_ns * WALKS_APART).max(LEAST_BETWEEN_WALKS_NS);
         }
         page.watched().looked();
         self.points.push(point);
+        walk_ns
     }
 }
 
@@ -134,13 +138,13 @@ impl Watcher for Follower {
     }
 
     fn look(&mut self, pid: i32, page: &Page) -> Duration {
-        self.point(pid, page);
-        let (before_ns, now_ns) = (self.cpu_ns.1, thread_cpu_ns());
+        let walk_ns = self.point(pid, page);
+        let (before_ns, now_ns) = (self.cpu_ns.1 + walk_ns, thread_cpu_ns());
         self.cpu_ns = (if self.points.len() < 2 { now_ns } else { self.cpu_ns.0 }, now_ns);
         if self.points.len() <= FIRST_LOOKS {
             return LEAST_WAIT;
         }
-        LEAST_WAIT.max(Duration::from_nanos(now_ns - before_ns) * LOOKS_APART)
+        LEAST_WAIT.max(Duration::from_nanos(now_ns.saturating_sub(before_ns)) * LOOKS_APART)
     }
 
     fn course(&self, before_bytes: u64) -> Option<Course> {

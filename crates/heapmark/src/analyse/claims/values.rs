@@ -41,7 +41,7 @@ pub(super) fn values(scene: &Scene, group: &Group, measure: &Measure) -> Vec<f64
 }
 
 fn mean(measurement: &Measurement, time: fn(&Iteration) -> u64) -> Option<f64> {
-    let measured = measurement.iterations.iter().filter(|one| !one.cold);
+    let measured = measurement.measured();
     let (sum, count) = measured.fold((0.0, 0.0), |(sum, count), one| (sum + time(one) as f64, count + 1.0));
     (count > 0.0).then(|| sum / count)
 }

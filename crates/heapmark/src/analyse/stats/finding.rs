@@ -5,6 +5,7 @@
 use super::hodges_lehmann::{Shift, shift};
 use super::holm::holm;
 use super::normal::{Z_975, upper_point};
+use super::two_samples::{rank_sum, shift_between};
 use super::wilcoxon::signed_rank;
 
 /// Chance of a false alarm that is accepted, over a family together.
@@ -74,20 +75,41 @@ impl Rule {
     }
 }
 
-/// Judges all comparisons of a family, each given by its differences; `None` for one without any.
+/// One comparison of a family, before the family is known: its shift, and the chance of one as large where there is none.
+pub type Tested = (Shift, f64);
+
+/// A comparison by its paired differences; `None` for no differences, and where one is not finite.
+pub fn paired(differences: &[f64]) -> Option<Tested> {
+    Some((shift(differences)?, signed_rank(differences)?.p))
+}
+
+/// A comparison by two samples that are not paired.
+pub fn unpaired(a: &[f64], b: &[f64]) -> Option<Tested> {
+    Some((shift_between(a, b)?, rank_sum(a, b)?))
+}
+
+/// Judges all comparisons of a family, each given by its differences, at the usual threshold; `None` for one without any.
 pub fn judge_family<D: AsRef<[f64]>>(family: &[D], least: usize) -> Vec<Option<Judgement>> {
-    let rule = Rule::new(family.len(), least);
-    let ps: Vec<f64> = family.iter().map(|d| signed_rank(d.as_ref()).map_or(1.0, |test| test.p)).collect();
+    let tested: Vec<Option<Tested>> = family.iter().map(|differences| paired(differences.as_ref())).collect();
+    judge_tested(&tested, &Rule::new(family.len(), least))
+}
+
+/// As [`judge_family`], of comparisons of any kind. One that cannot be tested counts in the family as one that shows nothing.
+pub fn judge_tested(family: &[Option<Tested>], rule: &Rule) -> Vec<Option<Judgement>> {
+    let ps: Vec<f64> = family.iter().map(|tested| tested.map_or(1.0, |(_, p)| p)).collect();
     let adjusted = holm(&ps).expect("the test gives probabilities");
-    family.iter().zip(adjusted).map(|(d, p)| judge(d.as_ref(), p, &rule)).collect()
+    family.iter().zip(adjusted).map(|(tested, p)| tested.map(|(shift, _)| judged(shift, p, rule))).collect()
 }
 
 /// Judges one comparison by its differences and its adjusted p. `None` for no differences, and where one is not finite.
 pub fn judge(differences: &[f64], adjusted_p: f64, rule: &Rule) -> Option<Judgement> {
-    let shift = shift(differences)?;
+    Some(judged(shift(differences)?, adjusted_p, rule))
+}
+
+fn judged(shift: Shift, adjusted_p: f64, rule: &Rule) -> Judgement {
     let finding = find(&shift, adjusted_p, rule);
     let blocks_more = (finding == Finding::Unclear).then(|| blocks_more(&shift, rule));
-    Some(Judgement { finding, shift, adjusted_p, blocks_more })
+    Judgement { finding, shift, adjusted_p, blocks_more }
 }
 
 /// `Same` comes before `Small`: figures that repeat to the last digit would otherwise never be the same.

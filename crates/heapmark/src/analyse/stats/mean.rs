@@ -1,4 +1,6 @@
-//! Arithmetic and geometric means. Must not guess: no values, no mean.
+//! Arithmetic and geometric means, and what scatters around them. Must not guess: no values, no mean.
+
+use statrs::statistics::Statistics;
 
 /// The arithmetic mean; `None` for no values.
 pub fn mean(values: &[f64]) -> Option<f64> {
@@ -9,4 +11,9 @@ pub fn mean(values: &[f64]) -> Option<f64> {
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     mean(&logs).filter(|log| log.is_finite()).map(f64::exp)
+}
+
+/// The standard deviation of what the values are a sample of; `None` for fewer than two, and where one of them is not finite.
+pub fn standard_deviation(values: &[f64]) -> Option<f64> {
+    Some(values.std_dev()).filter(|deviation| deviation.is_finite())
 }

@@ -16,10 +16,10 @@ pub mod two_samples;
 pub mod wilcoxon;
 
 pub use bootstrap::{MeanShift, mean_shift};
-pub use finding::{BlocksMore, Finding, Judgement, Rule, judge, judge_family};
+pub use finding::{BlocksMore, Finding, Judgement, Rule, Tested, judge, judge_family, judge_tested, paired, unpaired};
 pub use hodges_lehmann::{Interval, Shift, shift};
 pub use holm::holm;
-pub use mean::{geometric_mean, mean};
+pub use mean::{geometric_mean, mean, standard_deviation};
 pub use median::median;
 pub use modes::{Mode, Modes, modes};
 pub use stopping::{Next, Stop, Stopping, half_width};

@@ -123,7 +123,8 @@ fn seconds(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|s| (0.001..1e6).contains(s)).ok_or_else(|| "expected a number of seconds above 0".into())
 }
 
-fn percent(text: &str) -> Result<f64, String> {
+/// `1%` or `1` as a share.
+pub(super) fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
     number.filter(|p| (0.01..=50.0).contains(p)).map(|p| p / 100.0).ok_or_else(|| "expected 0.01% to 50%".into())
 }
@@ -217,7 +218,7 @@ fn print_results(dir: &Path) -> Result<bool> {
     let analysis = analyse(&run.head, &run.records);
     let screen = Screen { width: width(), colour: wants_colour(&std::io::stdout()) };
     let (text, html) = (dir.join("report.md"), beside(dir, &run)?);
-    store::replace(&text, &report::export(Format::Markdown, &run.head, &run.records))?;
+    store::replace(&text, report::export(Format::Markdown, &run.head, &run.records)?.bytes)?;
     let tables = report::terminal(&analysis, screen);
     let (html, text, samples) = (html.display(), text.display(), dir.join("samples.jsonl"));
     print(&format!("\n{tables}\nReport: {html} (as text: {text})   raw samples: {}\n", samples.display()))?;

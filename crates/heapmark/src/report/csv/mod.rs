@@ -6,6 +6,8 @@ mod samples;
 
 pub(super) use latency::latency;
 pub(super) use rows::rows;
+#[cfg(feature = "parquet")]
+pub(super) use samples::lines as sample_lines;
 pub(super) use samples::samples;
 
 use crate::analyse::{Row, State};

@@ -10,7 +10,8 @@ use serde::Serialize;
 
 /// A line of the raw export: an iteration of a sample, or a process that did not end `ok`.
 #[derive(Default, Serialize)]
-struct SampleLine {
+#[cfg_attr(feature = "parquet", derive(parquet_derive::ParquetRecordWriter))]
+pub struct SampleLine {
     cell: String,
     purpose: &'static str,
     workload: String,
@@ -40,6 +41,11 @@ struct SampleLine {
 /// One line per iteration of each sample, the cold ones too; and one without numbers per process of any purpose that did not
 /// end `ok`. `row_outcome` tells whether the row that a good sample belongs to may be used.
 pub fn samples(analysis: &Analysis, records: &[Record]) -> String {
+    write(&lines(analysis, records))
+}
+
+/// The same as values.
+pub fn lines(analysis: &Analysis, records: &[Record]) -> Vec<SampleLine> {
     let mut lines = Vec::new();
     for record in records {
         let head = || head(analysis, record);
@@ -53,7 +59,7 @@ pub fn samples(analysis: &Analysis, records: &[Record]) -> String {
             _ => lines.push(head()),
         }
     }
-    write(&lines)
+    lines
 }
 
 fn head(analysis: &Analysis, record: &Record) -> SampleLine {

@@ -71,7 +71,9 @@ fn entrants(analysis: &Analysis) -> Vec<(&str, Role)> {
     let latency =
         analysis.latency.iter().flat_map(|case| case.rows.iter().map(|row| (row.allocator.as_str(), row.role)));
     let counts = analysis.counts.iter().flat_map(|case| case.rows.iter().map(|row| (row.allocator.as_str(), row.role)));
-    cases.chain(latency).chain(counts).collect()
+    let footprints =
+        analysis.footprints.iter().flat_map(|case| case.rows.iter().map(|row| (row.allocator.as_str(), row.role)));
+    cases.chain(latency).chain(counts).chain(footprints).collect()
 }
 
 /// Text for the inside of a chart, where tags and entities are read: none of its own are left.

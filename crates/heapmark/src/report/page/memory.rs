@@ -2,10 +2,10 @@
 
 use super::axes;
 use super::cast::Cast;
-use super::section::{Data, Plot, Section, Trace};
+use super::section::{Data, Plot, Section, Trace, View};
 use super::thin::{short, thin};
-use super::views::{self, Placed};
-use crate::analyse::{Case, Role, Row};
+use super::views::{self, Kind, Placed};
+use crate::analyse::{Case, FootprintCase, Role};
 use crate::report::text::plain;
 use crate::report::units;
 use crate::store::{Point, Series};
@@ -29,7 +29,8 @@ const COLUMNS: [&str; 9] = [
 ];
 
 pub(super) fn section(cast: &Cast) -> Section {
-    let cases: Vec<Placed<Case>> = cast.all(|told| &told.analysis.cases);
+    let timed: Vec<Placed<Case>> = cast.all(|told| &told.analysis.cases);
+    let followed: Vec<Placed<FootprintCase>> = cast.all(|told| &told.analysis.footprints);
     Section {
         id: "memory",
         heading: "Memory over time".into(),
@@ -39,36 +40,49 @@ pub(super) fn section(cast: &Cast) -> Section {
              directory has them all, and other measures of memory."
                 .into(),
         ],
-        views: views::by_threads(&cases, &COLUMNS, |cases, heading, data| {
-            let told: Vec<(usize, &Row, &Series)> = cases.iter().flat_map(|(run, case)| told(cast, *run, case)).collect();
-            told.iter().for_each(|(run, row, series)| write(data, *run, row, series));
-            plot(cast, heading, &told).into_iter().collect()
-        }),
+        views: views(cast, &timed, names).into_iter().chain(views(cast, &followed, followed_names)).collect(),
         ..Section::default()
     }
 }
 
-/// Rows with numbers and what one process of each held.
-fn told<'a>(cast: &'a Cast, run: usize, case: &'a Case) -> Vec<(usize, &'a Row, &'a Series)> {
-    let of_row = |row: &Row| {
-        let own = |series: &&Series| {
-            series.allocator == row.allocator && series.workload == case.workload && series.threads == case.threads
-        };
-        cast.runs[run].run.series.iter().find(own)
-    };
-    // Companions are asked for the same and would only cover the others.
+/// Companions are asked for the same and would only cover the others.
+fn names(case: &Case) -> Vec<&str> {
     let ranked = case.rows.iter().filter(|row| !matches!(row.role, Role::Floor | Role::Shadow));
-    let rows = ranked.filter(|row| row.numbers().is_some());
-    rows.filter_map(|row| Some((run, row, of_row(row)?))).collect()
+    ranked.filter(|row| row.numbers().is_some()).map(|row| row.allocator.as_str()).collect()
 }
 
-fn write(data: &mut Data, run: usize, row: &Row, series: &Series) {
+fn followed_names(case: &FootprintCase) -> Vec<&str> {
+    case.rows.iter().filter(|row| row.footprints.is_some()).map(|row| row.allocator.as_str()).collect()
+}
+
+fn views<T: Kind>(cast: &Cast, cases: &[Placed<T>], names: fn(&T) -> Vec<&str>) -> Vec<View> {
+    views::by_threads(cases, &COLUMNS, |cases, heading, data| {
+        let told: Vec<(usize, &Series)> = cases
+            .iter()
+            .flat_map(|(run, case)| {
+                names(case).into_iter().filter_map(|name| Some((*run, of_row(cast, *run, *case, name)?)))
+            })
+            .collect();
+        told.iter().for_each(|(run, series)| write(data, *run, series));
+        plot(cast, heading, &told).into_iter().collect()
+    })
+}
+
+/// What one process of a row held.
+fn of_row<'a>(cast: &'a Cast, run: usize, case: &impl Kind, name: &str) -> Option<&'a Series> {
+    let own = |series: &&Series| {
+        series.allocator == name && series.workload == case.workload() && series.threads == case.threads()
+    };
+    cast.runs[run].run.series.iter().find(own)
+}
+
+fn write(data: &mut Data, run: usize, series: &Series) {
     let most = |value: fn(&Point) -> Option<u64>| series.points.iter().filter_map(value).max();
     data.row([
         (run + 1).into(),
         plain(&series.workload).into(),
         series.threads.into(),
-        plain(&row.allocator).into(),
+        plain(&series.allocator).into(),
         plain(&series.cell).into(),
         series.points.len().into(),
         most(|point| Some(point.rss_bytes)).into(),
@@ -77,8 +91,8 @@ fn write(data: &mut Data, run: usize, row: &Row, series: &Series) {
     ]);
 }
 
-fn plot(cast: &Cast, heading: &str, told: &[(usize, &Row, &Series)]) -> Option<Plot> {
-    let peak = told.iter().flat_map(|(_, _, series)| &series.points).map(|point| point.rss_bytes).max()?;
+fn plot(cast: &Cast, heading: &str, told: &[(usize, &Series)]) -> Option<Plot> {
+    let peak = told.iter().flat_map(|(_, series)| &series.points).map(|point| point.rss_bytes).max()?;
     let unit = units::size(peak as f64);
     let curve = |series: &Series, value: fn(&Point) -> Option<u64>| {
         let points = series.points.iter().filter_map(|point| Some((point.time_ns, value(point)? as f64)));
@@ -89,19 +103,18 @@ fn plot(cast: &Cast, heading: &str, told: &[(usize, &Row, &Series)]) -> Option<P
     };
     let mut traces: Vec<Trace> = Vec::new();
     // All allocators are asked for the same: one line says it.
-    let asked =
-        told.iter().find(|(_, _, series)| series.points.iter().any(|point| point.requested_live_bytes.is_some()));
-    traces.extend(asked.map(|(run, _, series)| Trace {
+    let asked = told.iter().find(|(_, series)| series.points.iter().any(|point| point.requested_live_bytes.is_some()));
+    traces.extend(asked.map(|(run, series)| Trace {
         member: None,
         run: *run,
         drawn: curve(series, |point| point.requested_live_bytes).name("asked for").hover_info(HoverInfo::All),
     }));
-    traces.extend(told.iter().map(|(run, row, series)| {
+    traces.extend(told.iter().map(|(run, series)| {
         Trace {
-            member: cast.member(&row.allocator),
+            member: cast.member(&series.allocator),
             run: *run,
             drawn: curve(series, |point| Some(point.rss_bytes))
-                .name(cast.label(*run, &row.allocator))
+                .name(cast.label(*run, &series.allocator))
                 .hover_info(HoverInfo::All),
         }
     }));

@@ -4,12 +4,14 @@
 //! tables out, and makes every string from outside harmless. The script draws the charts from JSON; it alone knows colours.
 
 mod axes;
+mod beside;
 mod cast;
 mod counts;
 mod dots;
 mod forest;
 mod heat;
 mod latency;
+mod literature;
 mod memory;
 mod pareto;
 mod scaling;
@@ -26,6 +28,7 @@ mod tests;
 use super::text::plain;
 use super::{sentence, verdict};
 use crate::analyse::analyse;
+use crate::analyse::claims::Judged;
 use crate::store::{Record, RunFile, Series};
 use cast::{Cast, Member, Told};
 use minijinja::value::Serde;
@@ -45,11 +48,11 @@ pub struct PageRun<'a> {
     pub series: Vec<Series>,
 }
 
-/// A page of one run, or of several side by side.
-pub fn page(runs: &[PageRun]) -> String {
+/// A page of one run, or of several side by side, and what the claims of the reference documents come to in them.
+pub fn page(runs: &[PageRun], judged: &[Judged]) -> String {
     let told = runs.iter().map(|run| Told { run, analysis: analyse(run.head, run.records) });
     let cast = Cast::new(told.collect());
-    let sections = sections(&cast);
+    let sections = sections(&cast, judged);
     let mut environment = Environment::new();
     environment.add_template("page.html", include_str!("page.html")).expect("our own template has no fault");
     let template = environment.get_template("page.html").expect("it was just added");
@@ -74,9 +77,10 @@ pub fn page(runs: &[PageRun]) -> String {
 }
 
 /// All that have something to say, in the order of the page.
-fn sections(cast: &Cast) -> Vec<Section> {
+fn sections(cast: &Cast, judged: &[Judged]) -> Vec<Section> {
     let mut sections = vec![
         words::trust(cast),
+        beside::section(cast),
         forest::section(cast),
         pareto::section(cast),
         scaling::section(cast),
@@ -87,6 +91,7 @@ fn sections(cast: &Cast) -> Vec<Section> {
         strips::section(cast),
         words::not_ok(cast),
         whole::section(cast),
+        literature::section(judged),
         words::results(cast),
         words::method(cast),
     ];

@@ -3,6 +3,7 @@
 use super::{PageRun, data, page, sections};
 use crate::analyse::analyse;
 use crate::analyse::artificial::{Lab, crash, noise};
+use crate::analyse::claims::{Judged, Verdict};
 use crate::report::page::cast::{Cast, Told};
 use crate::store::{Point, Series};
 use serde_json::Value;
@@ -20,7 +21,7 @@ fn run<'a>(name: &str, lab: &'a Lab) -> PageRun<'a> {
 }
 
 fn of(lab: &Lab) -> String {
-    page(&[run("r/1", lab)])
+    page(&[run("r/1", lab)], &[])
 }
 
 /// What the script of a page reads.
@@ -70,7 +71,7 @@ fn names_from_outside_are_text_wherever_they_stand() {
     let workload = "<img src=x onerror=alert(2)>";
     let lab =
         Lab::new(&["glibc", evil], &[workload, "churn"], 12).fill(|_, name, _| if name == evil { 10.0 } else { 20.0 });
-    let page = page(&[run("<i>run</i>", &lab.fail(&format!("churn@2/b03/{evil}"), crash()))]);
+    let page = page(&[run("<i>run</i>", &lab.fail(&format!("churn@2/b03/{evil}"), crash()))], &[]);
     for markup in ["<script>alert", "<img", "<b>", "<i>", "\u{202e}"] {
         let ours = page.matches(markup).count() - super::plotly_script().matches(markup).count();
         assert_eq!(ours, 0, "{markup}");
@@ -109,9 +110,11 @@ fn charts_have_everybody_with_numbers_and_tables_what_the_charts_show() {
 fn runs_stand_side_by_side_in_one_chart_and_an_allocator_is_one() {
     let (one, mut two) = (lab(), lab());
     two.run.plan.cases.truncate(1);
-    let page = page(&[run("r/1", &one), run("r/2", &two)]);
+    let page = page(&[run("r/1", &one), run("r/2", &two)], &[]);
     let told = told(&page);
     assert_eq!(told["runs"], serde_json::json!(["1: r/1", "2: r/2"]));
+    assert_eq!(ids(&page)[1], "compare", "two runs are compared row by row");
+    assert!(page.contains("their blocks were not interleaved"));
     assert_eq!(told["members"].as_array().unwrap().len(), 3);
     let traces = told["charts"]["ratio"].as_array().unwrap().iter().find(|view| view["workload"] == "larson").unwrap()
         ["plots"][0]["traces"]
@@ -120,6 +123,28 @@ fn runs_stand_side_by_side_in_one_chart_and_an_allocator_is_one() {
     let names: Vec<&str> = traces.iter().map(|trace| trace["drawn"]["name"].as_str().unwrap()).collect();
     assert_eq!(names.len(), 6);
     assert_eq!(names[..2], ["rpmalloc · 1", "rpmalloc · 2"]);
+}
+
+#[test]
+fn claims_stand_on_the_page_where_the_runs_speak_of_any() {
+    let judged = |verdict| Judged {
+        id: "MM-3".into(),
+        document: "mm".into(),
+        says: "the <b>fastest</b>".into(),
+        evidence: String::new(),
+        verdict,
+        parts: Vec::new(),
+        missing: Vec::new(),
+        notes: Vec::new(),
+        sizes: Vec::new(),
+        explain: None,
+    };
+    let lab = lab();
+    let page = |verdict| page(&[run("r", &lab)], &[judged(verdict)]);
+    assert!(!ids(&page(Verdict::NotTestable)).contains(&"claims".into()));
+    let page = page(Verdict::DoesNotHold);
+    assert!(ids(&page).contains(&"claims".into()) && page.contains("does not hold"));
+    assert!(page.contains("the &lt;b&gt;fastest"), "text from outside is text");
 }
 
 #[test]
@@ -138,7 +163,7 @@ fn a_curve_keeps_its_peak_however_long_it_is() {
         allocator: "hoard".into(),
         points: (0..100_000).map(point).collect(),
     };
-    let told = told(&page(&[PageRun { series: vec![series], ..run("r", &lab) }]));
+    let told = told(&page(&[PageRun { series: vec![series], ..run("r", &lab) }], &[]));
     let view = &told["charts"]["memory"][0];
     let traces = view["plots"][0]["traces"].as_array().unwrap();
     assert_eq!(traces.len(), 2, "what was asked for, and hoard");
@@ -154,7 +179,7 @@ fn samples_are_hollow_where_they_were_disturbed() {
         serde_json::from_str(r#"{"wall_ns": 1, "foreign_cpu_share": 0.9}"#).unwrap();
     let run = run("r", &lab);
     let cast = Cast::new(vec![Told { run: &run, analysis: analyse(&lab.run, &lab.records) }]);
-    let told: Value = serde_json::from_str(&data(&cast, &sections(&cast))).unwrap();
+    let told: Value = serde_json::from_str(&data(&cast, &sections(&cast, &[]))).unwrap();
     let traces = told["charts"]["samples"][0]["plots"][0]["traces"].as_array().unwrap();
     let hollow: Vec<&Value> = traces.iter().filter(|one| one["drawn"]["marker"]["symbol"] == "circle-open").collect();
     assert_eq!(hollow.len(), 1);

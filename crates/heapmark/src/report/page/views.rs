@@ -1,7 +1,7 @@
 //! Cases of all runs sorted into views: one per workload, in it a chart per thread count with all runs side by side.
 
 use super::section::{Data, Plot, View};
-use crate::analyse::{Case, CountCase, LatencyCase};
+use crate::analyse::{Case, CountCase, FootprintCase, LatencyCase};
 use crate::report::sheet;
 use crate::report::text::plain;
 
@@ -31,7 +31,7 @@ macro_rules! kind {
     )*};
 }
 
-kind!(Case, LatencyCase, CountCase);
+kind!(Case, LatencyCase, CountCase, FootprintCase);
 
 /// A view per workload. `draw` makes the charts of one thread count and writes down what they show; views and charts without
 /// anything in them are left out.

@@ -69,7 +69,8 @@ pub(super) fn results(cast: &Cast) -> Section {
     Section { id: "tables", heading: "Tables".into(), tables, legend, ..Section::default() }
 }
 
-fn table(sheet: Sheet, suffix: &str) -> Table {
+/// A table of the terminal.
+pub(super) fn table(sheet: Sheet, suffix: &str) -> Table {
     let column = |column: &sheet::Column| Column { title: plain(&column.title), number: column.number };
     let height = sheet.columns.first().map_or(0, |column| column.cells.len());
     let row = |place: usize| sheet.columns.iter().map(|column| plain(&column.cells[place])).collect();

@@ -39,7 +39,7 @@ fn cells(markdown: &str, row: &str) -> BTreeMap<String, String> {
 #[test]
 fn a_whole_process_shows_its_times_its_memory_and_its_pauses() {
     let lab = trees();
-    let text = export(Format::Markdown, &lab.run, &lab.records);
+    let text = exported(Format::Markdown, &lab);
     let shown = |row: &str, titles: [&str; 5]| {
         let cells = cells(&text, row);
         titles.map(|title| cells.get(title).unwrap_or_else(|| panic!("no {title} in {text}")).clone())
@@ -73,7 +73,7 @@ fn rows_that_have_the_same_to_say_share_a_line() {
 #[test]
 fn the_caution_and_the_legend_are_those_of_such_tables() {
     let lab = trees();
-    let text = export(Format::Markdown, &lab.run, &lab.records);
+    let text = exported(Format::Markdown, &lab);
     assert!(text.contains("Real programs do other things, too.\n"), "{text}");
     assert!(!text.contains("ns/op: wall time"), "no operation is shown: {text}");
     // A case of kernels beside it has its own columns and no caution.

@@ -73,8 +73,7 @@ impl Session {
 
 /// The middle one of the measured iterations.
 fn one_iteration_ns(measurement: &Measurement) -> u64 {
-    let mut walls: Vec<u64> =
-        measurement.iterations.iter().filter(|one| !one.cold).map(|iteration| iteration.wall_ns).collect();
+    let mut walls: Vec<u64> = measurement.measured().map(|iteration| iteration.wall_ns).collect();
     walls.sort_unstable();
     walls.get(walls.len() / 2).copied().unwrap_or(0)
 }

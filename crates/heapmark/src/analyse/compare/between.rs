@@ -1,0 +1,135 @@
+//! Two runs: the same rows, in blocks that never met.
+
+use super::{By, Compared, Comparison, Difference, LeftAlone, Side, judge};
+use crate::analyse::group::Group;
+use crate::analyse::process::Process;
+use crate::analyse::ratio::Ratio;
+use crate::analyse::row::Role;
+use crate::analyse::stats::{Tested, unpaired};
+use crate::analyse::{gate, grid, judged};
+use crate::plan::Case;
+use crate::store::{AllocatorInfo, RunFile};
+use std::collections::BTreeSet;
+
+/// Facts of a machine that change from minute to minute.
+const PASSING: [&str; 2] = ["load_average", "memory_available"];
+
+/// What of a run is compared by.
+type Value = fn(&Process) -> Option<f64>;
+
+/// Every row of the new run beside the same row of the old one.
+pub fn between(old: &Side, new: &Side, by: By, threshold: f64) -> Comparison {
+    let (old_records, new_records): (Vec<_>, Vec<_>) = (old.records.iter().collect(), new.records.iter().collect());
+    let old_grid = grid(old.head, &gate::pass(&old_records).0);
+    let new_grid = grid(new.head, &gate::pass(&new_records).0);
+    let anchor = anchor(old.head, new.head);
+    let (mut rows, mut left_out) = (Vec::new(), Vec::new());
+    for (case, groups) in new.head.plan.cases.iter().zip(&new_grid) {
+        let floor_hides = judged(new.head, case, groups).floor_hides();
+        let earlier = counterpart(case, &old.head.plan.cases).map(|place| old_grid[place].as_slice());
+        for group in groups.iter().filter(|group| !matches!(Role::of(group.allocator, ""), Role::Shadow | Role::Floor))
+        {
+            let pair = earlier.as_ref().map_err(String::as_str).and_then(|earlier| {
+                let table = Tables { old: earlier, new: groups, anchor, value: by.value() };
+                table.row(case, group, floor_hides)
+            });
+            match pair {
+                Ok(row) => rows.push(row),
+                Err(why) => left_out.push(LeftAlone::new(case, group, why)),
+            }
+        }
+    }
+    let differences = differences(old.head, new.head);
+    Comparison { rows: judge(rows, threshold), left_out, differences, anchor: anchor.map(String::from) }
+}
+
+/// One case in both runs.
+struct Tables<'a, 'g> {
+    old: &'a [Group<'g>],
+    new: &'a [Group<'g>],
+    anchor: Option<&'a str>,
+    value: Value,
+}
+
+impl<'g> Tables<'_, 'g> {
+    /// A row, and what it is judged by: nothing for the anchor, which tells how far the runs themselves differ.
+    fn row(&self, case: &Case, group: &Group, floor_hides: bool) -> Result<(Compared, Option<Tested>), &'static str> {
+        let name = group.allocator.name.as_str();
+        let earlier = find(self.old, name).ok_or("the old run does not have it")?;
+        let time = unpaired(&logs(group, self.value), &logs(earlier, self.value));
+        let time = time.ok_or("one of the runs has no numbers for it")?;
+        let withheld = floor_hides.then_some(crate::analyse::Call::FloorHides);
+        let row = Compared::new(case, group, &time, withheld);
+        if self.anchor == Some(name) {
+            return Ok((Compared { call: None, ..row }, None));
+        }
+        let beside = self.anchor.and_then(|anchor| {
+            let beside = |group: &Group, of: &[Group]| -> Option<Vec<f64>> {
+                Some(group.log_ratios(find(of, anchor)?, self.value).into_values().collect())
+            };
+            unpaired(&beside(group, self.new)?, &beside(earlier, self.old)?)
+        });
+        let beside_anchor = beside.map(|(shift, _)| Ratio::of_shift(shift));
+        Ok((Compared { beside_anchor, ..row }, Some(beside.unwrap_or(time))))
+    }
+}
+
+fn find<'a, 'g>(groups: &'a [Group<'g>], name: &str) -> Option<&'a Group<'g>> {
+    groups.iter().find(|group| group.allocator.name == name)
+}
+
+fn logs(group: &Group, value: Value) -> Vec<f64> {
+    group.values(|_, process| value(process).map(f64::ln))
+}
+
+/// Where the same work stands in another plan, or why it does not.
+fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
+    let same = |other: &Case| (&other.workload, other.threads) == (&case.workload, case.threads);
+    let Some(place) = others.iter().position(same) else { return Err("the old run does not have its case".into()) };
+    let other = &others[place];
+    let names: BTreeSet<&String> = case.parameters.keys().chain(other.parameters.keys()).collect();
+    let differs = names.into_iter().find(|name| case.parameters.get(*name) != other.parameters.get(*name));
+    match differs {
+        None => Ok(place),
+        Some(name) => {
+            let said = |case: &Case| case.parameters.get(name).cloned().unwrap_or_else(|| "not set".into());
+            Err(format!("{name} was {} and is {}: other work", said(other), said(case)))
+        }
+    }
+}
+
+/// The baseline of both, where it is the same library in both. The C library has no file here: its version stands for it.
+fn anchor<'a>(old: &RunFile, new: &'a RunFile) -> Option<&'a str> {
+    let name = new.plan.baseline.as_str();
+    let before = old.allocators.iter().find(|info| info.name == old.plan.baseline && info.name == name)?;
+    let now = new.allocators.iter().find(|info| info.name == name)?;
+    (before.sha256 == now.sha256 && before.version == now.version).then_some(name)
+}
+
+fn differences(old: &RunFile, new: &RunFile) -> Vec<Difference> {
+    let mut all = Vec::new();
+    let mut note = |what: &str, old: &str, new: &str| {
+        if old != new {
+            all.push(Difference { what: what.to_owned(), old: old.to_owned(), new: new.to_owned() });
+        }
+    };
+    note("heapmark", &old.heapmark, &new.heapmark);
+    let keys: BTreeSet<&String> = old.machine.keys().chain(new.machine.keys()).collect();
+    for key in keys.into_iter().filter(|key| !PASSING.contains(&key.as_str())) {
+        let told = |run: &RunFile| run.machine.get(key).cloned().unwrap_or_else(|| "not told".into());
+        note(key, &told(old), &told(new));
+    }
+    for info in &new.allocators {
+        if let Some(before) = old.allocators.iter().find(|other| other.name == info.name) {
+            note(&info.name, &library(before), &library(info));
+        }
+    }
+    all
+}
+
+fn library(info: &AllocatorInfo) -> String {
+    match info.sha256.first() {
+        Some(sha256) => format!("{} ({})", info.version, sha256.get(..12).unwrap_or(sha256)),
+        None => info.version.clone(),
+    }
+}

@@ -1,0 +1,84 @@
+//! Comparisons by values.
+
+use super::*;
+use crate::analyse::artificial::{Lab, crash, noise};
+
+fn lab(times: impl Fn(&str) -> f64) -> Lab {
+    Lab::new(&["glibc", "hoard"], &["larson"], 12).fill(|_, name, block| times(name) * noise(name, block))
+}
+
+fn side(lab: &Lab) -> Side<'_> {
+    Side { head: &lab.run, records: &lab.records }
+}
+
+fn word(comparison: &Comparison, name: &str) -> Option<&'static str> {
+    comparison.rows.iter().find(|row| row.allocator == name).unwrap().call.map(Call::word)
+}
+
+#[test]
+fn within_a_run_candidates_stand_beside_the_baseline_by_the_threshold_that_is_asked_for() {
+    let lab = lab(|name| if name == "hoard" { 21.0 } else { 20.0 });
+    let at = |threshold| within(&side(&lab), By::Wall, threshold);
+    assert_eq!((word(&at(0.01), "hoard"), at(0.01).rows.len()), (Some("slower"), 1));
+    assert!((at(0.01).rows[0].time.ratio - 1.05).abs() < 0.01);
+    assert_eq!(word(&at(0.2), "hoard"), Some("same"));
+    assert_eq!(word(&within(&side(&lab), By::Cpu, 0.01), "hoard"), Some("slower"));
+}
+
+#[test]
+fn a_machine_that_got_slower_is_not_an_allocator_that_did() {
+    let (old, new) = (lab(|_| 20.0), lab(|_| 40.0));
+    let both = between(&side(&old), &side(&new), By::Wall, 0.01);
+    assert_eq!(both.anchor.as_deref(), Some("glibc"));
+    assert_eq!((word(&both, "glibc"), word(&both, "hoard")), (None, Some("same")));
+    let hoard = both.rows.iter().find(|row| row.allocator == "hoard").unwrap();
+    assert!((hoard.time.ratio - 2.0).abs() < 0.02 && (hoard.beside_anchor.unwrap().ratio - 1.0).abs() < 0.01);
+}
+
+#[test]
+fn an_allocator_that_got_slower_beside_its_anchor_is_one() {
+    let (old, new) = (lab(|_| 20.0), lab(|name| if name == "hoard" { 22.0 } else { 20.0 }));
+    assert_eq!(word(&between(&side(&old), &side(&new), By::Wall, 0.01), "hoard"), Some("slower"));
+    assert_eq!(word(&between(&side(&new), &side(&old), By::Wall, 0.01), "hoard"), Some("faster"));
+}
+
+#[test]
+fn without_a_common_baseline_rows_are_judged_as_they_are_and_the_difference_is_told() {
+    let (old, mut new) = (lab(|_| 20.0), lab(|_| 22.0));
+    new.allocator("glibc").version = "2.99".into();
+    new.run.machine.insert("cpu".into(), "Abacus 3".into());
+    let both = between(&side(&old), &side(&new), By::Wall, 0.01);
+    assert_eq!(
+        (both.anchor.clone(), word(&both, "glibc"), word(&both, "hoard")),
+        (None, Some("slower"), Some("slower"))
+    );
+    let told: Vec<&str> = both.differences.iter().map(|it| it.what.as_str()).collect();
+    assert_eq!(told, ["cpu", "glibc"]);
+}
+
+#[test]
+fn rows_without_a_counterpart_say_why() {
+    let old = lab(|_| 20.0);
+    let why = |new: &Lab| between(&side(&old), &side(new), By::Wall, 0.01).left_out[0].why.clone();
+    let mut other_work = lab(|_| 20.0);
+    other_work.run.plan.cases[0].parameters.insert("chunks".into(), "7".into());
+    assert_eq!(why(&other_work), "chunks was not set and is 7: other work");
+    let failed = lab(|_| 20.0).fail("larson@2/b01/hoard", crash());
+    assert_eq!(why(&failed), "one of the runs has no numbers for it");
+    let mut elsewhere = lab(|_| 20.0);
+    elsewhere.run.plan.cases[0].threads = 3;
+    assert_eq!(why(&elsewhere), "the old run does not have its case");
+}
+
+#[test]
+fn what_the_floor_hides_is_withheld() {
+    let with_floor = |_: &str| {
+        let mut lab = Lab::new(&["glibc", "hoard", "null"], &["larson"], 12)
+            .fill(|_, name, block| if name == "null" { 15.0 } else { 20.0 * noise(name, block) });
+        lab.allocator("null").tier = "floor".into();
+        lab
+    };
+    let (old, new) = (with_floor("old"), with_floor("new"));
+    assert_eq!(word(&between(&side(&old), &side(&new), By::Wall, 0.01), "hoard"), Some("withheld: floor"));
+    assert_eq!(word(&within(&side(&old), By::Wall, 0.01), "hoard"), Some("withheld: floor"));
+}

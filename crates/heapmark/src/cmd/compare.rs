@@ -1,0 +1,105 @@
+//! `heapmark compare`: rows beside the baseline of their run, or beside themselves in an earlier run.
+
+use super::run::percent;
+use super::{Exit, print, say, say_damage, usage, wants_colour, width};
+use crate::analyse::Call;
+use crate::analyse::compare::{By, Comparison, Side, between, within};
+use crate::report::{self, Screen};
+use crate::store;
+use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
+
+/// Compare rows within a run, or two runs, and fail where one got slower
+#[derive(clap::Args)]
+pub struct Args {
+    /// A run: its allocators beside its baseline. Two, the older first: each row beside itself
+    #[arg(value_name = "RUN", default_value = "latest", num_args = 1..=2)]
+    runs: Vec<String>,
+    /// Exit code 3 where a row has one of these verdicts; withheld ones count as unclear
+    #[arg(long, value_name = "WORD,...", value_enum, value_delimiter = ',')]
+    fail_on: Vec<FailOn>,
+    /// A difference up to this is too small to matter
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "1%")]
+    threshold: f64,
+    /// Which clock decides: CPU time is the steadier one on a busy machine
+    #[arg(long, value_enum, default_value = "wall")]
+    by: By,
+    /// Instead of a table for the terminal
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    to: Option<To>,
+    /// File to write; `-` is stdout
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+}
+
+/// A verdict that fails a job.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum FailOn {
+    /// Slower by more than the threshold
+    Slower,
+    /// Nothing can be said
+    Unclear,
+}
+
+/// Formats of the table.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum To {
+    /// Markdown
+    Md,
+    /// Everything, with all numbers
+    Json,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<Exit> {
+    let runs: Vec<store::Run> = args.runs.iter().map(|run| read(run)).collect::<Result<_>>()?;
+    let sides: Vec<Side> = runs.iter().map(|run| Side { head: &run.head, records: &run.records }).collect();
+    let (old, comparison) = match &sides[..] {
+        [old, new] => (Some(old.head), between(old, new, args.by, args.threshold)),
+        [only, ..] => (None, within(only, args.by, args.threshold)),
+        [] => bail!("no run to compare"),
+    };
+    let new = sides[sides.len() - 1].head;
+    if comparison.rows.is_empty() {
+        let why = comparison.left_out.first().map_or("there is nobody beside the baseline", |left| left.why.as_str());
+        bail!("nothing can be compared: {why}");
+    }
+    let subject = report::Subject { new, old, by: args.by, threshold: args.threshold };
+    let text = match args.to {
+        Some(To::Md) => report::comparison_markdown(subject, &comparison),
+        Some(To::Json) => report::comparison_json(subject, &comparison),
+        None => report::comparison(
+            subject,
+            &comparison,
+            Screen { width: width(), colour: wants_colour(&std::io::stdout()) },
+        ),
+    };
+    if args.output.as_os_str() == "-" {
+        print(&text)?;
+    } else {
+        std::fs::write(&args.output, text).with_context(|| format!("cannot write {}", args.output.display()))?;
+    }
+    let failing = failing(&comparison, &args.fail_on);
+    failing.iter().for_each(|line| say(line));
+    Ok(if failing.is_empty() { Exit::Done } else { Exit::Condition })
+}
+
+fn read(run: &str) -> Result<store::Run> {
+    let dir = store::find(run).map_err(usage)?;
+    let run = store::read_for_tables(&dir, |_| false)?;
+    say_damage(&dir, &run);
+    Ok(run)
+}
+
+/// A line for each row that fails the job.
+fn failing(comparison: &Comparison, on: &[FailOn]) -> Vec<String> {
+    let fails = |call: Call| match call {
+        Call::Slower => on.contains(&FailOn::Slower),
+        Call::Unclear { .. } | Call::ShadowDiffers | Call::FloorHides => on.contains(&FailOn::Unclear),
+        Call::Faster | Call::Same | Call::Small => false,
+    };
+    let rows = comparison.rows.iter().filter(|row| row.call.is_some_and(fails));
+    let word = |call: Option<Call>| call.map_or("", Call::word);
+    rows.map(|row| format!("--fail-on: {}@{}/{} is {}", row.workload, row.threads, row.allocator, word(row.call)))
+        .collect()
+}

@@ -1,0 +1,147 @@
+//! A comparison as a table and the words that belong to it. Strings from outside are still as they came.
+
+use super::sheet::{self, Column, Numberless, Sheet};
+use super::terminal::{self, Screen};
+use super::{markdown, text};
+use crate::analyse::compare::{By, Compared, Comparison};
+use crate::store::RunFile;
+use serde::Serialize;
+
+/// What a comparison is of.
+#[derive(Clone, Copy, Serialize)]
+pub struct Subject<'a> {
+    /// The run, or the later of two.
+    pub new: &'a RunFile,
+    /// The earlier of two.
+    pub old: Option<&'a RunFile>,
+    /// By which clock.
+    pub by: By,
+    /// A difference up to this share is too small to matter.
+    pub threshold: f64,
+}
+
+/// For a terminal.
+pub fn comparison(subject: Subject, comparison: &Comparison, screen: Screen) -> String {
+    let mut dropped = Vec::new();
+    let table = terminal::sheet_text(table(subject, comparison), screen, &mut dropped);
+    let words: Vec<String> = words(subject, comparison).iter().map(|line| text::plain(line)).collect();
+    let words = words.iter().map(|line| text::wrap(line, screen.width, 2)).collect::<Vec<_>>().join("\n");
+    format!("{table}\n{words}\n")
+}
+
+/// For an issue or the summary of a CI job.
+pub fn comparison_markdown(subject: Subject, comparison: &Comparison) -> String {
+    let table = table(subject, comparison);
+    let words: String = words(subject, comparison).iter().map(|line| format!("\n{}\n", text::markdown(line))).collect();
+    format!("## {}\n\n{}{words}", text::markdown(&table.heading), markdown::sheet_text(&table))
+}
+
+/// For programs.
+pub fn comparison_json(subject: Subject, comparison: &Comparison) -> String {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        by: By,
+        threshold: f64,
+        old_started: Option<&'a str>,
+        new_started: &'a str,
+        #[serde(flatten)]
+        comparison: &'a Comparison,
+    }
+    let document = Document {
+        by: subject.by,
+        threshold: subject.threshold,
+        old_started: subject.old.map(|old| old.started.as_str()),
+        new_started: &subject.new.started,
+        comparison,
+    };
+    text::json(&document)
+}
+
+/// The rows.
+pub(super) fn table(subject: Subject, comparison: &Comparison) -> Sheet {
+    let clock = match subject.by {
+        By::Wall => "time",
+        By::Cpu => "CPU time",
+    };
+    let over = match subject.old {
+        Some(_) => "old".to_owned(),
+        None => subject.new.plan.baseline.clone(),
+    };
+    let rows = &comparison.rows;
+    let column = |title: String, number: bool, cell: &dyn Fn(&Compared) -> String| Column {
+        title,
+        cells: rows.iter().map(cell).collect(),
+        number,
+        spare: false,
+        notes: false,
+    };
+    let mut columns = vec![
+        column("workload".into(), false, &|row| format!("{}@{}", row.workload, row.threads)),
+        column("allocator".into(), false, &|row| row.allocator.clone()),
+        column(format!("{clock} / {over}"), true, &|row| sheet::interval(&row.time)),
+    ];
+    if let Some(anchor) = &comparison.anchor {
+        columns.push(column(format!("beside {anchor}"), true, &|row| {
+            row.beside_anchor.as_ref().map(sheet::interval).unwrap_or_default()
+        }));
+    }
+    columns.push(column("verdict".into(), false, &|row| match row.call {
+        None => "the runs themselves".into(),
+        call => sheet::call(call),
+    }));
+    let left_out = comparison.left_out.iter().map(|left| Numberless {
+        allocator: left.row.clone(),
+        reason: left.why.clone(),
+        failed: false,
+    });
+    Sheet {
+        heading: match subject.old {
+            Some(old) => format!("{} beside {}", moment(subject.new), moment(old)),
+            None => format!("{clock} beside {over}"),
+        },
+        columns: if rows.is_empty() { Vec::new() } else { columns },
+        numberless: left_out.collect(),
+        ..Sheet::default()
+    }
+}
+
+/// `2026-01-01 10:00:00 UTC`.
+fn moment(run: &RunFile) -> String {
+    let seconds = run.started.split(['.', 'Z']).next().unwrap_or_default();
+    format!("{} UTC", seconds.replace('T', " "))
+}
+
+/// What nobody should read the rows of two runs without.
+pub(super) fn words(subject: Subject, comparison: &Comparison) -> Vec<String> {
+    let mut words = Vec::new();
+    let Some(old) = subject.old else { return words };
+    let differing: Vec<String> =
+        comparison.differences.iter().map(|it| format!("{}: {} -> {}", it.what, it.old, it.new)).collect();
+    if !differing.is_empty() {
+        words.push(format!("Not the same in both: {}.", differing.join("; ")));
+    }
+    let drift = match &comparison.anchor {
+        Some(anchor) => format!(
+            "The same {anchor} ran in both, so each row is judged by what moved beside it; how far {anchor} itself moved is how \
+             much the runs differ."
+        ),
+        None => "The runs have no baseline in common, so nothing tells drift from a change.".to_owned(),
+    };
+    words.push(format!(
+        "These are two runs, and their blocks were not interleaved: drift of the machine is in every ratio. {drift}"
+    ));
+    words.push(format!("To measure it right, put both into one run: {}", right(old, subject.new)));
+    words
+}
+
+/// The command that compares the two libraries, where there are two of one name.
+fn right(old: &RunFile, new: &RunFile) -> String {
+    let changed = new.allocators.iter().find_map(|info| {
+        let before = old.allocators.iter().find(|before| before.name == info.name && before.sha256 != info.sha256)?;
+        Some((before.files.first()?, info.files.first()?))
+    });
+    match changed {
+        Some((before, now)) => format!("heapmark run -a old={before},new={now} --baseline old"),
+        None => "heapmark run -a old=/path/old.so,new=/path/new.so --baseline old".into(),
+    }
+}

@@ -1,0 +1,75 @@
+//! Files that other benchmark tools read. They know numbers and no outcomes: a row that lacks what such a file must say of it is
+//! left out and counted, never made up.
+
+mod bmf;
+mod github_action;
+mod google_benchmark;
+mod hyperfine;
+
+pub(super) use bmf::bmf;
+pub(super) use github_action::{bigger_is_better, smaller_is_better};
+pub(super) use google_benchmark::google_benchmark;
+pub(super) use hyperfine::hyperfine;
+
+use super::text::{json, plain};
+use crate::analyse::{Analysis, Case, Numbers, Row};
+use serde::Serialize;
+use std::collections::HashSet;
+
+/// A file, and how much of the run it tells.
+pub(super) struct Foreign {
+    pub text: String,
+    /// Rows of tables that it tells of.
+    pub rows: usize,
+    /// Rows of tables that it cannot tell of.
+    pub left_out: usize,
+}
+
+/// A row with numbers.
+struct Entry<'a> {
+    /// `churn@2/mimalloc3`, as cells are named.
+    name: String,
+    /// Place of the case and of the row in it.
+    place: (usize, usize),
+    case: &'a Case,
+    row: &'a Row,
+    numbers: &'a Numbers,
+}
+
+impl Entry<'_> {
+    /// Its own of lists by case and row.
+    fn own<'a, T>(&self, all: &'a [Vec<Vec<T>>]) -> &'a [T] {
+        &all[self.place.0][self.place.1]
+    }
+}
+
+/// The rows of a run that a format can tell of, and how many others there are.
+struct Told<T> {
+    rows: Vec<T>,
+    left_out: usize,
+}
+
+/// What `tell` makes of each row that has numbers and a name of its own.
+fn told<T>(analysis: &Analysis, tell: impl Fn(&Entry) -> Option<T>) -> Told<T> {
+    let (mut rows, mut left_out, mut taken) = (Vec::new(), 0, HashSet::new());
+    for (family, case) in analysis.cases.iter().enumerate() {
+        for (place, row) in case.rows.iter().enumerate() {
+            let name = plain(&format!("{}@{}/{}", case.workload, case.threads, row.allocator));
+            let entry = row.numbers().map(|numbers| Entry { name, place: (family, place), case, row, numbers });
+            // The other tools take what has one name for one thing.
+            let entry = entry.filter(|entry| taken.insert(entry.name.clone()));
+            match entry.and_then(|entry| tell(&entry)) {
+                Some(told) => rows.push(told),
+                None => left_out += 1,
+            }
+        }
+    }
+    Told { rows, left_out }
+}
+
+impl<T> Told<T> {
+    fn file<D: Serialize>(self, document: impl FnOnce(Vec<T>) -> D) -> Foreign {
+        let (rows, left_out) = (self.rows.len(), self.left_out);
+        Foreign { text: json(&document(self.rows)), rows, left_out }
+    }
+}

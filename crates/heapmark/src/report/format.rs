@@ -1,0 +1,122 @@
+//! What a run can be exported to. Each format is a file of its own; this one says which there are.
+
+use super::foreign::Foreign;
+use super::text::count;
+use super::{csv, foreign, json, markdown};
+use crate::analyse::analyse;
+use crate::store::{Record, RunFile};
+use anyhow::{Result, bail};
+
+/// What a run can be exported to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Raw: one line per iteration of each sample.
+    Csv,
+    /// Derived: one line per row of the tables.
+    Rows,
+    /// Derived: one line per function of each row of a run that timed single calls.
+    Latency,
+    /// Everything, in one document.
+    Json,
+    /// The tables for people.
+    Markdown,
+    /// Raw, as [`Format::Csv`] has it, with types.
+    #[cfg(feature = "parquet")]
+    Parquet,
+    /// Bencher Metric Format.
+    Bmf,
+    /// github-action-benchmark: times and memory.
+    GithubActionSmaller,
+    /// github-action-benchmark: rates.
+    GithubActionBigger,
+    /// As Google Benchmark writes it.
+    GoogleBenchmark,
+    /// As hyperfine writes it.
+    Hyperfine,
+}
+
+/// A run in a format for files.
+pub struct Exported {
+    /// What the file is to hold; text, unless [`Format::is_binary`].
+    pub bytes: Vec<u8>,
+    /// What is not in it, in a line.
+    pub note: Option<String>,
+}
+
+impl Format {
+    /// All that were built in, in the order of messages.
+    pub const ALL: &[Format] = &[
+        Format::Csv,
+        Format::Rows,
+        Format::Latency,
+        Format::Json,
+        Format::Markdown,
+        #[cfg(feature = "parquet")]
+        Format::Parquet,
+        Format::Bmf,
+        Format::GithubActionSmaller,
+        Format::GithubActionBigger,
+        Format::GoogleBenchmark,
+        Format::Hyperfine,
+    ];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Csv => "csv",
+            Format::Rows => "csv-rows",
+            Format::Latency => "csv-latency",
+            Format::Json => "json",
+            Format::Markdown => "md",
+            #[cfg(feature = "parquet")]
+            Format::Parquet => "parquet",
+            Format::Bmf => "bmf",
+            Format::GithubActionSmaller => "gha-smaller",
+            Format::GithubActionBigger => "gha-bigger",
+            Format::GoogleBenchmark => "google-benchmark",
+            Format::Hyperfine => "hyperfine",
+        }
+    }
+
+    /// Whether it is nothing for a terminal.
+    pub fn is_binary(self) -> bool {
+        match self {
+            #[cfg(feature = "parquet")]
+            Format::Parquet => true,
+            _ => false,
+        }
+    }
+}
+
+/// A run in a format for files. Fails where nothing of the run fits into the format.
+pub fn export(format: Format, run: &RunFile, records: &[Record]) -> Result<Exported> {
+    let analysis = analyse(run, records);
+    let whole = |bytes| Ok(Exported { bytes, note: None });
+    match format {
+        Format::Csv => whole(csv::samples(&analysis, records).into()),
+        Format::Rows => whole(csv::rows(&analysis).into()),
+        Format::Latency => whole(csv::latency(&analysis).into()),
+        Format::Json => whole(json::json(run, &analysis, records).into()),
+        Format::Markdown => whole(markdown::markdown(run, &analysis).into()),
+        #[cfg(feature = "parquet")]
+        Format::Parquet => whole(super::parquet::samples(&analysis, records)?),
+        Format::Bmf => some(format, foreign::bmf(&analysis)),
+        Format::GithubActionSmaller => some(format, foreign::smaller_is_better(&analysis)),
+        Format::GithubActionBigger => some(format, foreign::bigger_is_better(&analysis)),
+        Format::GoogleBenchmark => some(format, foreign::google_benchmark(run, &analysis, records)),
+        Format::Hyperfine => some(format, foreign::hyperfine(run, &analysis, records)),
+    }
+}
+
+/// An empty file would pass for a run in which nothing became slower.
+fn some(format: Format, foreign: Foreign) -> Result<Exported> {
+    let Foreign { text, rows, left_out } = foreign;
+    if rows == 0 {
+        bail!("no row of this run has what {} can tell: json has all that is there", format.name());
+    }
+    let of = count(rows + left_out, "row");
+    let note = (left_out > 0).then(|| {
+        format!("{left_out} of {of} left out: {} has no way to tell of them; csv-rows says why", format.name())
+    });
+    Ok(Exported { bytes: text.into(), note })
+}

@@ -1,0 +1,30 @@
+//! What the reference documents say, and whether it holds in the runs of a page.
+
+use super::section::{Section, Table};
+use crate::analyse::claims::{Judged, Verdict};
+use crate::report::claims;
+
+/// Nothing where they speak of none of it.
+pub(super) fn section(judged: &[Judged]) -> Section {
+    let tested = judged.iter().filter(|one| one.verdict != Verdict::NotTestable);
+    let row = |one: &Judged| {
+        let verdict = one.verdict.word().to_owned();
+        vec![one.id.clone(), verdict, one.says.clone(), claims::reason(one)]
+    };
+    let rows: Vec<Vec<String>> = tested.map(row).collect();
+    let mut section = Section {
+        id: "claims",
+        heading: "What the literature says".into(),
+        text: vec![
+            "Claims of the reference documents, held against this page's runs by their own rule (docs/CLAIMS.md). One that does not \
+             hold is a result: versions and machines are other ones."
+                .into(),
+        ],
+        ..Section::default()
+    };
+    if !rows.is_empty() {
+        section.tables = vec![Table::of_words("", &["id", "verdict", "claim", "reason"], rows)];
+        section.legend = vec![claims::summary(judged)];
+    }
+    section
+}

@@ -1,0 +1,55 @@
+//! The raw export with types: the columns and lines of the CSV as a Parquet table.
+
+use super::csv::sample_lines;
+use crate::analyse::Analysis;
+use crate::store::Record;
+use parquet::errors::Result;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::record::RecordWriter;
+
+/// One line per iteration, as `--to csv` has them. What has no number there is null here.
+pub fn samples(analysis: &Analysis, records: &[Record]) -> Result<Vec<u8>> {
+    let lines = sample_lines(analysis, records);
+    let lines = lines.as_slice();
+    let mut writer = SerializedFileWriter::new(Vec::new(), lines.schema()?, Default::default())?;
+    let mut group = writer.next_row_group()?;
+    lines.write_to_row_group(&mut group)?;
+    group.close()?;
+    writer.into_inner()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyse::analyse;
+    use crate::analyse::artificial::{Lab, crash};
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use std::io::Write;
+
+    /// The lines of a run as they are read back.
+    fn read(lab: &Lab) -> Vec<String> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&samples(&analyse(&lab.run, &lab.records), &lab.records).unwrap()).unwrap();
+        let reader = SerializedFileReader::new(file).unwrap();
+        let lines = reader.get_row_iter(None).unwrap();
+        lines.map(|line| line.unwrap().to_string()).collect()
+    }
+
+    #[test]
+    fn a_failed_process_is_a_line_of_nulls_and_odd_text_stays_in_its_column() {
+        let odd = "\"a\",b\nc";
+        let lab = Lab::new(&["glibc", odd], &["larson"], 2).fill(|_, _, _| 20.0);
+        let lab = lab.fail(&format!("larson@2/b01/{odd}"), crash());
+        let lines = read(&lab);
+        assert_eq!(lines.len(), 3 * 3 + 1, "{lines:#?}");
+        let failed = lines.iter().find(|line| line.contains(", outcome: \"crash\"")).unwrap();
+        assert!(failed.contains(r#"allocator: ""a",b c""#), "{failed}");
+        assert!(failed.contains("iteration: null, cold: null, wall_ns: null,"), "{failed}");
+        assert!(lines[1].contains("iteration: 1, cold: false, wall_ns: 10000000,"), "{}", lines[1]);
+    }
+
+    #[test]
+    fn a_run_without_lines_is_a_table_without_lines() {
+        assert!(read(&Lab::new(&["glibc"], &["larson"], 2)).is_empty());
+    }
+}
