@@ -47,7 +47,7 @@ const FILE: &str = "report.html";
 /// The page of a run into its directory.
 pub(super) fn beside(dir: &Path, run: &Run) -> Result<PathBuf> {
     let file = dir.join(FILE);
-    store::replace(&file, &page(&[of_run(dir, run)], &claims::of_page(&[dir.to_path_buf()])?))?;
+    store::replace(&file, page(&[of_run(dir, run)], &claims::of_page(&[dir.to_path_buf()])?))?;
     Ok(file)
 }
 

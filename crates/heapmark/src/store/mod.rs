@@ -54,7 +54,7 @@ impl Store {
             bail!("{} holds samples of a run whose run.json is gone: give another directory with -o", dir.display());
         }
         let text = serde_json::to_string_pretty(head).context("cannot write the run's head")?;
-        replace(&file, &sealed(&text))?;
+        replace(&file, sealed(&text))?;
         Ok(store)
     }
 
