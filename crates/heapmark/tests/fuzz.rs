@@ -70,7 +70,7 @@ fn show(dir: &Path, run: &Run) {
     let light = store::read_for_tables(dir, heapmark::analyse::reads_figure).unwrap();
     assert_eq!(light.unreadable_lines, run.unreadable_lines);
     let series = store::series(dir, &light.records);
-    page(&[PageRun { name: "run".into(), head: &light.head, records: &light.records, series }]);
+    page(&[PageRun { name: "run".into(), head: &light.head, records: &light.records, series }], &[]);
 }
 
 #[test]

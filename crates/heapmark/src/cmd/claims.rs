@@ -8,7 +8,7 @@ use crate::report::{self, Screen};
 use crate::store::{self, Purpose};
 use anyhow::{Result, anyhow};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Hold stored runs against what the reference documents claim
 #[derive(clap::Args)]
@@ -72,7 +72,7 @@ pub(super) fn of_page(dirs: &[PathBuf]) -> Result<Vec<Judged>> {
         return Ok(Vec::new());
     }
     let names: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
-    let runs: Vec<Measured> = names.iter().map(|name| read(name)).collect::<Result<_>>()?;
+    let runs: Vec<Measured> = dirs.iter().map(|dir| Ok(measured(dir, store::read(dir)?))).collect::<Result<_>>()?;
     if same_preset(&names, &runs).is_err() {
         return Ok(Vec::new());
     }
@@ -94,14 +94,18 @@ fn read(run: &str) -> Result<Measured> {
     let dir = store::find(run).map_err(usage)?;
     let run = store::read(&dir)?;
     say_damage(&dir, &run);
+    Ok(measured(&dir, run))
+}
+
+fn measured(dir: &Path, run: store::Run) -> Measured {
     let store::Run { head, records, .. } = run;
     let mut series = BTreeMap::new();
     for record in records.iter().filter(|record| record.purpose == Purpose::Sample && record.outcome.is_ok()) {
-        if let Some(one) = store::columns(&dir, &record.cell) {
+        if let Some(one) = store::columns(dir, &record.cell) {
             series.insert(record.cell.clone(), one);
         }
     }
-    Ok(Measured { head, records, series })
+    Measured { head, records, series }
 }
 
 /// Results of two presets are never compared, and a claim may rest on several runs.

@@ -41,6 +41,6 @@ pub fn run(args: Args) -> Result<Exit> {
     say_damage(&dir, &run);
     let exported = export(args.to, &run.head, &run.records).map_err(usage)?;
     exported.note.iter().for_each(|note| say(note));
-    put(&exported.bytes, &args.output)?;
+    put(exported.bytes, &args.output)?;
     Ok(Exit::Done)
 }

@@ -90,11 +90,11 @@ fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     }
 }
 
-/// Puts a text, or what is none, where `-o` says; `-` is stdout.
-pub(crate) fn put(what: impl AsRef<[u8]>, output: &Path) -> anyhow::Result<()> {
+/// Puts it where `-o` says; `-` is stdout.
+pub(crate) fn put(content: impl AsRef<[u8]>, output: &Path) -> anyhow::Result<()> {
     match output.as_os_str() == "-" {
-        true => print_bytes(what.as_ref()),
-        false => std::fs::write(output, what).with_context(|| format!("cannot write {}", output.display())),
+        true => print_bytes(content.as_ref()),
+        false => std::fs::write(output, content).with_context(|| format!("cannot write {}", output.display())),
     }
 }
 

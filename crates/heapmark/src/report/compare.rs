@@ -54,9 +54,7 @@ pub fn comparison_json(subject: Subject, comparison: &Comparison) -> String {
         new_started: &subject.new.started,
         comparison,
     };
-    let mut text = serde_json::to_string_pretty(&document).expect("all keys are strings");
-    text.push('\n');
-    text
+    text::json(&document)
 }
 
 /// The rows.

@@ -134,12 +134,12 @@ fn last_byte(file: &mut File) -> std::io::Result<Option<u8>> {
 }
 
 /// Writes a file that a reader finds complete or not at all.
-pub fn replace(file: &Path, what: impl AsRef<[u8]>) -> Result<()> {
+pub fn replace(file: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     let mut temporary = file.as_os_str().to_owned();
     temporary.push(".new");
     let write = || -> std::io::Result<()> {
         let mut out = File::create(&temporary)?;
-        out.write_all(what.as_ref())?;
+        out.write_all(content.as_ref())?;
         out.sync_all()?;
         fs::rename(&temporary, file)
     };

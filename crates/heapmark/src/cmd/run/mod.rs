@@ -218,7 +218,7 @@ fn print_results(dir: &Path) -> Result<bool> {
     let analysis = analyse(&run.head, &run.records);
     let screen = Screen { width: width(), colour: wants_colour(&std::io::stdout()) };
     let (text, html) = (dir.join("report.md"), beside(dir, &run)?);
-    store::replace(&text, &report::export(Format::Markdown, &run.head, &run.records)?.bytes)?;
+    store::replace(&text, report::export(Format::Markdown, &run.head, &run.records)?.bytes)?;
     let tables = report::terminal(&analysis, screen);
     let (html, text, samples) = (html.display(), text.display(), dir.join("samples.jsonl"));
     print(&format!("\n{tables}\nReport: {html} (as text: {text})   raw samples: {}\n", samples.display()))?;

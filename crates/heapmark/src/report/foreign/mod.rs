@@ -11,7 +11,7 @@ pub(super) use github_action::{bigger_is_better, smaller_is_better};
 pub(super) use google_benchmark::google_benchmark;
 pub(super) use hyperfine::hyperfine;
 
-use super::text::plain;
+use super::text::{json, plain};
 use crate::analyse::{Analysis, Case, Numbers, Row};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -70,8 +70,6 @@ fn told<T>(analysis: &Analysis, tell: impl Fn(&Entry) -> Option<T>) -> Told<T> {
 impl<T> Told<T> {
     fn file<D: Serialize>(self, document: impl FnOnce(Vec<T>) -> D) -> Foreign {
         let (rows, left_out) = (self.rows.len(), self.left_out);
-        let mut text = serde_json::to_string_pretty(&document(self.rows)).expect("all keys are strings");
-        text.push('\n');
-        Foreign { text, rows, left_out }
+        Foreign { text: json(&document(self.rows)), rows, left_out }
     }
 }
