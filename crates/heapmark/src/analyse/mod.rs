@@ -120,16 +120,17 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     let records: Vec<&Record> = records.iter().collect();
     let (counting, gate) = gate::pass(&records);
     let bare = Analysis::without_tables(run, &records, gate);
+    let filed = Filed::new(&counting);
     if run.plan.latency_every.is_some() {
-        return Analysis { latency: latency::cases(run, &Filed::new(&counting)), ..bare };
+        return Analysis { latency: latency::cases(run, &filed), ..bare };
     }
     if let Some(counter) = run.plan.counter {
-        return Analysis { counts: count::cases(run, counter, &Filed::new(&counting)), ..bare };
+        return Analysis { counts: count::cases(run, counter, &filed), ..bare };
     }
     if run.plan.memory {
-        return Analysis { footprints: footprint::cases(run, &Filed::new(&counting)), ..bare };
+        return Analysis { footprints: footprint::cases(run, &filed), ..bare };
     }
-    let grid = grid(run, &counting);
+    let grid = grid(run, &filed);
     let judged: Vec<Judged> =
         run.plan.cases.iter().zip(&grid).map(|(case, groups)| judged(run, case, groups)).collect();
     let calls = call::calls(&judged);
@@ -186,14 +187,13 @@ pub fn processes<'a>(run: &'a RunFile, records: &'a [Record]) -> Vec<Vec<Vec<(&'
     grid.map(|groups| groups.into_iter().map(|group| group.processes.into_values().collect()).collect()).collect()
 }
 
-/// The records without the attempts that do not count.
-fn counting(records: &[Record]) -> Vec<&Record> {
-    gate::pass(&records.iter().collect::<Vec<_>>()).0
+/// The records without the attempts that do not count, by row.
+fn counting(records: &[Record]) -> Filed<'_> {
+    Filed::new(&gate::pass(&records.iter().collect::<Vec<_>>()).0)
 }
 
-fn grid<'a>(run: &'a RunFile, records: &[&'a Record]) -> Vec<Vec<Group<'a>>> {
-    let records = Filed::new(records);
-    let groups = |case| run.entrants(case).map(|entrant| Group::new(case, entrant, &records)).collect();
+fn grid<'a>(run: &'a RunFile, records: &Filed<'a>) -> Vec<Vec<Group<'a>>> {
+    let groups = |case| run.entrants(case).map(|entrant| Group::new(case, entrant, records)).collect();
     run.plan.cases.iter().map(groups).collect()
 }
 

@@ -68,32 +68,22 @@ pub(super) fn table(subject: Subject, comparison: &Comparison) -> Sheet {
         None => subject.new.plan.baseline.clone(),
     };
     let rows = &comparison.rows;
-    let column = |title: String, number: bool, cell: &dyn Fn(&Compared) -> String| Column {
-        title,
-        cells: rows.iter().map(cell).collect(),
-        number,
-        spare: false,
-        notes: false,
-    };
+    let cells = |cell: &dyn Fn(&Compared) -> String| rows.iter().map(cell).collect::<Vec<_>>();
     let mut columns = vec![
-        column("workload".into(), false, &|row| format!("{}@{}", row.workload, row.threads)),
-        column("allocator".into(), false, &|row| row.allocator.clone()),
-        column(format!("{clock} / {over}"), true, &|row| sheet::interval(&row.time)),
+        Column::words("workload", cells(&|row| format!("{}@{}", row.workload, row.threads))),
+        Column::words("allocator", cells(&|row| row.allocator.clone())),
+        Column::numbers(&format!("{clock} / {over}"), cells(&|row| sheet::interval(&row.time))),
     ];
     if let Some(anchor) = &comparison.anchor {
-        columns.push(column(format!("beside {anchor}"), true, &|row| {
-            row.beside_anchor.as_ref().map(sheet::interval).unwrap_or_default()
-        }));
+        let beside = |row: &Compared| row.beside_anchor.as_ref().map(sheet::interval).unwrap_or_default();
+        columns.push(Column::numbers(&format!("beside {anchor}"), cells(&beside)));
     }
-    columns.push(column("verdict".into(), false, &|row| match row.call {
+    let verdict = |row: &Compared| match row.call {
         None => "the runs themselves".into(),
         call => sheet::call(call),
-    }));
-    let left_out = comparison.left_out.iter().map(|left| Numberless {
-        allocator: left.row.clone(),
-        reason: left.why.clone(),
-        failed: false,
-    });
+    };
+    columns.push(Column::words("verdict", cells(&verdict)));
+    let left_out = comparison.left_out.iter().map(|left| Numberless::new(&left.row, None, || left.why.clone()));
     Sheet {
         heading: match subject.old {
             Some(old) => format!("{} beside {}", moment(subject.new), moment(old)),

@@ -12,15 +12,8 @@ pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
 
 fn of_case(case: &CountCase, planned_blocks: u32) -> Sheet {
     let rows: Vec<&CountRow> = case.rows.iter().filter(|row| !row.counts.is_empty()).collect();
-    let column = |title: String, cells: Vec<String>| Column {
-        number: title != "allocator",
-        title,
-        cells,
-        spare: false,
-        notes: false,
-    };
     let cells = |cell: &dyn Fn(&CountRow) -> String| rows.iter().map(|row| cell(row)).collect::<Vec<_>>();
-    let mut columns = vec![column("allocator".into(), cells(&|row| row.allocator.clone()))];
+    let mut columns = vec![Column::words("allocator", cells(&|row| row.allocator.clone()))];
     let mut untold = Vec::new();
     for (place, event) in case.counter.events().into_iter().enumerate() {
         let counts = || rows.iter().filter_map(|row| row.counts.get(place));
@@ -31,13 +24,13 @@ fn of_case(case: &CountCase, planned_blocks: u32) -> Sheet {
         }
         let (many, per) = scale(case.counter, event);
         let count = |row: &CountRow| row.counts.get(place).map(|count| value(count, many)).unwrap_or_default();
-        columns.push(column(format!("{}/{per}", event.replace('_', " ")), cells(&count)));
+        columns.push(Column::numbers(&format!("{}/{per}", event.replace('_', " ")), cells(&count)));
         // Of few calls a share says nothing.
         if case.counter != Counter::Kernel && rows.iter().any(|row| row.first().is_some_and(|it| it.event == event)) {
             let of =
                 |cell: fn(&Count) -> String| move |row: &CountRow| row.counts.get(place).map(cell).unwrap_or_default();
-            columns.push(column("spread".into(), cells(&of(spread))));
-            columns.push(column(format!("/ {}", case.baseline), cells(&of(ratio))));
+            columns.push(Column::numbers("spread", cells(&of(spread))));
+            columns.push(Column::numbers(&format!("/ {}", case.baseline), cells(&of(ratio))));
         }
     }
     Sheet {
@@ -98,10 +91,6 @@ fn caution(counter: Counter) -> &'static str {
 }
 
 fn numberless(row: &CountRow, planned_blocks: u32) -> Option<Numberless> {
-    let failed = row.failed.as_ref();
-    row.counts.is_empty().then(|| Numberless {
-        allocator: row.allocator.clone(),
-        reason: failed.map_or_else(|| missing(planned_blocks), |failed| failed.summary()),
-        failed: failed.is_some(),
-    })
+    let numberless = || Numberless::new(&row.allocator, row.failed.as_ref(), || missing(planned_blocks));
+    row.counts.is_empty().then(numberless)
 }

@@ -28,30 +28,26 @@ fn of_case(case: &FootprintCase, planned_blocks: u32) -> Sheet {
 }
 
 fn columns(rows: &[(&FootprintRow, &Footprints)]) -> Vec<Column> {
-    let column = |title: &str, number: bool, spare: bool, cell: &dyn Fn(&FootprintRow, &Footprints) -> String| Column {
-        title: title.to_owned(),
-        cells: rows.iter().map(|(row, held)| cell(row, held)).collect(),
-        number,
-        spare,
-        notes: false,
+    let number = |title: &str, cell: &dyn Fn(&Footprints) -> String| {
+        Column::numbers(title, rows.iter().map(|(_, held)| cell(held)))
     };
     let mut columns = vec![
-        column("allocator", false, false, &|row, _| row.allocator.clone()),
-        column("peak demand", true, true, &|_, held| units::bytes(held.peak_demand_bytes.median)),
-        column("overhead then", true, false, &|_, held| median(held.overhead_at_peak_demand, units::times)),
-        column("at peak RSS", true, false, &|_, held| median(held.overhead_at_peak_footprint, units::times)),
-        column("peak/peak", true, true, &|_, held| median(held.peak_over_peak, units::times)),
-        column("mean", true, false, &|_, held| median(held.mean_overhead, units::times)),
-        column("page occupancy", true, true, &|_, held| median(held.page_occupancy, units::percent)),
-        column("huge pages", true, true, &|_, held| median(held.huge_share, units::percent)),
+        Column::words("allocator", rows.iter().map(|(row, _)| row.allocator.clone())),
+        number("peak demand", &|held| units::bytes(held.peak_demand_bytes.median)).spare(),
+        number("overhead then", &|held| median(held.overhead_at_peak_demand, units::times)),
+        number("at peak RSS", &|held| median(held.overhead_at_peak_footprint, units::times)),
+        number("peak/peak", &|held| median(held.peak_over_peak, units::times)).spare(),
+        number("mean", &|held| median(held.mean_overhead, units::times)),
+        number("page occupancy", &|held| median(held.page_occupancy, units::percent)).spare(),
+        number("huge pages", &|held| median(held.huge_share, units::percent)).spare(),
     ];
     let moments = rows.first().map(|(_, held)| held.retained.iter().map(|kept| kept.after_ms)).into_iter().flatten();
     for after_ms in moments {
-        let kept = |_: &FootprintRow, held: &Footprints| {
+        let kept = |held: &Footprints| {
             let kept = held.retained.iter().find(|kept| kept.after_ms == after_ms);
             kept.map_or_else(|| "-".into(), |kept| units::bytes(kept.heap_bytes.median))
         };
-        columns.push(column(&format!("idle {} s", after_ms as f64 / 1000.0), true, false, &kept));
+        columns.push(number(&format!("idle {} s", after_ms as f64 / 1000.0), &kept));
     }
     columns
 }
@@ -61,19 +57,14 @@ fn median(spread: Option<Spread>, text: fn(f64) -> String) -> String {
 }
 
 fn numberless(row: &FootprintRow, planned_blocks: u32) -> Option<Numberless> {
-    let failed = row.failed.as_ref();
-    row.footprints.is_none().then(|| Numberless {
-        allocator: row.allocator.clone(),
-        reason: match failed {
-            Some(failed) => failed.summary(),
-            None if row.unseen > 0 => format!(
-                "{} over before anything live was seen: give more work (--set)",
-                text::count(row.unseen, "process")
-            ),
-            None => missing(planned_blocks),
-        },
-        failed: failed.is_some(),
-    })
+    let otherwise = || match row.unseen {
+        0 => missing(planned_blocks),
+        unseen => {
+            let processes = text::count(unseen, "process");
+            format!("{processes} over before anything live was seen: give more work (--set)")
+        }
+    };
+    row.footprints.is_none().then(|| Numberless::new(&row.allocator, row.failed.as_ref(), otherwise))
 }
 
 #[cfg(test)]

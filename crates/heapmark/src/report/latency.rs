@@ -61,22 +61,17 @@ fn ranked<'a>(case: &'a LatencyCase, function: &str) -> Vec<Line<'a>> {
 }
 
 fn percentiles(lines: &[Line]) -> Vec<Column> {
-    let number = |title: &str, spare: bool, cell: fn(&Called) -> String| Column {
-        title: title.to_owned(),
-        cells: lines.iter().map(|(_, called)| cell(called)).collect(),
-        number: true,
-        spare,
-        notes: false,
-    };
+    let number =
+        |title: &str, cell: fn(&Called) -> String| Column::numbers(title, lines.iter().map(|(_, called)| cell(called)));
     vec![
-        words("allocator", lines.iter().map(|(row, _)| name(row))),
-        number("timed", true, |called| called.count.to_string()),
-        number("p50", false, |called| time(called.p50_ns)),
-        number("p90", true, |called| time(called.p90_ns)),
-        number("p99", false, |called| time(called.p99_ns)),
-        number("p99.9", false, |called| time(called.p99_9_ns)),
-        number("p99.99", false, |called| time(called.p99_99_ns)),
-        number("max", false, |called| time(Some(called.longest.ns))),
+        Column::words("allocator", lines.iter().map(|(row, _)| name(row))),
+        number("timed", |called| called.count.to_string()).spare(),
+        number("p50", |called| time(called.p50_ns)),
+        number("p90", |called| time(called.p90_ns)).spare(),
+        number("p99", |called| time(called.p99_ns)),
+        number("p99.9", |called| time(called.p99_9_ns)),
+        number("p99.99", |called| time(called.p99_99_ns)),
+        number("max", |called| time(Some(called.longest.ns))),
     ]
 }
 
@@ -88,22 +83,16 @@ fn longest(case: &LatencyCase) -> Vec<Column> {
         return Vec::new();
     }
     lines.sort_by_key(|(row, called)| (row.role == Role::Floor, called.longest.ns));
-    let number = |title: &str, cell: fn(&Called) -> String| Column {
-        number: true,
-        ..words(title, lines.iter().map(|(_, called)| cell(called)))
-    };
+    let number =
+        |title: &str, cell: fn(&Called) -> String| Column::numbers(title, lines.iter().map(|(_, called)| cell(called)));
     vec![
-        words("allocator", lines.iter().map(|(row, _)| name(row))),
+        Column::words("allocator", lines.iter().map(|(row, _)| name(row))),
         number("took", |called| time(Some(called.longest.ns))),
-        words("function", lines.iter().map(|(_, called)| called.function.clone())),
+        Column::words("function", lines.iter().map(|(_, called)| called.function.clone())),
         number("bytes", |called| called.longest.bytes.map_or("-".into(), |bytes| bytes.to_string())),
         number("after", |called| time(Some(called.longest.at_ns))),
-        words("in", lines.iter().map(|(_, called)| called.longest_cell.clone())),
+        Column::words("in", lines.iter().map(|(_, called)| called.longest_cell.clone())),
     ]
-}
-
-fn words(title: &str, cells: impl Iterator<Item = String>) -> Column {
-    Column { title: title.to_owned(), cells: cells.collect(), number: false, spare: false, notes: false }
 }
 
 fn name(row: &LatencyRow) -> String {

@@ -2,7 +2,7 @@
 //! prints them makes them harmless.
 
 use super::{count, footprint, latency, operations, text, trust, units, whole};
-use crate::analyse::{Analysis, Call, Case, Numbers, Purge, Ratio, Role, Row, State, TwoModes};
+use crate::analyse::{Analysis, Call, Case, Failed, Numbers, Purge, Ratio, Role, Row, State, TwoModes};
 
 /// One case, ready to be laid out.
 #[derive(Default)]
@@ -35,6 +35,24 @@ pub(super) struct Column {
     pub notes: bool,
 }
 
+impl Column {
+    /// A column of numbers.
+    pub fn numbers(title: &str, cells: impl IntoIterator<Item = String>) -> Column {
+        Column { number: true, ..Column::words(title, cells) }
+    }
+
+    /// A column of words.
+    pub fn words(title: &str, cells: impl IntoIterator<Item = String>) -> Column {
+        let cells = cells.into_iter().collect();
+        Column { title: title.to_owned(), cells, number: false, spare: false, notes: false }
+    }
+
+    /// That a narrow page can do without.
+    pub fn spare(self) -> Column {
+        Column { spare: true, ..self }
+    }
+}
+
 /// A row without numbers.
 pub(super) struct Numberless {
     /// Allocator name.
@@ -43,6 +61,14 @@ pub(super) struct Numberless {
     pub reason: String,
     /// Whether some process did not end `ok`; otherwise samples are missing.
     pub failed: bool,
+}
+
+impl Numberless {
+    /// How a row failed, or what else left it without numbers.
+    pub fn new(allocator: &str, failed: Option<&Failed>, otherwise: impl FnOnce() -> String) -> Numberless {
+        let reason = failed.map_or_else(otherwise, Failed::summary);
+        Numberless { allocator: allocator.to_owned(), reason, failed: failed.is_some() }
+    }
 }
 
 /// The tables of a run, whatever it measured.
@@ -132,26 +158,30 @@ pub(super) struct Table<'a> {
 impl Table<'_> {
     /// A column of numbers.
     pub fn column(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) {
-        let cells = self.rows.iter().map(|(row, numbers)| cell(row, numbers)).collect();
-        self.columns.push(Column { title: title.to_owned(), cells, number: true, spare: false, notes: false });
+        let column = Column::numbers(title, self.cells(cell));
+        self.columns.push(column);
     }
 
     /// Numbers that a narrow page can do without.
     pub fn spare(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) {
-        self.column(title, cell);
-        self.columns.iter_mut().last().into_iter().for_each(|column| column.spare = true);
+        let column = Column::numbers(title, self.cells(cell)).spare();
+        self.columns.push(column);
     }
 
     /// Words that a narrow page can do without.
     pub fn spare_words(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) {
-        self.words(title, cell);
-        self.columns.iter_mut().last().into_iter().for_each(|column| column.spare = true);
+        let column = Column::words(title, self.cells(cell)).spare();
+        self.columns.push(column);
     }
 
     /// A column of words.
     pub fn words(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) {
-        self.column(title, cell);
-        self.columns.iter_mut().last().into_iter().for_each(|column| column.number = false);
+        let column = Column::words(title, self.cells(cell));
+        self.columns.push(column);
+    }
+
+    fn cells(&self, cell: impl Fn(&Row, &Numbers) -> String) -> Vec<String> {
+        self.rows.iter().map(|(row, numbers)| cell(row, numbers)).collect()
     }
 }
 

@@ -1,13 +1,12 @@
 //! Follows the memory of a process from outside, as seldom as it must be to cost less than half a per cent of a core.
 
-use super::{Watcher, now_ns};
+use super::{Watcher, clock_ns, now_ns, reread};
 use anyhow::Result;
 use heapmark_wire::{Page, Phase};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::time::Duration;
 
 /// The least from one look to the next, and all that there is before the first looks: short workloads are seen, too.
@@ -104,7 +103,7 @@ impl Follower {
         let Some(files) = &mut self.files else { return 0 };
         let time_ns = now_ns();
         let live_before = held.live_bytes();
-        let rss_bytes = read(&mut files.statm, &mut self.text).and_then(super::series::resident_bytes);
+        let rss_bytes = reread(&mut files.statm, &mut self.text).ok().and_then(super::series::resident_bytes);
         let Some(rss_bytes) = rss_bytes.filter(|bytes| *bytes > 0) else { return 0 };
         let mut point = Point {
             time_ns,
@@ -118,7 +117,7 @@ impl Follower {
         let mut walk_ns = 0;
         if point.running && time_ns >= self.next_walk_ns {
             let began_ns = thread_cpu_ns();
-            point.walked = read(&mut files.rollup, &mut self.text).and_then(Walked::of);
+            point.walked = reread(&mut files.rollup, &mut self.text).ok().and_then(Walked::of);
             walk_ns = thread_cpu_ns() - began_ns;
             self.next_walk_ns = now_ns() + (walk_ns * WALKS_APART).max(LEAST_BETWEEN_WALKS_NS);
         }
@@ -218,15 +217,8 @@ impl Files {
     }
 }
 
-fn read<'t>(file: &mut File, text: &'t mut String) -> Option<&'t str> {
-    text.clear();
-    file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_string(text)).ok()?;
-    Some(text)
-}
-
 fn thread_cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    clock_ns(ClockId::ThreadCPUTime)
 }
 
 #[cfg(test)]

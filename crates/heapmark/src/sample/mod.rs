@@ -14,6 +14,8 @@ use anyhow::Result;
 use follower::Course;
 use heapmark_wire::Page;
 use rustix::time::{ClockId, clock_gettime};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::time::Duration;
 
 /// Somebody who looks at a process's memory while it runs.
@@ -34,6 +36,18 @@ pub trait Watcher {
 
 /// The guest's clock.
 fn now_ns() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
+    clock_ns(ClockId::Monotonic)
+}
+
+/// A file of the kernel's that is kept open, as it is now: opening it costs as much as reading.
+fn reread<'t>(file: &mut File, text: &'t mut String) -> std::io::Result<&'t str> {
+    text.clear();
+    file.seek(SeekFrom::Start(0))?;
+    file.read_to_string(text)?;
+    Ok(text)
+}
+
+fn clock_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

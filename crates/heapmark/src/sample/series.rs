@@ -2,7 +2,7 @@
 //! numbers of here afterwards.
 
 use super::maps::Mapped;
-use super::{Watcher, now_ns};
+use super::{Watcher, now_ns, reread};
 use crate::plan::Case;
 use anyhow::{Context, Result};
 use heapmark_wire::{Kind, Known, Page, Phase};
@@ -143,11 +143,8 @@ impl ProcFiles {
     /// The maps into `text`; returns the resident set.
     fn read(&mut self, text: &mut String) -> std::io::Result<u64> {
         let mut pages = String::new();
-        self.statm.seek(SeekFrom::Start(0))?;
-        self.statm.read_to_string(&mut pages)?;
-        text.clear();
-        self.maps.seek(SeekFrom::Start(0))?;
-        self.maps.read_to_string(text)?;
+        reread(&mut self.statm, &mut pages)?;
+        reread(&mut self.maps, text)?;
         // The address space of a process that is ending is empty, and no point of its life.
         resident_bytes(&pages).filter(|_| !text.is_empty()).ok_or_else(|| std::io::ErrorKind::UnexpectedEof.into())
     }

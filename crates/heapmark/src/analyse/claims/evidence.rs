@@ -63,11 +63,12 @@ pub(super) enum Lack {
 }
 
 impl<'a> Evidence<'a> {
-    /// Runs of the first one's machine, and runs of others. Runs that timed single calls or counted have nothing to say.
+    /// Runs of the first one's machine, and runs of others. Runs that timed single calls, counted or followed memory have nothing
+    /// to say.
     pub fn new(runs: &'a [Measured]) -> Evidence<'a> {
         let fact = |run: &Measured, key: &str| run.head.machine.get(key).cloned().unwrap_or_default();
         let machine = |run: &Measured| (fact(run, "architecture"), fact(run, "cpu_model"));
-        let timed = runs.iter().filter(|run| run.head.plan.latency_every.is_none() && run.head.plan.counter.is_none());
+        let timed = runs.iter().filter(|run| !run.head.plan.is_for_kernels());
         let first = runs.first().map(machine).unwrap_or_default();
         let (here, elsewhere): (Vec<_>, Vec<_>) = timed.partition(|run| machine(run) == first);
         let cpus = runs.first().and_then(|run| fact(run, "usable_cpus").parse::<u32>().ok()).unwrap_or(1);
