@@ -37,6 +37,7 @@ mod rare {
     pub const INHERIT: u64 = 15;
     pub const DROPPED: u64 = 16;
     pub const END: u64 = 17;
+    pub const FREE_ALIGNED: u64 = 18;
 }
 
 /// Sizes below this fit above an operation. No machine has so much memory, so no call that asked for it succeeded.
@@ -248,6 +249,7 @@ impl State {
             Event::FreeAlignedSized { align, size, .. } => {
                 pen.rare(rare::FREE_ALIGNED_SIZED, &[owner, object, align, size]);
             }
+            Event::FreeAligned { align, .. } => pen.rare(rare::FREE_ALIGNED, &[owner, object, align]),
             Event::ReallocFree { .. } => pen.rare(rare::REALLOC_FREE, &[owner, object]),
             Event::UsableSize { .. } => pen.rare(rare::USABLE_SIZE, &[owner, object]),
             Event::Failed { call, size } => pen.rare(rare::FAILED, &[call as u64, size]),
@@ -323,6 +325,7 @@ impl State {
             rare::FREE_ALIGNED_SIZED => {
                 Event::FreeAlignedSized { token: token(bytes)?, align: bytes.number()?, size: bytes.number()? }
             }
+            rare::FREE_ALIGNED => Event::FreeAligned { token: token(bytes)?, align: bytes.number()? },
             rare::REALLOC_FREE => Event::ReallocFree { token: token(bytes)? },
             rare::USABLE_SIZE => Event::UsableSize { token: token(bytes)? },
             rare::FAILED => Event::Failed { call: one_of(&Call::ALL, bytes.number()?)?, size: bytes.number()? },

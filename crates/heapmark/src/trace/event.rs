@@ -14,6 +14,11 @@ impl Token {
     pub fn packed(self) -> u64 {
         u64::from(self.thread) << 48 | self.index
     }
+
+    /// The token that [`Token::packed`] made a number of.
+    pub fn of_packed(packed: u64) -> Token {
+        Token { thread: (packed >> 48) as u32, index: packed & ((1 << 48) - 1) }
+    }
 }
 
 /// Functions that take an alignment.
@@ -55,7 +60,7 @@ impl Variant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Call {
-    /// `malloc` or `operator new`
+    /// `malloc`
     Malloc,
     /// `calloc`
     Calloc,
@@ -63,15 +68,17 @@ pub enum Call {
     Realloc,
     /// One of those that take an alignment.
     Aligned,
+    /// C++ `operator new`
+    Operator,
 }
 
 impl Call {
     /// All of them, each at its own number.
-    pub const ALL: [Call; 4] = [Call::Malloc, Call::Calloc, Call::Realloc, Call::Aligned];
+    pub const ALL: [Call; 5] = [Call::Malloc, Call::Calloc, Call::Realloc, Call::Aligned, Call::Operator];
 
     /// As a programmer writes it.
     pub fn word(self) -> &'static str {
-        ["malloc", "calloc", "realloc", "aligned"][self as usize]
+        ["malloc", "calloc", "realloc", "aligned", "operator new"][self as usize]
     }
 }
 
@@ -125,14 +132,21 @@ pub enum Event {
         /// The size as it was given.
         size: u64,
     },
-    /// `free_aligned_sized`, or `operator delete` with an alignment.
+    /// `free_aligned_sized`, or `operator delete` with an alignment and a size.
     FreeAlignedSized {
         /// The object that ends.
         token: Token,
         /// The alignment as it was given.
         align: u64,
-        /// The size as it was given; 0 where the operator had none.
+        /// The size as it was given.
         size: u64,
+    },
+    /// `operator delete` with an alignment and no size.
+    FreeAligned {
+        /// The object that ends.
+        token: Token,
+        /// The alignment as it was given.
+        align: u64,
     },
     /// `free(NULL)`.
     FreeNull,
@@ -214,6 +228,7 @@ impl Event {
             Event::Free { token }
             | Event::FreeSized { token, .. }
             | Event::FreeAlignedSized { token, .. }
+            | Event::FreeAligned { token, .. }
             | Event::Realloc { token, .. }
             | Event::ReallocFree { token } => Some(token),
             _ => None,
@@ -226,6 +241,21 @@ impl Event {
         match *self {
             Event::UsableSize { token } | Event::Touch { token, .. } => Some(token),
             _ => self.ends(),
+        }
+    }
+
+    /// The same, to be given another name.
+    pub fn names_mut(&mut self) -> Option<&mut Token> {
+        match self {
+            Event::UsableSize { token }
+            | Event::Touch { token, .. }
+            | Event::Free { token }
+            | Event::FreeSized { token, .. }
+            | Event::FreeAlignedSized { token, .. }
+            | Event::FreeAligned { token, .. }
+            | Event::Realloc { token, .. }
+            | Event::ReallocFree { token } => Some(token),
+            _ => None,
         }
     }
 }

@@ -2,20 +2,26 @@
 //!
 //! A recording becomes a trace, and a trace is all that the other rooms see of a recorded program. docs/TRACE.md is the format.
 
+mod check;
 mod codec;
+mod cut;
 mod event;
 mod fault;
 mod head;
 mod layout;
+mod live;
 mod reader;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
+pub use check::{Checked, check};
+pub use cut::{Stretch, cut};
 pub use event::{Call, Event, Token, Variant};
 pub use fault::{Fault, Kind};
 pub use head::Head;
 pub use layout::{MOST_LIVE, MOST_RAW_BYTES, MOST_THREADS};
+pub use live::Live;
 pub use reader::Reader;
 pub use writer::{Totals, Writer};

@@ -19,6 +19,8 @@ pub(crate) fn every_kind() -> Vec<(u32, Event)> {
         (2, Event::Aligned { align: 4096, size: 1 << 33, variant: Variant::Memalign }),
         (2, Event::Touch { token: token(2, 0), resident_pages: 7, pages: 1 << 21 }),
         (2, Event::FreeAlignedSized { token: token(2, 0), align: 4096, size: 1 << 33 }),
+        (2, Event::Aligned { align: 64, size: 64, variant: Variant::Operator }),
+        (2, Event::FreeAligned { token: token(2, 1), align: 64 }),
         (2, Event::FreeNull),
         (2, Event::Failed { call: Call::Calloc, size: u64::MAX }),
         (0, Event::FreeSized { token: token(1, 0), size: 0 }),
