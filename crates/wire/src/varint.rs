@@ -1,105 +1,99 @@
-//! Numbers in one to nine bytes: the zeros at the low end of the first byte say how many bytes follow, so that one load and one
-//! shift read a number, without a loop. Used by captures, traces and scores.
+//! Numbers in one to nine bytes. The zeros that the first byte ends with say how many bytes follow, so that a number is
+//! written with one store and read with one load, whatever its length. Captures and traces consist of them.
 
-/// Bytes of the longest number.
+/// The largest number of bytes.
 pub const MOST_BYTES: usize = 9;
 
-/// Bits that fit behind the length in eight bytes; what is longer has a first byte of zero and all its 64 bits behind it.
-const SHORT_BITS: u32 = 56;
+/// Numbers below this fit into one word together with their length.
+const ONE_WORD: u64 = 1 << 56;
 
-/// How many bytes a number takes.
+/// Writes a number and returns where the next one goes.
+///
+/// # Safety
+/// [`MOST_BYTES`] bytes at `at` must be the caller's to write.
 #[inline(always)]
-pub const fn length(number: u64) -> usize {
-    let bits = 64 - (number | 1).leading_zeros();
-    if bits > SHORT_BITS { MOST_BYTES } else { bits.div_ceil(7) as usize }
-}
-
-/// Puts a number at the front of `to`, which may be written [`MOST_BYTES`] far; says how many of them count.
-#[inline(always)]
-pub const fn put(to: &mut [u8; MOST_BYTES], number: u64) -> usize {
-    let length = length(number);
-    let (front, back) = match length {
-        MOST_BYTES => (number << 8, (number >> SHORT_BITS) as u8),
-        _ => (number << length | 1 << (length - 1), 0),
-    };
-    let front = front.to_le_bytes();
-    let mut place = 0;
-    while place < 8 {
-        to[place] = front[place];
-        place += 1;
-    }
-    to[8] = back;
-    length
-}
-
-/// The number at the front of `bytes` and how many it took; `None` where they end before it does.
-#[inline(always)]
-pub fn take(bytes: &[u8]) -> Option<(u64, usize)> {
-    match bytes.first_chunk::<MOST_BYTES>() {
-        Some(front) => Some(read(front)),
-        None => take_near_end(bytes),
+pub unsafe fn put(at: *mut u8, value: u64) -> *mut u8 {
+    if value < ONE_WORD {
+        let last_bit = 63 - (value | 1).leading_zeros();
+        // last_bit / 7 without a division; exact up to 56.
+        let further = (last_bit * 37) >> 8;
+        // SAFETY: eight bytes are written, of which the next number overwrites those that are not needed.
+        unsafe {
+            at.cast::<u64>().write_unaligned((((value << 1) | 1) << further).to_le());
+            at.add(further as usize + 1)
+        }
+    } else {
+        // SAFETY: nine bytes.
+        unsafe {
+            at.write(0);
+            at.add(1).cast::<u64>().write_unaligned(value.to_le());
+            at.add(9)
+        }
     }
 }
 
-#[cold]
-fn take_near_end(bytes: &[u8]) -> Option<(u64, usize)> {
-    let mut front = [0; MOST_BYTES];
-    front[..bytes.len()].copy_from_slice(bytes);
-    let (number, length) = read(&front);
-    (length <= bytes.len()).then_some((number, length))
+/// The number that `bytes` begin with and how many bytes it takes; `None` where they end before it does.
+#[inline]
+pub fn get(bytes: &[u8]) -> Option<(u64, usize)> {
+    let first = *bytes.first()?;
+    let length = first.trailing_zeros() as usize + 1;
+    if bytes.len() < length {
+        return None;
+    }
+    if length == MOST_BYTES {
+        return Some((word(&bytes[1..]), length));
+    }
+    let value = word(bytes) >> length;
+    Some((value & (u64::MAX >> (64 - 7 * length)), length))
 }
 
-#[inline(always)]
-fn read(bytes: &[u8; MOST_BYTES]) -> (u64, usize) {
-    let [front @ .., last] = *bytes;
-    let word = u64::from_le_bytes(front);
-    let length = front[0].trailing_zeros() as usize + 1;
-    match length {
-        MOST_BYTES => (word >> 8 | u64::from(last) << SHORT_BITS, length),
-        _ => (word << (64 - 8 * length) >> (64 - 7 * length), length),
+/// The first eight bytes as a number; zeros where there are fewer.
+#[inline]
+fn word(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk::<8>() {
+        Some(word) => u64::from_le_bytes(*word),
+        None => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
     }
 }
 
-/// Small where a difference is small, whatever its sign: 0, -1, 1, -2, 2, … are 0, 1, 2, 3, 4, …
+/// Small numbers for small differences of either sign.
 #[inline(always)]
-pub const fn zigzag(difference: i64) -> u64 {
-    (difference << 1 ^ difference >> 63) as u64
+pub fn zigzag(difference: i64) -> u64 {
+    ((difference << 1) ^ (difference >> 63)) as u64
 }
 
-/// The difference that [`zigzag`] had.
+/// The difference that [`zigzag`] made a number of.
 #[inline(always)]
-pub const fn unzigzag(number: u64) -> i64 {
-    (number >> 1) as i64 ^ -((number & 1) as i64)
+pub fn unzigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Each power of two, its neighbours, and what stands between.
-    fn numbers() -> impl Iterator<Item = u64> {
-        (0..64).flat_map(|bit| {
-            let power = 1u64 << bit;
-            [power.wrapping_sub(1), power, power + 1, power | power >> 3, u64::MAX >> bit]
-        })
-    }
-
     #[test]
-    fn each_number_comes_back_in_the_bytes_that_its_length_says() {
-        for number in numbers() {
-            let mut bytes = [0xaa; MOST_BYTES];
-            let used = put(&mut bytes, number);
-            assert_eq!(used, length(number));
-            assert_eq!(take(&bytes), Some((number, used)), "{number:#x}");
-            assert_eq!(take(&bytes[..used]), Some((number, used)), "{number:#x}");
-            assert!((0..used).all(|short| take(&bytes[..short]).is_none()), "{number:#x}");
+    fn numbers_of_every_length_come_back() {
+        for shift in 0..64 {
+            for value in [1u64 << shift, (1 << shift) - 1, u64::MAX >> shift, 0x5555_5555_5555_5555 >> shift] {
+                let mut bytes = [0xaa; 16];
+                // SAFETY: sixteen bytes are enough.
+                let end = unsafe { put(bytes.as_mut_ptr(), value) };
+                let length = end as usize - bytes.as_ptr() as usize;
+                let bits = (64 - (value | 1).leading_zeros()) as usize;
+                assert_eq!(length, if bits > 56 { 9 } else { bits.div_ceil(7) }, "{value:#x}");
+                assert_eq!(get(&bytes), Some((value, length)), "{value:#x} with more behind it");
+                assert_eq!(get(&bytes[..length]), Some((value, length)), "{value:#x} alone");
+                assert_eq!(get(&bytes[..length - 1]), None, "{value:#x} torn");
+            }
         }
-        assert_eq!([0, 127, 128, (1 << 56) - 1, 1 << 56].map(length), [1, 1, 2, 8, 9]);
     }
 
     #[test]
-    fn small_differences_are_small_numbers() {
-        assert_eq!([0, -1, 1, -2, 2].map(zigzag), [0, 1, 2, 3, 4]);
-        assert!(numbers().all(|number| unzigzag(zigzag(number as i64)) == number as i64));
+    fn differences_of_either_sign_come_back() {
+        for difference in [0, 1, -1, 63, -64, i64::MAX, i64::MIN] {
+            assert_eq!(unzigzag(zigzag(difference)), difference);
+        }
+        assert_eq!((zigzag(0), zigzag(-1), zigzag(1), zigzag(-2)), (0, 1, 2, 3));
     }
 }

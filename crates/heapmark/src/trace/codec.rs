@@ -2,9 +2,10 @@
 //! rare events share one operation. An object is named by how far it is from the one of the same thread that was named last:
 //! objects die in runs, forwards or backwards, so that the distance is mostly one.
 
-use super::event::{Call, Event, Token, Variant};
+use super::event::{Event, Token};
 use super::fault::{Fault, damaged, impossible};
 use super::layout::{MOST_LIVE, MOST_THREADS};
+use heapmark_wire::capture::{Call, Variant};
 use heapmark_wire::varint;
 
 const OPERATION_BITS: u32 = 3;
@@ -164,7 +165,10 @@ impl Pen {
     #[inline(always)]
     pub(super) fn number(&mut self, number: u64) {
         let rest = &mut self.bytes[self.used..];
-        self.used += varint::put(rest.first_chunk_mut().expect("the caller looks at `left`"), number);
+        assert!(rest.len() >= varint::MOST_BYTES, "the caller looks at `left`");
+        let start = rest.as_mut_ptr();
+        // SAFETY: it has room for the longest number, as was just seen, and both pointers are into it.
+        self.used += unsafe { varint::put(start, number).offset_from_unsigned(start) };
     }
 
     #[inline(always)]
@@ -370,7 +374,7 @@ pub(super) struct Bytes<'a> {
 impl Bytes<'_> {
     #[inline(always)]
     pub(super) fn number(&mut self) -> Result<u64, Fault> {
-        let Some((number, length)) = varint::take(&self.all[self.at..]) else {
+        let Some((number, length)) = varint::get(&self.all[self.at..]) else {
             return Err(damaged("the chunk ends within an event"));
         };
         self.at += length;

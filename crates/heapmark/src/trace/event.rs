@@ -1,5 +1,7 @@
 //! What happens in a trace.
 
+use heapmark_wire::capture::{Call, Variant};
+
 /// An object, by who made it: threads and their allocations count from 0. It needs no address, and no event carries it at birth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Token {
@@ -18,67 +20,6 @@ impl Token {
     /// The token that [`Token::packed`] made a number of.
     pub fn of_packed(packed: u64) -> Token {
         Token { thread: (packed >> 48) as u32, index: packed & ((1 << 48) - 1) }
-    }
-}
-
-/// Functions that take an alignment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Variant {
-    /// `posix_memalign`
-    PosixMemalign,
-    /// `aligned_alloc`
-    AlignedAlloc,
-    /// `memalign`
-    Memalign,
-    /// `valloc`
-    Valloc,
-    /// `pvalloc`
-    Pvalloc,
-    /// C++ `operator new` with an alignment
-    Operator,
-}
-
-impl Variant {
-    /// All of them, each at its own number.
-    pub const ALL: [Variant; 6] = [
-        Variant::PosixMemalign,
-        Variant::AlignedAlloc,
-        Variant::Memalign,
-        Variant::Valloc,
-        Variant::Pvalloc,
-        Variant::Operator,
-    ];
-
-    /// As a programmer writes it.
-    pub fn word(self) -> &'static str {
-        ["posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc", "operator new"][self as usize]
-    }
-}
-
-/// Functions that may fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Call {
-    /// `malloc`
-    Malloc,
-    /// `calloc`
-    Calloc,
-    /// `realloc` or `reallocarray`
-    Realloc,
-    /// One of those that take an alignment.
-    Aligned,
-    /// C++ `operator new`
-    Operator,
-}
-
-impl Call {
-    /// All of them, each at its own number.
-    pub const ALL: [Call; 5] = [Call::Malloc, Call::Calloc, Call::Realloc, Call::Aligned, Call::Operator];
-
-    /// As a programmer writes it.
-    pub fn word(self) -> &'static str {
-        ["malloc", "calloc", "realloc", "aligned", "operator new"][self as usize]
     }
 }
 

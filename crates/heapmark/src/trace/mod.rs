@@ -18,9 +18,10 @@ mod tests;
 
 pub use check::{Checked, check};
 pub use cut::{Stretch, cut};
-pub use event::{Call, Event, Token, Variant};
+pub use event::{Event, Token};
 pub use fault::{Fault, Kind};
 pub use head::Head;
+pub use heapmark_wire::capture::{Call, Variant};
 pub use layout::{MOST_LIVE, MOST_RAW_BYTES, MOST_THREADS};
 pub use live::Live;
 pub use reader::Reader;

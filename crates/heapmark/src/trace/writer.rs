@@ -46,7 +46,7 @@ impl<W: Write> Writer<W> {
         let packer = Compressor::new(LEVEL).map_err(unwritten)?;
         let (state, pen) = (State::default(), Pen::new(MOST_RAW_BYTES));
         let mut writer = Writer { to, state, pen, packer, packed: Vec::new(), chunks: 0, events_here: 0, totals };
-        let mut text = head.text();
+        let mut text = head.lines();
         if text.is_empty() {
             text.push('\n');
         }
