@@ -14,7 +14,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Run(Box<cmd::run::Args>),
+    Run(Box<cmd::run::Command>),
+    Replay(Box<cmd::replay::Args>),
     Doctor(cmd::doctor::Args),
     List(cmd::list::Args),
     Build(cmd::build::Args),
@@ -29,6 +30,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => cmd::run::run(*args),
+        Command::Replay(args) => cmd::replay::run(*args),
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::List(args) => cmd::list::run(args),
         Command::Build(args) => cmd::build::run(args),

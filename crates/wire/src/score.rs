@@ -182,6 +182,12 @@ pub struct Head {
     pub points: u64,
     /// Nanoseconds that the recorded program took, where the trace tells.
     pub recorded_ns: u64,
+    /// Calls that failed, which are not made again.
+    pub failed: u64,
+    /// Events that the recorder could not write.
+    pub dropped: u64,
+    /// Calls of threads that had ended, made by another thread.
+    pub strays: u64,
 }
 
 /// Why a file is no score.
@@ -219,6 +225,9 @@ impl Head {
             self.peak.1,
             self.points,
             self.recorded_ns,
+            self.failed,
+            self.dropped,
+            self.strays,
         ];
         words[..numbers.len()].copy_from_slice(&numbers);
         words
@@ -253,6 +262,9 @@ impl Head {
             peak_count,
             points,
             recorded_ns,
+            failed,
+            dropped,
+            strays,
             ..,
         ] = *words;
         if magic != MAGIC {
@@ -280,6 +292,9 @@ impl Head {
             peak: (peak_thread, peak_count),
             points,
             recorded_ns,
+            failed,
+            dropped,
+            strays,
         })
     }
 }

@@ -12,6 +12,7 @@ pub mod inspect;
 mod library;
 mod link;
 pub mod program;
+mod score;
 mod state;
 mod step;
 mod system;
@@ -22,6 +23,7 @@ pub use cache::hash_of;
 pub use copy::copy;
 pub use inspect::{Inspection, Refusal, inspect};
 pub use program::{Executable, in_path};
+pub use score::{Score, hash_of_file, score};
 pub use state::{State, original, state};
 pub use user::user;
 

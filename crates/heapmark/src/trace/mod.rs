@@ -11,6 +11,7 @@ mod head;
 mod layout;
 mod live;
 mod reader;
+pub mod score;
 mod writer;
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod programs;
 mod progress;
 pub(super) mod select;
 mod session;
+mod traces;
 
 use super::report::beside;
 use super::{Exit, print, say, say_damage, usage, wants_colour, width};
@@ -25,19 +26,27 @@ use session::{Ended, Session};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+pub(super) use traces::{MODES, TOUCHES};
 
 /// Measure allocators: every process proves its allocator, every result is stored
 #[derive(clap::Args)]
-pub struct Args {
+pub struct Command {
     /// Named selection of workloads, threads and allocators
     #[arg(default_value = "quick")]
-    suite: String,
+    pub(super) suite: String,
+    /// Workloads: names or patterns from `heapmark list workloads`, or trace:FILE
+    #[arg(short, long, value_name = "GLOB,...", value_delimiter = ',')]
+    pub(super) workloads: Vec<String>,
+    #[command(flatten)]
+    pub(super) args: Args,
+}
+
+/// How something is measured.
+#[derive(clap::Args)]
+pub struct Args {
     /// Allocators: names or patterns from `heapmark list allocators`, ./lib.so, or NAME=/path/lib.so
     #[arg(short, long, value_name = "A,...", value_delimiter = ',')]
     allocators: Vec<String>,
-    /// Workloads: names or patterns from `heapmark list workloads`
-    #[arg(short, long, value_name = "GLOB,...", value_delimiter = ',')]
-    workloads: Vec<String>,
     /// Thread counts; `all` is the number of usable CPUs
     #[arg(short, long, value_name = "N,...", value_delimiter = ',')]
     threads: Vec<String>,
@@ -49,7 +58,7 @@ pub struct Args {
     preset: Option<String>,
     /// Another value for a parameter of a workload
     #[arg(long, value_name = "WORKLOAD.PARAMETER=VALUE")]
-    set: Vec<Override>,
+    pub(super) set: Vec<Override>,
     /// How often each allocator runs each workload, in fresh processes: exactly so often
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), conflicts_with_all = ["precision", "max_blocks", "budget"])]
     blocks: Option<u32>,
@@ -87,7 +96,7 @@ pub struct Args {
     /// Follow memory instead of timing: what is resident for what is live, and what is still resident up to 5 s after
     /// everything was freed
     #[arg(long, conflicts_with_all = ["series", "precision", "max_blocks", "budget", "latency", "counter"])]
-    retained: bool,
+    pub(super) retained: bool,
     /// Starts every random choice; the same seed gives the same plan
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -99,7 +108,7 @@ pub struct Args {
     output: Option<PathBuf>,
     /// Go on with an interrupted run: a run directory, or `latest`
     #[arg(long, value_name = "RUN")]
-    resume: Option<String>,
+    pub(super) resume: Option<String>,
     /// Measure nothing where `heapmark doctor` has a warning: exit code 5
     #[arg(long)]
     strict: bool,
@@ -135,11 +144,12 @@ fn budget(text: &str) -> Result<std::time::Duration, String> {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<Exit> {
-    let selection = match &args.resume {
+pub fn run(command: Command) -> Result<Exit> {
+    let selection = match &command.args.resume {
         Some(run) => Selection::of_run(&store::read(&store::find(run).map_err(usage)?)?.head)?,
-        None => Selection::of_flags(&args)?,
+        None => Selection::of_flags(&command)?,
     };
+    let args = command.args;
     if args.dry_run {
         print(&plan_text(&selection.plan))?;
         return Ok(Exit::Done);
