@@ -15,7 +15,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(Box<cmd::run::Command>),
-    Replay(Box<cmd::replay::Args>),
+    Replay(Box<cmd::replay::Command>),
     Doctor(cmd::doctor::Args),
     List(cmd::list::Args),
     Build(cmd::build::Args),
