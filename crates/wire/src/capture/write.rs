@@ -100,7 +100,13 @@ impl Writer {
                     self.number(count);
                     self.number(size);
                 }
-                Event::Realloc { old, new, size, entered } => self.realloc(old, new, size, entered),
+                Event::Realloc { old, new, size, entered } => {
+                    self.realloc(old, new, size);
+                    // Where the clock was switched on meanwhile, all that is known is that it came after the event before.
+                    if stamp.is_some() {
+                        self.time(entered.unwrap_or(0));
+                    }
+                }
                 Event::Aligned { address, align, size, variant } => {
                     self.address(op::ALIGNED, address);
                     self.number(variant as u64);
@@ -188,7 +194,7 @@ impl Writer {
     }
 
     #[inline(always)]
-    unsafe fn realloc(&mut self, old: u64, new: u64, size: u64, entered: Option<u64>) {
+    unsafe fn realloc(&mut self, old: u64, new: u64, size: u64) {
         let low = (old & 7) | (new & 7) << 3;
         // SAFETY: see `put`.
         unsafe {
@@ -204,9 +210,6 @@ impl Writer {
                 self.word = word;
             }
             self.number(size);
-            if let Some(entered) = entered {
-                self.time(entered);
-            }
         }
     }
 
