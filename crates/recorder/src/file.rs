@@ -159,9 +159,7 @@ fn identity(descriptor: &Descriptor) -> Option<(u64, u64)> {
 
 fn fallocate(descriptor: &Descriptor, from: u32, to: u32) -> i32 {
     // SAFETY: changes no byte that is there.
-    let end = unsafe {
-        libc::syscall(libc::SYS_fallocate, descriptor.0, 0, offset(from), offset(to) - offset(from))
-    };
+    let end = unsafe { libc::syscall(libc::SYS_fallocate, descriptor.0, 0, offset(from), offset(to) - offset(from)) };
     if end == 0 { 0 } else { errno() }
 }
 
@@ -171,8 +169,7 @@ fn write_zeros(descriptor: &Descriptor, number: u32) -> Result<(), Reason> {
     for block in 0..(CHUNK_BYTES / ZEROS.len()) as u64 {
         let at = offset(number) + block * ZEROS.len() as u64;
         // SAFETY: the chunk is ours and not in use yet.
-        let written =
-            unsafe { libc::syscall(libc::SYS_pwrite64, descriptor.0, ZEROS.as_ptr(), ZEROS.len(), at) };
+        let written = unsafe { libc::syscall(libc::SYS_pwrite64, descriptor.0, ZEROS.as_ptr(), ZEROS.len(), at) };
         if written != ZEROS.len() as c_long {
             return Err(if written < 0 { word(errno()) } else { "no-space" });
         }

@@ -32,10 +32,13 @@ pub struct Large {
 }
 
 impl Large {
-    pub const NONE: Large = Large {
-        filter: [const { AtomicU8::new(0) }; PLACES],
-        places: [const { Place { address: AtomicUsize::new(0), size: AtomicUsize::new(0) } }; PLACES],
-    };
+    /// Zeros.
+    pub const fn none() -> Large {
+        Large {
+            filter: [const { AtomicU8::new(0) }; PLACES],
+            places: [const { Place { address: AtomicUsize::new(0), size: AtomicUsize::new(0) } }; PLACES],
+        }
+    }
 
     #[cold]
     #[inline(never)]

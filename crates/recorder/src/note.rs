@@ -20,22 +20,31 @@ const ROUNDS: u8 = 4;
 /// Room that such a look needs besides the event that caused it.
 const LOOK_BYTES: usize = 64;
 
-/// Runs a call of the next library, then notes it, unless it is not the program's: made by the next library itself.
+/// Runs a call of the next library that allocates, then notes it, unless it is not the program's: made by the next library
+/// itself. What a call that fails amounts to is kept apart: with one kind of event, noting it is straight.
 #[inline(always)]
-pub fn after<R>(call: impl FnOnce() -> R, event: impl FnOnce(&R) -> Event<'static>) -> R {
+pub fn after(
+    call: impl FnOnce() -> *mut c_void,
+    event: impl Fn(u64) -> Event<'static>,
+    failed: impl Fn() -> Event<'static>,
+) -> *mut c_void {
     let state = enter();
     if state.is_null() {
-        let result = call();
-        note_late(|| event(&result));
-        return result;
+        let block = call();
+        note_late(|| if block.is_null() { failed() } else { event(block as u64) });
+        return block;
     }
     // SAFETY: the state is this thread's.
     unsafe {
         (*state).calling = depth();
-        let result = call();
+        let block = call();
         (*state).calling = 0;
-        note(state, &event(&result));
-        result
+        if block.is_null() {
+            note_rarely(state, failed());
+        } else {
+            note(state, event(block as u64));
+        }
+        block
     }
 }
 
@@ -49,7 +58,7 @@ pub fn before<R>(event: Event<'static>, call: impl FnOnce() -> R) -> R {
     }
     // SAFETY: the state is this thread's; after a fork noting moves it.
     unsafe {
-        let state = note(state, &event);
+        let state = note(state, event);
         (*state).calling = depth();
         let result = call();
         (*state).calling = 0;
@@ -61,12 +70,11 @@ pub fn before<R>(event: Event<'static>, call: impl FnOnce() -> R) -> R {
 #[inline(always)]
 pub fn only(event: Event<'_>) {
     let state = enter();
-    if !state.is_null() {
-        // SAFETY: the state is this thread's.
-        unsafe { note(state, &event) };
-    } else {
-        note_late(|| event);
+    if state.is_null() {
+        return note_late(|| event);
     }
+    // SAFETY: the state is this thread's.
+    unsafe { note(state, event) };
 }
 
 /// The stamp of a call that begins now; nothing that counts where there is no clock.
@@ -111,7 +119,7 @@ fn enter_slowly(state: *mut State) -> *mut State {
 }
 
 #[inline(always)]
-unsafe fn note(state: *mut State, event: &Event<'_>) -> *mut State {
+unsafe fn note(state: *mut State, event: Event<'_>) -> *mut State {
     // SAFETY: the state is this thread's. Handlers of signals, which may come between any two instructions, find `encoding` set
     // and leave the writer alone.
     unsafe {
@@ -128,12 +136,12 @@ unsafe fn note(state: *mut State, event: &Event<'_>) -> *mut State {
                 return state;
             }
         }
-        let stamp = match (*own).clocked.load(Ordering::Relaxed) {
-            clock::OFF => None,
-            clock::CPU => Some(clock::cpu()),
-            _ => Some(stamp_slowly(own)),
-        };
-        (*own).writer.put(event, stamp);
+        // Each arm has its own copy of what writes the event, with or without a stamp.
+        match (*own).clocked.load(Ordering::Relaxed) {
+            clock::OFF => (*own).writer.put(&event, None),
+            clock::CPU => (*own).writer.put(&event, Some(clock::cpu())),
+            _ => put_slowly(own, event),
+        }
         (*own).writer.commit();
         compiler_fence(Ordering::SeqCst);
         (*own).encoding = 0;
@@ -141,7 +149,26 @@ unsafe fn note(state: *mut State, event: &Event<'_>) -> *mut State {
     }
 }
 
-/// As [`note`], out of line, for a state that the caller keeps to itself. False where there is no room.
+/// As [`note`], for what happens so rarely that it is out of line.
+#[cold]
+#[inline(never)]
+unsafe fn note_rarely(state: *mut State, event: Event<'_>) -> *mut State {
+    // SAFETY: the caller's.
+    unsafe { note(state, event) }
+}
+
+/// Where the stream's first stamp is due, or stamps come from memory.
+#[cold]
+#[inline(never)]
+unsafe fn put_slowly(state: *mut State, event: Event<'_>) {
+    // SAFETY: the caller's.
+    unsafe {
+        let stamp = stamp_slowly(state);
+        (*state).writer.put(&event, Some(stamp));
+    }
+}
+
+/// Notes for a state that the caller keeps to itself. False where there is no room.
 ///
 /// # Safety
 /// The state is the caller's, and `encoding` is set.
@@ -165,13 +192,13 @@ pub unsafe fn put(state: *mut State, event: &Event<'_>) -> bool {
 /// away and nobody writes any more.
 #[cold]
 #[inline(never)]
-unsafe fn note_nested(state: *mut State, event: &Event<'_>) -> bool {
+unsafe fn note_nested(state: *mut State, event: Event<'_>) -> bool {
     // SAFETY: the state is this thread's.
     unsafe {
         if depth() >= (*state).encoding {
             return false;
         }
-        note_elsewhere((*state).thread, event);
+        note_elsewhere((*state).thread, &event);
     }
     true
 }
@@ -366,7 +393,7 @@ extern "C" fn end_thread(state: *mut c_void) {
             own_again(state);
             return;
         }
-        let state = note(state, &Event::ThreadExit);
+        let state = note_rarely(state, Event::ThreadExit);
         (local.state, local.ended) = (core::ptr::null_mut(), true);
         if (*state).number_and_one != 0 {
             WIPED.states.give(state);

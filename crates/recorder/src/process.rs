@@ -27,7 +27,7 @@ pub struct Wiped {
 // SAFETY: everything in it is atomic, or belongs to one thread at a time by the rules of its module.
 unsafe impl Sync for Wiped {}
 
-pub static WIPED: Wiped = Wiped { process: Process::NONE, large: Large::NONE, states: States::NONE };
+pub static WIPED: Wiped = Wiped { process: Process::none(), large: Large::none(), states: States::none() };
 
 /// What does not change, and children inherit.
 struct Settings {
@@ -105,17 +105,20 @@ pub fn configure() {
 }
 
 impl Process {
-    pub const NONE: Process = Process {
-        phase: AtomicU32::new(FRESH),
-        threads: AtomicU32::new(0),
-        clocked: AtomicBool::new(false),
-        telling: AtomicBool::new(false),
-        counter: AtomicU64::new(0),
-        start_ns: AtomicU64::new(0),
-        text: AtomicPtr::new(core::ptr::null_mut()),
-        // SAFETY: zeros are a valid file that is none.
-        file: UnsafeCell::new(unsafe { core::mem::zeroed() }),
-    };
+    /// Zeros.
+    pub const fn none() -> Process {
+        Process {
+            phase: AtomicU32::new(FRESH),
+            threads: AtomicU32::new(0),
+            clocked: AtomicBool::new(false),
+            telling: AtomicBool::new(false),
+            counter: AtomicU64::new(0),
+            start_ns: AtomicU64::new(0),
+            text: AtomicPtr::new(core::ptr::null_mut()),
+            // SAFETY: zeros are a valid file that is none.
+            file: UnsafeCell::new(unsafe { core::mem::zeroed() }),
+        }
+    }
 
     /// It is recorded.
     pub fn is_on(&self) -> bool {

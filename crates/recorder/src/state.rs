@@ -57,12 +57,15 @@ pub struct States {
 }
 
 impl States {
-    pub const NONE: States = States {
-        used: AtomicU32::new(0),
-        idle: AtomicU64::new(0),
-        // SAFETY: zeros are a valid state.
-        all: core::cell::UnsafeCell::new(unsafe { core::mem::zeroed() }),
-    };
+    /// Zeros.
+    pub const fn none() -> States {
+        States {
+            used: AtomicU32::new(0),
+            idle: AtomicU64::new(0),
+            // SAFETY: zeros are a valid state.
+            all: core::cell::UnsafeCell::new(unsafe { core::mem::zeroed() }),
+        }
+    }
 
     fn get(&self, number: u32) -> *mut State {
         self.all.get().cast::<State>().wrapping_add(number as usize)

@@ -16,13 +16,11 @@ fn failed(call: Call, size: usize) -> Event<'static> {
 /// As C defines it; so for all functions of this file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc(size: usize) -> Block {
-    // SAFETY: as the program's call.
     let block = after(
-        || unsafe { (next().malloc)(size) },
-        |block| match block.is_null() {
-            true => failed(Call::Malloc, size),
-            false => Event::Malloc { address: *block as u64, size: size as u64, operator: false },
-        },
+        // SAFETY: as the program's call.
+        move || unsafe { (next().malloc)(size) },
+        move |address| Event::Malloc { address, size: size as u64, operator: false },
+        move || failed(Call::Malloc, size),
     );
     large::born(block, size);
     block
@@ -50,11 +48,9 @@ pub unsafe extern "C" fn calloc(count: usize, size: usize) -> Block {
     let product = count.saturating_mul(size);
     let block = after(
         // SAFETY: as the program's call.
-        || unsafe { (next().calloc)(count, size) },
-        |block| match block.is_null() {
-            true => failed(Call::Calloc, product),
-            false => Event::Calloc { address: *block as u64, count: count as u64, size: size as u64 },
-        },
+        move || unsafe { (next().calloc)(count, size) },
+        move |address| Event::Calloc { address, count: count as u64, size: size as u64 },
+        move || failed(Call::Calloc, product),
     );
     large::born(block, product);
     block
@@ -92,11 +88,10 @@ fn resize(old: Block, size: usize, call: impl FnOnce() -> Block) -> Block {
         large::dies(old);
     }
     let entered = entered();
-    let block = after(call, |new| match (new.is_null(), size) {
-        (true, 1..) => failed(Call::Realloc, size),
-        (true, 0) if old.is_null() => failed(Call::Realloc, size),
-        _ => Event::Realloc { old: old as u64, new: *new as u64, size: size as u64, entered },
-    });
+    let event = |new| Event::Realloc { old: old as u64, new, size: size as u64, entered };
+    // NULL may also mean that it was only to be freed, and was.
+    let none = || if size == 0 && !old.is_null() { event(0) } else { failed(Call::Realloc, size) };
+    let block = after(call, event, none);
     large::born(block, size);
     block
 }
@@ -109,10 +104,11 @@ fn no_memory() -> Block {
 
 #[inline(always)]
 fn aligned(variant: Variant, align: usize, size: usize, call: impl FnOnce() -> Block) -> Block {
-    let block = after(call, |block| match block.is_null() {
-        true => failed(Call::Aligned, size),
-        false => Event::Aligned { address: *block as u64, align: align as u64, size: size as u64, variant },
-    });
+    let block = after(
+        call,
+        move |address| Event::Aligned { address, align: align as u64, size: size as u64, variant },
+        move || failed(Call::Aligned, size),
+    );
     large::born(block, size);
     block
 }

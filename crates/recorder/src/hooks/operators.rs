@@ -17,11 +17,9 @@ type Block = *mut c_void;
 extern "C" fn new(size: usize) -> Block {
     let block = after(
         // SAFETY: any size is one. C++ wants a block where C may have none.
-        || unsafe { (next().malloc)(size.max(1)) },
-        |block| match block.is_null() {
-            true => Event::Failed { call: Call::Operator, size: size as u64 },
-            false => Event::Malloc { address: *block as u64, size: size as u64, operator: true },
-        },
+        move || unsafe { (next().malloc)(size.max(1)) },
+        move |address| Event::Malloc { address, size: size as u64, operator: true },
+        move || Event::Failed { call: Call::Operator, size: size as u64 },
     );
     large::born(block, size);
     block
@@ -36,15 +34,8 @@ extern "C" fn new_aligned(size: usize, align: usize) -> Block {
             (Some(call), Some(whole)) => unsafe { call(align, whole) },
             _ => core::ptr::null_mut(),
         },
-        |block| match block.is_null() {
-            true => Event::Failed { call: Call::Operator, size: size as u64 },
-            false => Event::Aligned {
-                address: *block as u64,
-                align: align as u64,
-                size: size as u64,
-                variant: Variant::Operator,
-            },
-        },
+        move |address| Event::Aligned { address, align: align as u64, size: size as u64, variant: Variant::Operator },
+        move || Event::Failed { call: Call::Operator, size: size as u64 },
     );
     large::born(block, size);
     block
