@@ -9,6 +9,7 @@ mod launched;
 mod page;
 mod pairs;
 mod phase;
+pub mod varint;
 mod watched;
 
 pub use buckets::{BUCKETS, bucket_of, bucket_range};

@@ -157,50 +157,68 @@ impl fmt::Display for Wrong {
 
 impl core::error::Error for Wrong {}
 
+/// What a header says that belongs to no writer.
+struct Rest {
+    kind: Kind,
+    flags: u8,
+    committed: u32,
+    crc: u32,
+    dropped: u64,
+}
+
+fn read(header: &[u8; HEADER_BYTES]) -> Result<Option<(Start, Rest)>, Wrong> {
+    let half = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let word = |at: usize| u64::from(half(at)) | u64::from(half(at + 4)) << 32;
+    // Zeros: never used, or its writer died within the header.
+    if word(0) == 0 {
+        return Ok(None);
+    }
+    if header[..8] != MAGIC {
+        return Err(Wrong::Magic);
+    }
+    let version = u16::from_le_bytes([header[8], header[9]]);
+    if version != VERSION {
+        return Err(Wrong::Version(version));
+    }
+    let kind = match header[10] {
+        1 => Kind::Text,
+        2 => Kind::Events,
+        other => return Err(Wrong::Kind(other)),
+    };
+    let rest = Rest { kind, flags: header[11], committed: half(48), crc: half(52), dropped: word(56) };
+    if rest.committed as usize > PAYLOAD_BYTES {
+        return Err(Wrong::Committed(rest.committed));
+    }
+    let start = Start {
+        thread: half(12),
+        stream: half(16),
+        number: half(20),
+        first_event: word(24),
+        stamp: word(32),
+        ns: word(40),
+        clocked: rest.flags & CLOCKED != 0,
+    };
+    Ok(Some((start, rest)))
+}
+
+impl Start {
+    /// What a header alone says, for whoever looks for the chunks of a stream; `None` where the chunk was never used.
+    pub fn of_header(header: &[u8; HEADER_BYTES]) -> Result<Option<(Kind, Start)>, Wrong> {
+        Ok(read(header)?.map(|(start, rest)| (rest.kind, start)))
+    }
+}
+
 impl<'a> Chunk<'a> {
     /// The chunk that `bytes` begin with; `None` where it was never used. The end of a file may be shorter than a chunk.
     pub fn parse(bytes: &'a [u8]) -> Result<Option<Chunk<'a>>, Wrong> {
-        let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(Wrong::Short)?;
-        if *header == [0; HEADER_BYTES] {
-            return Ok(None);
-        }
-        let half = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-        let word = |at: usize| u64::from(half(at)) | u64::from(half(at + 4)) << 32;
-        // Never came into use: its writer died within the header.
-        if word(0) == 0 {
-            return Ok(None);
-        }
-        if header[..8] != MAGIC {
-            return Err(Wrong::Magic);
-        }
-        let version = u16::from_le_bytes([header[8], header[9]]);
-        if version != VERSION {
-            return Err(Wrong::Version(version));
-        }
-        let kind = match header[10] {
-            1 => Kind::Text,
-            2 => Kind::Events,
-            other => return Err(Wrong::Kind(other)),
-        };
-        let (flags, committed) = (header[11], half(48));
-        if committed as usize > PAYLOAD_BYTES {
-            return Err(Wrong::Committed(committed));
-        }
-        let payload = rest.get(..committed as usize).ok_or(Wrong::Short)?;
+        let (header, behind) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(Wrong::Short)?;
+        let Some((start, Rest { kind, flags, committed, crc, dropped })) = read(header)? else { return Ok(None) };
+        let payload = behind.get(..committed as usize).ok_or(Wrong::Short)?;
         let sealed = flags & SEALED != 0;
-        if sealed && crc32(payload) != half(52) {
+        if sealed && crc32(payload) != crc {
             return Err(Wrong::Checksum);
         }
-        let start = Start {
-            thread: half(12),
-            stream: half(16),
-            number: half(20),
-            first_event: word(24),
-            stamp: word(32),
-            ns: word(40),
-            clocked: flags & CLOCKED != 0,
-        };
-        Ok(Some(Chunk { kind, start, sealed, dropped: word(56), payload }))
+        Ok(Some(Chunk { kind, start, sealed, dropped, payload }))
     }
 
     /// Its events.

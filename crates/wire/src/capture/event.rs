@@ -84,6 +84,11 @@ impl Variant {
         Variant::Pvalloc,
         Variant::Operator,
     ];
+
+    /// As a programmer writes it.
+    pub fn word(self) -> &'static str {
+        ["posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc", "operator new"][self as usize]
+    }
 }
 
 /// A call that can fail.
@@ -105,6 +110,11 @@ pub enum Call {
 impl Call {
     /// In the order of their numbers.
     pub const ALL: [Call; 5] = [Call::Malloc, Call::Calloc, Call::Realloc, Call::Aligned, Call::Operator];
+
+    /// As a programmer writes it.
+    pub fn word(self) -> &'static str {
+        ["malloc", "calloc", "realloc", "aligned", "operator new"][self as usize]
+    }
 }
 
 /// The low four bits of an event's first number; what is above them is a difference of addresses, in units of eight bytes.

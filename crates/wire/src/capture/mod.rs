@@ -14,7 +14,6 @@ mod crc;
 mod event;
 mod read;
 pub mod text;
-mod varint;
 mod write;
 
 pub use chunk::{CHUNK_BYTES, Chunk, HEADER_BYTES, Header, Kind, PAYLOAD_BYTES, Start, Wrong};

@@ -2,7 +2,7 @@
 
 use super::chunk::Start;
 use super::event::{Call, Event, MOST_MARK_BYTES, Variant, further, op};
-use super::varint;
+use crate::varint;
 use core::fmt;
 
 /// An event and where it stands.

@@ -3,7 +3,7 @@
 
 use super::chunk::{CHUNK_BYTES, HEADER_BYTES, Header, Kind, Start};
 use super::event::{Event, MOST_EVENT_BYTES, MOST_MARK_BYTES, further, op};
-use super::varint::{put, zigzag};
+use crate::varint::{put, zigzag};
 
 /// Where the next event of a stream goes, and what it is told relative to. Zeros are a writer without a chunk.
 #[repr(C)]

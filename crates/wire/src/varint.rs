@@ -1,5 +1,5 @@
 //! Numbers in one to nine bytes. The zeros that the first byte ends with say how many bytes follow, so that a number is
-//! written with one store and read with one load, whatever its length.
+//! written with one store and read with one load, whatever its length. Captures and traces consist of them.
 
 /// The largest number of bytes.
 pub const MOST_BYTES: usize = 9;
