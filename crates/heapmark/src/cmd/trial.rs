@@ -48,6 +48,9 @@ pub struct Args {
     ready: Option<u16>,
 }
 
+/// The row of a program's own allocator, where it is linked to one.
+const OWN: &str = "own";
+
 /// Runs the command.
 pub fn run(args: Args) -> Result<Exit> {
     let selection = match &args.comparison.resume {
@@ -71,7 +74,10 @@ fn selection(args: &Args) -> Result<Selection> {
 
     let suite = catalog.suite("quick").map_err(usage)?;
     let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
-    let (baseline, mut chosen) = select::choose(&flags.allocators, &suite.tiers, baseline, &catalog).map_err(usage)?;
+    let is_own = |word: &String| word == OWN && !recognised.linked.is_empty();
+    let words: Vec<String> = flags.allocators.iter().filter(|word| !is_own(word)).cloned().collect();
+    let tiers = if flags.allocators.is_empty() { suite.tiers.as_slice() } else { &[] };
+    let (baseline, mut chosen) = select::choose(&words, tiers, baseline, &catalog).map_err(usage)?;
     // Whoever names nobody wants an answer now, not a build of everything there is.
     let unbuilt =
         |allocator: &Allocator| matches!(build::state(allocator, &catalog.allocators), State::NotBuilt { .. });
@@ -82,7 +88,9 @@ fn selection(args: &Args) -> Result<Selection> {
         let names: Vec<&str> = later.iter().map(|(allocator, _)| allocator.name.as_str()).collect();
         say(&format!("not built yet and left out: {0}; heapmark build {0}", names.join(" ")));
     }
-    if let Some(own) = recognised.linked.first().filter(|_| flags.allocators.is_empty()) {
+    if let Some(own) = recognised.linked.first()
+        && (flags.allocators.is_empty() || flags.allocators.iter().any(is_own))
+    {
         chosen.extend(linked(own)?);
     }
     let mut subjects = select::resolve(chosen, &catalog, flags.dry_run)?;
@@ -161,8 +169,8 @@ fn cautions(recognised: &Recognised) -> Vec<String> {
     let (program, mut cautions) = (recognised.program().display(), Vec::new());
     if let Some(library) = recognised.linked.first() {
         cautions.push(format!(
-            "{program} is linked to {library}. An allocator that is preloaded comes before it and serves instead; the row \
-             `glibc` preloads the C library for that, and the row `own` is the program as it is."
+            "{program} is linked to {library}. An allocator that is preloaded comes before it and serves instead; for the row \
+             glibc the C library itself is preloaded. The program as it is: row {OWN}."
         ));
     }
     for allocator in &recognised.inside {
@@ -187,7 +195,7 @@ fn cautions(recognised: &Recognised) -> Vec<String> {
 fn linked(library: &str) -> Result<select::Chosen> {
     let path =
         build::find_library(library).with_context(|| format!("{library} is not in the dynamic linker's folders"))?;
-    Ok(build::user(&format!("own={}", path.display()))?.map(|own| (own, true)).into_iter().collect())
+    Ok(build::user(&format!("{OWN}={}", path.display()))?.map(|own| (own, true)).into_iter().collect())
 }
 
 /// Where a program brings an allocator, the C library must be asked for to serve.

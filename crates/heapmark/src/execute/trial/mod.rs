@@ -22,10 +22,11 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use witness::Witnessed;
 
 pub use child::Look;
+pub use in_malloc::{CALLS_PER_S, SHARE};
 
 /// The libraries that are preloaded beside an allocator.
 pub struct Tools {
@@ -71,6 +72,27 @@ struct Ran {
     refused: Option<String>,
     /// What a client measured who drove it.
     served: Option<server::Served>,
+}
+
+/// Somebody who looks no more often than they asked for, whoever else looks meanwhile.
+struct Paced<'a> {
+    look: Look<'a>,
+    due: Instant,
+}
+
+impl Paced<'_> {
+    fn new(look: Look<'_>) -> Paced<'_> {
+        Paced { look, due: Instant::now() }
+    }
+
+    /// Says how long it is to the next look.
+    fn look(&mut self, pid: i32) -> Duration {
+        let now = Instant::now();
+        if self.due <= now {
+            self.due = now + (self.look)(pid);
+        }
+        self.due.saturating_duration_since(now)
+    }
 }
 
 /// What a step came to, where no process of ours ended it early: a value, or why there is none.
@@ -272,9 +294,9 @@ impl Tried<'_> {
         launch.arg("--").args(&self.trial.command).current_dir(&self.trial.folder).stdin(self.stdin()?);
         launch.stdout(stdout.try_clone().context("cannot hand on a memory file")?);
         let mut drive = self.trial.client.as_ref().map(|client| server::Drive::new(client, self)).transpose()?;
-        let mut look = look;
+        let mut look = look.map(Paced::new);
         let mut looks = |pid| {
-            let next = look.as_mut().map_or(Duration::MAX, |look| look(pid));
+            let next = look.as_mut().map_or(Duration::MAX, |look| look.look(pid));
             drive.as_mut().map_or(next, |drive| next.min(drive.look(pid)))
         };
         let end = child::run(launch, environment::of_the_user(), 0, self.timeout, self.stop, Some(&mut looks))?;
@@ -295,13 +317,17 @@ impl Tried<'_> {
 
     fn attempt(&self, outcome: Outcome, ran: Ran, measurement: Measurement) -> Attempt {
         let ok = outcome.is_ok();
+        let stderr = if ok { String::new() } else { ran.end.last_words() };
         let report = measurement.figures.iter().map(|(name, value)| format!("figure={name} {value}\n")).collect();
         let proof = ran.witnessed.into_iter().next().map(|first| first.proof);
+        let mut usage = Usage { ..ran.end.usage };
+        // What else the machine did is what neither of the two did.
+        usage.user_ns += ran.served.map_or(0, |served| served.client_cpu_ns);
         Attempt {
             outcome,
             measurement: ok.then_some(measurement),
-            stderr: if ok { String::new() } else { ran.end.last_words() },
-            usage: Some(Usage { ..ran.end.usage }),
+            stderr,
+            usage: Some(usage),
             proof,
             // Of the user's own variables nothing is kept: they hold whatever they hold.
             environment: Subject::record_environment(self.subject.environment(), self.job.padding),

@@ -26,6 +26,8 @@ pub(super) struct Served {
     pub wall_ns: u64,
     /// CPU time of the server's processes while the client ran.
     pub cpu_ns: u64,
+    /// CPU time of the client itself.
+    pub client_cpu_ns: u64,
     fault: Option<Outcome>,
 }
 
@@ -125,7 +127,9 @@ impl<'a> Drive<'a> {
             let crash = of_server.filter(|outcome| matches!(outcome, Outcome::Crash { .. } | Outcome::Hang { .. }));
             Some(crash.unwrap_or(Outcome::WrongResult { what }))
         });
-        Ok(Served { wall_ns: launched.map_or(0, |client| client.wall_ns), cpu_ns: self.cpu_ns, fault })
+        let (wall_ns, client_cpu_ns) =
+            launched.map_or((0, 0), |client| (client.wall_ns, client.user_ns + client.sys_ns));
+        Ok(Served { wall_ns, cpu_ns: self.cpu_ns, client_cpu_ns, fault })
     }
 
     /// Below a launcher of its own, which is its clock.
