@@ -149,7 +149,7 @@ fn a_forked_process_begins_with_what_its_parent_had() {
     ];
     capture(&place, "x.5.cap", &[("pid", "5")], &parent);
     let child = [(0, free(0x3000), 0), (0, malloc(0x3000, 44), 0), (0, free(0x2000), 0), (0, free(0x9000), 0)];
-    capture(&place, "x.77.cap", &[("pid", "77"), ("parent", "5"), ("began", "fork")], &child);
+    capture(&place, "x.77.cap", &[("pid", "77"), ("parent", "5"), ("begin", "fork")], &child);
     let end = place.run(&["trace", "finish", "x.77.cap", "-o", "a.trace"]);
     assert_eq!(end.code, Some(0));
     let expected = "x.77.cap: 2 objects come from the parent process; the trace begins with them\n\

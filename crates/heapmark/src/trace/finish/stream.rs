@@ -28,6 +28,8 @@ pub(super) struct Stream<'a> {
     capture: &'a Capture,
     places: IntoIter<Place>,
     current: Option<(Place, Records<'a>)>,
+    /// When the recording ended. Threads notice a little later, each at another time.
+    end: u64,
     /// The number that the next event must have.
     expected: u64,
     key: u64,
@@ -45,8 +47,9 @@ impl<'a> Stream<'a> {
     pub(super) fn new(capture: &'a Capture, places: &[Place]) -> Stream<'a> {
         let places = places.to_vec().into_iter();
         let (damage, known) = (Vec::new(), (0, 0));
+        let end = capture.head.get("end.stamp").and_then(|text| text.parse().ok()).unwrap_or(u64::MAX);
         let mut stream =
-            Stream { capture, places, current: None, expected: 0, key: 0, known, next: None, damage, lost: 0 };
+            Stream { capture, places, current: None, end, expected: 0, key: 0, known, next: None, damage, lost: 0 };
         stream.advance();
         stream
     }
@@ -60,7 +63,9 @@ impl<'a> Stream<'a> {
             self.key = *key;
             return;
         }
-        let Some(record) = self.record() else {
+        let end = self.end;
+        let in_time = |record: &Record| record.stamp.is_none_or(|stamp| stamp <= end);
+        let Some(record) = self.record().filter(in_time) else {
             self.next = None;
             return;
         };
