@@ -47,7 +47,9 @@ fn refuse(start: &[u8]) -> Result<(), Fault> {
             "this file is packed (zstd or gzip): unpack it first, if it is text of glibc's mtrace; {lost}"
         ))),
         [b'=' | b'@' | b'+' | b'-' | b'<' | b'>' | b'!', ..] => Ok(()),
-        _ => Err(foreign("this is no text of glibc's mtrace, the one format that can be imported: it begins with `= Start`")),
+        _ => Err(foreign(
+            "this is no text of glibc's mtrace, the one format that can be imported: it begins with `= Start`",
+        )),
     }
 }
 

@@ -1,9 +1,9 @@
 //! The streams of a capture as one order of events, with tokens for addresses.
 
-use crate::trace::addresses::{Addresses, Mended, Moment, birth, death};
 use super::capture::Capture;
 use super::clock::Rate;
 use super::stream::{Next, Part, Stream};
+use crate::trace::addresses::{Addresses, Mended, Moment, birth, death};
 use crate::trace::fault::Fault;
 use crate::trace::{Event, Token};
 use heapmark_wire::capture;
