@@ -95,7 +95,7 @@ pub(in crate::report) fn summary(stats: &Stats) -> Vec<(&'static str, String)> {
         ));
     }
     if stats.inherited > 0 {
-        lines.push(("from before", format!("{}", count(stats.inherited as usize, "object"))));
+        lines.push(("from before", count(stats.inherited as usize, "object")));
     }
     if stats.dropped > 0 {
         lines.push(("lost by the recorder", count(stats.dropped as usize, "event")));

@@ -2,7 +2,7 @@
 
 use super::capture::{Capture, Place};
 use heapmark_wire::capture::{Event, Record, Records};
-use std::vec::IntoIter;
+use std::slice::Iter;
 
 /// A `realloc` has two moments: the old address is free when it begins, and the new one is there when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(super) struct Next<'a> {
 /// A stream that is being read.
 pub(super) struct Stream<'a> {
     capture: &'a Capture,
-    places: IntoIter<Place>,
+    places: Iter<'a, Place>,
     current: Option<(Place, Records<'a>)>,
     /// When the recording ended. Threads notice a little later, each at another time.
     end: u64,
@@ -44,8 +44,8 @@ pub(super) struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    pub(super) fn new(capture: &'a Capture, places: &[Place]) -> Stream<'a> {
-        let places = places.to_vec().into_iter();
+    pub(super) fn new(capture: &'a Capture, places: &'a [Place]) -> Stream<'a> {
+        let places = places.iter();
         let (damage, known) = (Vec::new(), (0, 0));
         let end = capture.head.get("end.stamp").and_then(|text| text.parse().ok()).unwrap_or(u64::MAX);
         let mut stream =
@@ -93,7 +93,7 @@ impl<'a> Stream<'a> {
                 }
                 self.capture.leave(*place);
             }
-            let place = self.places.next()?;
+            let place = *self.places.next()?;
             match self.capture.chunk(place) {
                 Ok(chunk) => {
                     let first = chunk.start.first_event;
