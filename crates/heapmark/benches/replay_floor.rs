@@ -62,6 +62,7 @@ fn floor(events: u64, consumer: u32) -> Result<(f64, f64, f64)> {
         workload: "trace:floor".into(),
         kernel: Some("replay".into()),
         program: None,
+        trial: None,
         rows: Vec::new(),
         operation: String::new(),
         threads: head.threads_at_a_time as u32,

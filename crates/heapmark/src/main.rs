@@ -16,6 +16,8 @@ struct Cli {
 enum Command {
     Run(Box<cmd::run::Command>),
     Replay(Box<cmd::replay::Command>),
+    #[command(name = "try")]
+    Trial(Box<cmd::trial::Args>),
     Doctor(cmd::doctor::Args),
     List(cmd::list::Args),
     Build(cmd::build::Args),
@@ -25,12 +27,15 @@ enum Command {
     Claims(cmd::claims::Args),
     Noise(cmd::noise::Args),
     Selftest(cmd::selftest::Args),
+    Record(cmd::record::Args),
+    Trace(cmd::trace::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => cmd::run::run(*args),
         Command::Replay(args) => cmd::replay::run(*args),
+        Command::Trial(args) => cmd::trial::run(*args),
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::List(args) => cmd::list::run(args),
         Command::Build(args) => cmd::build::run(args),
@@ -40,6 +45,12 @@ fn main() -> ExitCode {
         Command::Claims(args) => cmd::claims::run(args),
         Command::Noise(args) => cmd::noise::run(args),
         Command::Selftest(args) => cmd::selftest::run(args),
+        // Its exit code is the program's.
+        Command::Record(args) => match cmd::record::run(args) {
+            Ok(code) => return ExitCode::from(code),
+            Err(error) => Err(error),
+        },
+        Command::Trace(args) => cmd::trace::run(args),
     };
     result.unwrap_or_else(|error| Exit::of_error(&error)).into()
 }

@@ -4,6 +4,7 @@
 mod cache;
 mod cargo_sources;
 pub mod check;
+pub mod command;
 mod compile;
 mod configure;
 mod copy;
@@ -25,6 +26,7 @@ pub use inspect::{Inspection, Refusal, inspect};
 pub use program::{Executable, in_path};
 pub use score::{Score, hash_of_file, score};
 pub use state::{State, original, state};
+pub use system::find as find_library;
 pub use user::user;
 
 use crate::catalog::allocator::{Allocator, Source};

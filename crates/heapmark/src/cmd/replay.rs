@@ -32,7 +32,7 @@ pub struct Command {
 /// Runs the command.
 pub fn run(command: Command) -> Result<Exit> {
     let Command { traces, mode, touch, skew, pace, mut run } = command;
-    if run.resume.is_some() {
+    if run.comparison.resume.is_some() {
         return Err(usage(anyhow!("a run of traces is taken up by `heapmark run --resume RUN`")));
     }
     run.retained |= mode.as_deref() == Some("memory");

@@ -11,8 +11,11 @@ pub mod outcome;
 mod printed;
 pub mod program;
 mod prove;
+pub mod recording;
 mod report;
+pub mod trial;
 
+pub use child::descendants;
 pub use footprint::Footprint;
 pub use guest::Guest;
 pub use job::Job;
