@@ -194,6 +194,22 @@ fn of_a_damaged_capture_all_but_the_damaged_chunk_is_read() {
 }
 
 #[test]
+fn a_capture_of_another_version_or_with_too_many_threads_ends_in_one_line() {
+    let place = Place::new();
+    let events = [(0, Event::Begin { thread: 65_535 }, 0), (0, malloc(0x1000, 1), 0)];
+    capture(&place, "a.cap", &[], &events);
+    let end = finish(&place);
+    assert_eq!((end.code, end.stderr.lines().count()), (Some(7), 1), "{}", end.stderr);
+    assert!(end.stderr.contains("a trace has 65535 threads at most") && !place.at("a.trace").exists(), "{}", end.stderr);
+    let mut bytes = fs::read(place.at("a.cap")).unwrap();
+    bytes[8] = 9;
+    fs::write(place.at("a.cap"), &bytes).unwrap();
+    let end = finish(&place);
+    assert_eq!((end.code, end.stderr.lines().count()), (Some(1), 1), "{}", end.stderr);
+    assert!(end.stderr.contains("version 9"), "{}", end.stderr);
+}
+
+#[test]
 fn a_file_that_is_none_ends_in_one_line() {
     let place = Place::new();
     let files: [(&str, &[u8]); 5] = [
