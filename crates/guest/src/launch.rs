@@ -1,6 +1,7 @@
-//! `heapmark-guest launch FD NAME=VALUE... -- COMMAND ARGUMENT...`: runs another program as a child of this small process
-//! and writes what the kernel counted for it to a file. What `wait4` calls the peak resident set covers what a process was
-//! before `exec`, too; a child of heapmark itself would have been a copy of heapmark.
+//! `heapmark-guest launch FD [inherit] NAME=VALUE... -- COMMAND ARGUMENT...`: runs another program as a child of this small
+//! process and writes what the kernel counted for it to a file. What `wait4` calls the peak resident set covers what a process
+//! was before `exec`, too; a child of heapmark itself would have been a copy of heapmark. With `inherit` the variables are added
+//! to the launcher's own; without, the program has no others. Whatever the program leaves behind ends with it.
 
 use crate::clock::now_ns;
 use crate::fail;
@@ -21,11 +22,12 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     let (Some(separator), Some(file)) = (separator.filter(|place| place + 1 < count), file) else {
         return fail::usage();
     };
+    let inherits = argument(3) == c"inherit";
     // SAFETY: the environment's strings stand in a row before the separator, the command's behind it up to the null that
     // ends `argv`; the array is this process's to change.
     let (environment, command) = unsafe {
         *argv.add(separator).cast_mut() = core::ptr::null();
-        (argv.add(3), argv.add(separator + 1))
+        (argv.add(3 + usize::from(inherits)), argv.add(separator + 1))
     };
     // SAFETY: a plain system call. The command inherits nothing of ours.
     unsafe { libc::fcntl(file, libc::F_SETFD, libc::FD_CLOEXEC) };
@@ -33,9 +35,11 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     // SAFETY: plain system calls; the child only executes.
     let (child, status, usage) = unsafe {
         let parent = libc::getpid();
+        // What a process leaves behind when it ends becomes this one's, and not the whole system's.
+        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
         let child = libc::fork();
         if child == 0 {
-            execute(parent, command, environment, file);
+            execute(parent, command, environment, inherits, file);
         }
         let (mut status, mut usage) = (0, core::mem::zeroed());
         (child, libc::wait4(child, &mut status, 0, &mut usage), (status, usage))
@@ -45,7 +49,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         return 1;
     }
     let (status, usage) = usage;
-    let launched = account(status, wall_ns, &usage);
+    let launched = Launched { left_behind: sweep(), ..account(status, wall_ns, &usage) };
     c_int::from(write!(File(file), "{launched}").is_err())
 }
 
@@ -63,13 +67,81 @@ pub fn account(status: c_int, wall_ns: u64, usage: &libc::rusage) -> Launched {
         voluntary_switches: usage.ru_nvcsw as u64,
         involuntary_switches: usage.ru_nivcsw as u64,
         max_rss_bytes: (usage.ru_maxrss as u64) << 10,
+        left_behind: 0,
     }
 }
 
+/// The last processes of a pipeline may end just after the command: this many milliseconds are theirs.
+const GRACE_MS: u32 = 100;
+
+/// Waits a little for what the command left behind, ends what is then still there, and says how many processes that were.
+fn sweep() -> u64 {
+    let mut ended = 0;
+    for round in 0.. {
+        // SAFETY: plain system calls; nothing is read of the children that have ended.
+        let still = unsafe {
+            loop {
+                match libc::waitpid(-1, core::ptr::null_mut(), libc::WNOHANG) {
+                    reaped if reaped > 0 => continue,
+                    rest => break rest == 0,
+                }
+            }
+        };
+        if !still {
+            break;
+        }
+        if round >= GRACE_MS {
+            ended += end_children();
+        }
+        let pause = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+        // SAFETY: reads a local.
+        unsafe { libc::nanosleep(&pause, core::ptr::null_mut()) };
+    }
+    ended
+}
+
+/// Ends this process's children: theirs become this one's by that, and are found in the next round.
+fn end_children() -> u64 {
+    let (mut text, mut ended) = ([0; 4096], 0);
+    // SAFETY: plain system calls, on a buffer of this function.
+    let length = unsafe {
+        let file = libc::open(c"/proc/thread-self/children".as_ptr(), libc::O_RDONLY);
+        let length = libc::read(file, text.as_mut_ptr().cast(), text.len());
+        libc::close(file);
+        length
+    };
+    let text = text.get(..length.max(0) as usize).unwrap_or_default();
+    // A number that the buffer cuts off names somebody else.
+    let whole = text.iter().rposition(|byte| *byte == b' ').map_or(0, |end| end + 1);
+    for word in text[..whole].split(|byte| *byte == b' ') {
+        if let Some(pid) = core::str::from_utf8(word).ok().and_then(|word| word.parse().ok()).filter(|pid| *pid > 1) {
+            // SAFETY: a child of ours that nobody has waited for: its number is nobody else's.
+            ended += u64::from(unsafe { libc::kill(pid, libc::SIGKILL) } == 0);
+        }
+    }
+    ended
+}
+
 /// Becomes the command; where that fails, says why in the file.
-unsafe fn execute(parent: c_int, command: *const *const c_char, environment: *const *const c_char, file: c_int) -> ! {
-    // SAFETY: plain system calls on the caller's strings.
+unsafe fn execute(
+    parent: c_int,
+    command: *const *const c_char,
+    mut environment: *const *const c_char,
+    inherits: bool,
+    file: c_int,
+) -> ! {
+    unsafe extern "C" {
+        static environ: *const *const c_char;
+    }
+    // SAFETY: plain system calls on the caller's strings; this process has one thread, which may change its environment.
     unsafe {
+        if inherits {
+            while !(*environment).is_null() {
+                libc::putenv((*environment).cast_mut());
+                environment = environment.add(1);
+            }
+            environment = environ;
+        }
         // Whoever ends this launcher ends its child.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         if libc::getppid() == parent {

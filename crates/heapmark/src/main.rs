@@ -15,6 +15,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(Box<cmd::run::Args>),
+    #[command(name = "try")]
+    Trial(Box<cmd::trial::Args>),
     Doctor(cmd::doctor::Args),
     List(cmd::list::Args),
     Build(cmd::build::Args),
@@ -29,6 +31,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => cmd::run::run(*args),
+        Command::Trial(args) => cmd::trial::run(*args),
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::List(args) => cmd::list::run(args),
         Command::Build(args) => cmd::build::run(args),

@@ -28,6 +28,8 @@ pub struct Launched {
     pub involuntary_switches: u64,
     /// Peak resident set.
     pub max_rss_bytes: u64,
+    /// Processes that it had started, that outlived it, and that the launcher ended.
+    pub left_behind: u64,
 }
 
 impl fmt::Display for Launched {
@@ -38,7 +40,7 @@ impl fmt::Display for Launched {
 }
 
 impl Launched {
-    fn counters(&self) -> [(&'static str, u64); 8] {
+    fn counters(&self) -> [(&'static str, u64); 9] {
         [
             ("wall_ns", self.wall_ns),
             ("user_ns", self.user_ns),
@@ -48,6 +50,7 @@ impl Launched {
             ("voluntary_switches", self.voluntary_switches),
             ("involuntary_switches", self.involuntary_switches),
             ("max_rss_bytes", self.max_rss_bytes),
+            ("left_behind", self.left_behind),
         ]
     }
 
@@ -66,6 +69,7 @@ impl Launched {
             voluntary_switches: number("voluntary_switches")?,
             involuntary_switches: number("involuntary_switches")?,
             max_rss_bytes: number("max_rss_bytes")?,
+            left_behind: number("left_behind")?,
         })
     }
 }

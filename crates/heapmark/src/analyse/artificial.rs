@@ -183,6 +183,7 @@ pub(crate) fn case(name: &str) -> PlannedCase {
         cold: 1,
         iterations: Iterations::Fixed(1),
         whole_process: false,
+        trial: None,
         caution: None,
         counts_purge: false,
         series_ns: None,

@@ -22,6 +22,7 @@ pub mod ratio;
 pub mod row;
 pub mod spread;
 pub mod stats;
+mod tried;
 pub mod verdict;
 pub mod whole;
 
@@ -43,6 +44,7 @@ pub use process::Process;
 pub use ratio::Ratio;
 pub use row::{Numbers, Purge, Role, Row, State, Timed};
 pub use spread::{Spread, TwoModes};
+pub use tried::Tried;
 pub use verdict::{LeftOut, Standing, Verdict, Withheld};
 pub use whole::{Whole, reads_figure};
 
@@ -100,6 +102,8 @@ pub struct Case {
     pub counts_purge: bool,
     /// Whether the rows are whole processes.
     pub whole_process: bool,
+    /// The user's command, where that is what it runs.
+    pub trial: Option<Tried>,
     /// What nobody should read the table without.
     pub caution: Option<String>,
     /// The baseline's copy over the baseline; `None` where none rode along.
@@ -218,7 +222,8 @@ fn table(run: &RunFile, case: &PlannedCase, judged: &Judged, calls: &Calls) -> C
         }
     }
     let cpu = |row: &Row| row.numbers().filter(|_| row.role == Role::Candidate)?.cpu_ratio.map(|ratio| ratio.ratio);
-    let least = rows.iter().filter_map(cpu).filter(|_| case.whole_process).min_by(f64::total_cmp);
+    let least =
+        rows.iter().filter_map(cpu).filter(|_| case.whole_process && case.trial.is_none()).min_by(f64::total_cmp);
     Case {
         workload: case.workload.clone(),
         baseline: name.to_string(),
@@ -226,6 +231,7 @@ fn table(run: &RunFile, case: &PlannedCase, judged: &Judged, calls: &Calls) -> C
         oversubscribed: case.oversubscribed,
         counts_purge: case.counts_purge,
         whole_process: case.whole_process,
+        trial: case.trial.as_ref().map(|trial| Tried::new(trial, judged.baseline(), judged.groups, &rows)),
         caution: case.caution.clone(),
         shadow: calls.shadow.map(Ratio::of_shift),
         shadow_differs: calls.shadow_differs,

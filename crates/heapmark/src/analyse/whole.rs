@@ -25,16 +25,24 @@ pub struct Whole {
     pub pauses: Option<f64>,
     /// The longest building of one small tree, by the program's own clock.
     pub longest_step_ns: Option<f64>,
+    /// The largest process of a tree, as the kernel counts it.
+    pub largest_process_bytes: Option<f64>,
+    /// The tree's memory in which shared pages are divided among those that share them, in a process that was not timed.
+    pub peak_pss_bytes: Option<f64>,
+    /// Processes of a tree that a witness spoke for.
+    pub processes: Option<f64>,
     /// Calls of functions that allocate, for each operation; `None` where nobody counted.
     pub malloc_calls_per_operation: Option<f64>,
 }
 
 /// What a sample says of its start.
 const STARTUP: &str = "startup_ns";
+/// And of the largest process of its tree.
+const LARGEST: &str = "largest_process_rss_bytes";
 
 /// Whether some table reads this figure of a sample; exports read all.
 pub fn reads_figure(name: &str) -> bool {
-    name == STARTUP
+    name == STARTUP || name == LARGEST
 }
 
 impl Whole {
@@ -58,6 +66,9 @@ impl Whole {
             longest_pause_ns: longest(&|name| ["pause_max_ns", "release_max_ns"].contains(&name)),
             pauses: told.get("pauses").copied(),
             longest_step_ns: longest(&|name| name.ends_with("_longest_build_ns")),
+            largest_process_bytes: group.median_of(|measurement, _| measurement.figures.get(LARGEST).copied()),
+            peak_pss_bytes: told.get("peak_pss_bytes").copied(),
+            processes: told.get("processes").copied(),
             malloc_calls_per_operation: told.get("malloc_calls_per_operation").copied(),
         })
     }

@@ -4,6 +4,7 @@
 mod cache;
 mod cargo_sources;
 pub mod check;
+pub mod command;
 mod compile;
 mod configure;
 mod copy;
@@ -23,6 +24,7 @@ pub use copy::copy;
 pub use inspect::{Inspection, Refusal, inspect};
 pub use program::{Executable, in_path};
 pub use state::{State, original, state};
+pub use system::find as find_library;
 pub use user::user;
 
 use crate::catalog::allocator::{Allocator, Source};

@@ -1,6 +1,6 @@
 //! `heapmark compare`: rows beside the baseline of their run, or beside themselves in an earlier run.
 
-use super::run::percent;
+use super::run::comparison::percent;
 use super::{Exit, put, say, say_damage, usage, wants_colour, width};
 use crate::analyse::Call;
 use crate::analyse::compare::{By, Comparison, Side, between, within};

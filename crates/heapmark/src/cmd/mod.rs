@@ -10,6 +10,7 @@ pub mod noise;
 pub mod report;
 pub mod run;
 pub mod selftest;
+pub mod trial;
 
 use crate::build::Library;
 use crate::catalog::{Allocator, Tier};

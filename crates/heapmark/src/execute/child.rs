@@ -8,8 +8,8 @@ use heapmark_wire::{EXIT_FAILED, Launched, Page, Phase};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
-use rustix::process::{PidfdFlags, Signal, kill_process_group, pidfd_open};
-use std::collections::BTreeMap;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
@@ -97,12 +97,12 @@ pub(super) struct End {
 }
 
 /// Somebody who looks at a process from time to time while it runs, and says how long to wait for the next look.
-pub(super) type Look<'a> = &'a mut dyn FnMut(i32) -> Duration;
+pub type Look<'a> = &'a mut dyn FnMut(i32) -> Duration;
 
 /// Starts a command, its stdin and stdout set, waits for it, and lets `watch` look at it in between. `None` where `stop` was set meanwhile.
 pub(super) fn run(
     mut command: Command,
-    environment: &BTreeMap<String, String>,
+    environment: impl IntoIterator<Item = (impl AsRef<OsStr>, impl AsRef<OsStr>)>,
     padding: u32,
     timeout: Duration,
     stop: &AtomicBool,
@@ -140,7 +140,7 @@ pub(super) fn run(
         {
             let wait = watch(pid.as_raw_nonzero().get());
             // From the end of one look to the next: a slow look must not leave the guest nothing but looks.
-            next_look = Some(Instant::now() + wait);
+            next_look = Instant::now().checked_add(wait);
         }
         if stop.load(Ordering::Relaxed) {
             interrupted = true;
@@ -151,8 +151,11 @@ pub(super) fn run(
             break;
         }
     }
-    // The whole group, whether its leader has ended or not: nothing of a process may run beside the next one.
+    // The whole group, whether its leader has ended or not: nothing of a process may run beside the next one. And whoever has
+    // left the group, as long as it can still be found by its parents.
+    let tree = descendants(pid.as_raw_nonzero().get());
     let _ = kill_process_group(pid, Signal::KILL);
+    tree.into_iter().filter_map(Pid::from_raw).for_each(|pid| _ = kill_process(pid, Signal::KILL));
     let reaped = reap(pid.as_raw_nonzero().get(), began)?;
     Ok((!interrupted).then(|| End { status: reaped.status, hang, usage: reaped.into(), stderr }))
 }
@@ -203,6 +206,19 @@ fn threads(pid: i32) -> Vec<String> {
     tasks.flatten().flat_map(describe).take(MOST_THREADS).collect()
 }
 
+/// The descendants of a process, the nearest first.
+pub fn descendants(pid: i32) -> Vec<i32> {
+    let mut all = vec![pid];
+    for place in 0.. {
+        let Some(parent) = all.get(place) else { break };
+        let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+        let children = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+        let words: Vec<String> = children.collect();
+        all.extend(words.iter().flat_map(|text| text.split_whitespace()).filter_map(|word| word.parse::<i32>().ok()));
+    }
+    all.split_off(1)
+}
+
 /// An unnamed file that goes away with its last user.
 pub(super) fn memory_file(name: &str) -> Result<File> {
     Ok(File::from(memfd_create(name, MemfdFlags::CLOEXEC).context("cannot create a memory file")?))
@@ -230,6 +246,11 @@ impl End {
     /// Whether it ended by itself, with exit code 0.
     pub(super) fn is_clean(&self) -> bool {
         self.hang.is_none() && self.status == 0
+    }
+
+    /// Its exit code, where it ended by itself.
+    pub(super) fn code(&self) -> Option<i32> {
+        (self.hang.is_none() && libc::WIFEXITED(self.status)).then(|| libc::WEXITSTATUS(self.status))
     }
 
     /// All that the process wrote to stderr.

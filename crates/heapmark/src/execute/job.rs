@@ -46,7 +46,8 @@ impl Job {
     /// The job of a cell.
     pub fn new(case: &Case, cell: &Cell, cold: u32, iterations: u32, check: bool) -> Result<Job> {
         let row = case.row(&cell.allocator);
-        let runs = row.map(|row| &row.program).or(case.program.as_ref()).or(case.kernel.as_ref());
+        let of_case = case.program.as_ref().or(case.kernel.as_ref()).or(case.trial.as_ref().map(|_| &case.workload));
+        let runs = row.map(|row| &row.program).or(of_case);
         let mut parameters = case.job_parameters()?;
         parameters.extend(row.into_iter().flat_map(|row| row.parameters.clone()));
         Ok(Job {

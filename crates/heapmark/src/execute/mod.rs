@@ -12,7 +12,9 @@ mod printed;
 pub mod program;
 mod prove;
 mod report;
+pub mod trial;
 
+pub use child::descendants;
 pub use footprint::Footprint;
 pub use guest::Guest;
 pub use job::Job;

@@ -1,6 +1,6 @@
 //! A workload at a thread count, with every parameter written out.
 
-use super::distribution;
+use super::{Trial, distribution};
 use crate::catalog::workload::Row;
 use crate::catalog::{Iterations, Workload, did_you_mean, formula};
 use anyhow::{Result, anyhow, bail};
@@ -18,6 +18,9 @@ pub struct Case {
     /// Or the program that every allocator runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
+    /// Or the user's own command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<Trial>,
     /// Further rows: programs with memory of their own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<Row>,
@@ -54,7 +57,7 @@ impl Case {
 
     /// Whether allocators run it; otherwise it has no rows but those of programs.
     pub fn is_for_allocators(&self) -> bool {
-        self.kernel.is_some() || self.program.is_some()
+        self.kernel.is_some() || self.program.is_some() || self.trial.is_some()
     }
 
     /// The program's row of this name.
@@ -143,6 +146,7 @@ pub fn cases(
                 workload: workload.name.clone(),
                 kernel: workload.kernel.clone(),
                 program: workload.program.clone(),
+                trial: None,
                 rows: workload.rows.clone(),
                 operation: workload.operation.clone(),
                 threads,

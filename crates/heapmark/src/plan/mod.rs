@@ -6,9 +6,11 @@ mod counter;
 mod distribution;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 pub use case::{Case, Override, cases};
 pub use counter::Counter;
+pub use trial::{Client, Trial};
 
 use crate::catalog::Iterations;
 use rand::RngExt;

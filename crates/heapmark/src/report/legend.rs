@@ -1,6 +1,6 @@
 //! What the columns mean, only those that are there. Strings from outside are still as they came.
 
-use super::{latency, text};
+use super::{latency, text, trial};
 use crate::analyse::{Analysis, Case, Purge, Row};
 use std::collections::BTreeSet;
 
@@ -13,6 +13,9 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
     let mut lines = latency::legend(analysis);
     if numbers().next().is_none() {
         return lines;
+    }
+    if let Some((case, tried)) = trial::of(analysis) {
+        return trial::legend(tried, &case.baseline);
     }
     if marked(&|case, _| !case.whole_process) {
         lines

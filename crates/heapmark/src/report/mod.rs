@@ -22,6 +22,7 @@ mod sentence;
 mod sheet;
 mod terminal;
 mod text;
+mod trial;
 mod trust;
 pub mod units;
 mod whole;

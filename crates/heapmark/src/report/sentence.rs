@@ -1,6 +1,7 @@
 //! The verdict as sentences that a person can act on. Strings from outside are still as they came.
 
 use super::text::{count, list};
+use super::trial;
 use super::units::{digits, times};
 use crate::analyse::{
     Analysis, Contest, Doubt, Gate, LeftOut, MemoryMeasure, MemoryRatio, Purge, Ratio, Standing, Verdict, Withheld,
@@ -9,7 +10,16 @@ use crate::store::RunFile;
 
 /// What the run says, and whom it cannot speak about.
 pub(super) fn verdict(analysis: &Analysis) -> String {
-    let mut sentence = match &analysis.verdict {
+    let mut sentence = trial::recommendation(analysis).unwrap_or_else(|| judged(analysis));
+    if !analysis.left_out.is_empty() {
+        let left_out: Vec<String> = analysis.left_out.iter().map(|left| left_out(left, analysis.cases.len())).collect();
+        sentence.push_str(&format!(" Left out: {}.", list(&left_out)));
+    }
+    sentence + &trial::limit(analysis)
+}
+
+fn judged(analysis: &Analysis) -> String {
+    match &analysis.verdict {
         Verdict::NotAsked if !analysis.counts.is_empty() => {
             "No verdict: this run counted, and timed nothing.".to_owned()
         }
@@ -42,21 +52,19 @@ pub(super) fn verdict(analysis: &Analysis) -> String {
             )
         }
         Verdict::Unclear(standing) => unclear(analysis, standing) + &caveat(analysis, &standing.leader),
-    };
-    if !analysis.left_out.is_empty() {
-        let left_out: Vec<String> = analysis.left_out.iter().map(|left| left_out(left, analysis.cases.len())).collect();
-        sentence.push_str(&format!(" Left out: {}.", list(&left_out)));
     }
-    sentence
 }
 
 /// What was run, and when.
 pub(super) fn head(run: &RunFile) -> String {
+    let tried = run.plan.cases.iter().find_map(|case| case.trial.as_ref());
+    let what = match tried {
+        Some(tried) => format!("try: {}", trial::line(&tried.line())),
+        None => format!("suite {}, preset {}", run.suite, run.preset),
+    };
     format!(
-        "heapmark {}, suite {}, preset {}, {}, baseline {}, seed {}, started {}.",
+        "heapmark {}, {what}, {}, baseline {}, seed {}, started {}.",
         run.heapmark,
-        run.suite,
-        run.preset,
         count(run.plan.blocks as usize, "block"),
         run.plan.baseline,
         run.plan.seed,

@@ -1,7 +1,7 @@
 //! A case as words in columns: what the terminal and Markdown both show. Strings from outside are still as they came; who
 //! prints them makes them harmless.
 
-use super::{count, footprint, latency, operations, text, trust, units, whole};
+use super::{count, footprint, latency, operations, text, trial, trust, units, whole};
 use crate::analyse::{Analysis, Call, Case, Failed, Numbers, Purge, Ratio, Role, Row, State, TwoModes};
 
 /// One case, ready to be laid out.
@@ -84,7 +84,10 @@ impl Sheet {
         rows.retain(|(row, _)| row.role != Role::Shadow);
         let (floors, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(row, _)| row.role == Role::Floor);
         Sheet {
-            heading: heading(&case.workload, case.threads, case.oversubscribed),
+            heading: match &case.trial {
+                Some(tried) => trial::heading(tried),
+                None => heading(&case.workload, case.threads, case.oversubscribed),
+            },
             floors: floors.iter().map(|(row, numbers)| floor_line(row, numbers)).collect(),
             numberless: case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect(),
             columns: if rows.is_empty() { Vec::new() } else { columns(rows, case, planned_blocks) },
@@ -187,8 +190,11 @@ impl Table<'_> {
 
 fn columns(rows: Vec<(&Row, &Numbers)>, case: &Case, planned_blocks: u32) -> Vec<Column> {
     let mut table = Table { rows, columns: Vec::new() };
-    table.words(if case.whole_process { "row" } else { "allocator" }, |row, _| row.allocator.clone());
-    if case.whole_process {
+    let of_programs = case.whole_process && case.trial.is_none();
+    table.words(if of_programs { "row" } else { "allocator" }, |row, _| row.allocator.clone());
+    if case.trial.is_some() {
+        trial::columns(&mut table, case);
+    } else if case.whole_process {
         whole::columns(&mut table, case);
     } else {
         operations::columns(&mut table, case);

@@ -1,7 +1,7 @@
 //! What a table says about itself, below it.
 
 use super::sheet::interval;
-use super::units;
+use super::{trial, units};
 use crate::analyse::Case;
 
 /// The copy of the baseline, the ceiling, the floor.
@@ -18,6 +18,7 @@ pub(super) fn lines(case: &Case) -> Vec<String> {
             units::percent(share)
         ));
     }
+    lines.extend(case.trial.iter().flat_map(|tried| trial::lines(case, tried)));
     if case.floor_hides {
         lines.push("the harness takes more than half of the fastest time: nothing is claimed here".to_owned());
     }

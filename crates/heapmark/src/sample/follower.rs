@@ -1,19 +1,14 @@
 //! Follows the memory of a process from outside, as seldom as it must be to cost less than half a per cent of a core.
 
-use super::{Watcher, clock_ns, now_ns, reread};
+use super::pace::Pace;
+use super::{Watcher, now_ns, reread, thread_cpu_ns};
 use anyhow::Result;
 use heapmark_wire::{Page, Phase};
-use rustix::time::ClockId;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::fs::File;
 use std::time::Duration;
 
-/// The least from one look to the next, and all that there is before the first looks: short workloads are seen, too.
-const LEAST_WAIT: Duration = Duration::from_millis(1);
-const FIRST_LOOKS: usize = 50;
-/// Later so many times the CPU time of a look, waking up for it included, lies between two.
-const LOOKS_APART: u32 = 300;
 /// The page tables are walked no more often than this.
 const LEAST_BETWEEN_WALKS_NS: u64 = 250_000_000;
 /// And so many times what the last walk took lies between two: in a large process one takes many milliseconds.
@@ -79,6 +74,7 @@ pub struct Follower {
     files: Option<Files>,
     text: String,
     next_walk_ns: u64,
+    pace: Pace,
     /// CPU time of this thread at the first look and at the last.
     cpu_ns: (u64, u64),
 }
@@ -138,12 +134,9 @@ impl Watcher for Follower {
 
     fn look(&mut self, pid: i32, page: &Page) -> Duration {
         let walk_ns = self.point(pid, page);
-        let (before_ns, now_ns) = (self.cpu_ns.1 + walk_ns, thread_cpu_ns());
+        let now_ns = thread_cpu_ns();
         self.cpu_ns = (if self.points.len() < 2 { now_ns } else { self.cpu_ns.0 }, now_ns);
-        if self.points.len() <= FIRST_LOOKS {
-            return LEAST_WAIT;
-        }
-        LEAST_WAIT.max(Duration::from_nanos(now_ns.saturating_sub(before_ns)) * LOOKS_APART)
+        self.pace.next_without(now_ns, walk_ns)
     }
 
     fn course(&self, before_bytes: u64) -> Option<Course> {
@@ -202,12 +195,15 @@ impl Point {
 
 impl Walked {
     fn of(rollup: &str) -> Option<Walked> {
-        let bytes = |key: &str| {
-            let line = rollup.lines().find_map(|line| line.strip_prefix(key))?;
-            Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
-        };
+        let bytes = |key: &str| rolled_up_bytes(rollup, key);
         Some(Walked { pss_bytes: bytes("Pss:")?, anon_huge_bytes: bytes("AnonHugePages:")? })
     }
+}
+
+/// What a `smaps_rollup` says of this.
+pub(super) fn rolled_up_bytes(rollup: &str, key: &str) -> Option<u64> {
+    let line = rollup.lines().find_map(|line| line.strip_prefix(key))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
 }
 
 impl Files {
@@ -215,10 +211,6 @@ impl Files {
         let open = |name| File::open(format!("/proc/{pid}/{name}"));
         Ok(Files { statm: open("statm")?, rollup: open("smaps_rollup")? })
     }
-}
-
-fn thread_cpu_ns() -> u64 {
-    clock_ns(ClockId::ThreadCPUTime)
 }
 
 #[cfg(test)]

@@ -6,9 +6,11 @@ pub mod disturbance;
 pub mod follower;
 pub mod machine;
 pub mod maps;
+mod pace;
 pub mod preflight;
 pub mod root;
 pub mod series;
+pub mod tree;
 
 use anyhow::Result;
 use follower::Course;
@@ -37,6 +39,11 @@ pub trait Watcher {
 /// The guest's clock.
 fn now_ns() -> u64 {
     clock_ns(ClockId::Monotonic)
+}
+
+/// CPU time of this thread.
+fn thread_cpu_ns() -> u64 {
+    clock_ns(ClockId::ThreadCPUTime)
 }
 
 /// A file of the kernel's that is kept open, as it is now: opening it costs as much as reading.

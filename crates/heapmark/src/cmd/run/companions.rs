@@ -35,7 +35,7 @@ pub(super) fn choose(
     let compares =
         args.counter.is_none() && !args.retained && subjects.len() > 1 && cases.iter().any(Case::is_for_allocators);
     let original = subjects.iter().find(|subject| subject.allocator.name == baseline && subject.refused.is_none());
-    let shadow = original.filter(|_| compares && !args.no_shadow).map(copy_of).transpose()?;
+    let shadow = original.filter(|_| compares && !args.comparison.no_shadow).map(copy_of).transpose()?;
     Ok(Companions { shadow, floor })
 }
 

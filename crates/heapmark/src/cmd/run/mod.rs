@@ -3,11 +3,14 @@
 mod alone;
 pub(super) mod apart;
 pub(super) mod companions;
-mod extent;
-mod programs;
+pub(super) mod comparison;
+pub(super) mod extent;
+pub(super) mod programs;
 mod progress;
 pub(super) mod select;
 mod session;
+
+pub(super) use session::TOOLS;
 
 use super::report::beside;
 use super::{Exit, print, say, say_damage, usage, wants_colour, width};
@@ -20,9 +23,10 @@ use crate::sample::preflight::{Preflight, State, When};
 use crate::sample::root::Root;
 use crate::store::{self, Purpose, Store};
 use anyhow::{Result, anyhow};
+use comparison::Comparison;
 use select::Selection;
 use session::{Ended, Session};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -32,39 +36,20 @@ pub struct Args {
     /// Named selection of workloads, threads and allocators
     #[arg(default_value = "quick")]
     suite: String,
-    /// Allocators: names or patterns from `heapmark list allocators`, ./lib.so, or NAME=/path/lib.so
-    #[arg(short, long, value_name = "A,...", value_delimiter = ',')]
-    allocators: Vec<String>,
     /// Workloads: names or patterns from `heapmark list workloads`
     #[arg(short, long, value_name = "GLOB,...", value_delimiter = ',')]
     workloads: Vec<String>,
     /// Thread counts; `all` is the number of usable CPUs
     #[arg(short, long, value_name = "N,...", value_delimiter = ',')]
     threads: Vec<String>,
-    /// The allocator that the others are compared with
-    #[arg(long, value_name = "A")]
-    baseline: Option<String>,
     /// quick, paper, or another preset of the workloads
     #[arg(long, value_name = "NAME")]
     preset: Option<String>,
     /// Another value for a parameter of a workload
     #[arg(long, value_name = "WORKLOAD.PARAMETER=VALUE")]
     set: Vec<Override>,
-    /// How often each allocator runs each workload, in fresh processes: exactly so often
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), conflicts_with_all = ["precision", "max_blocks", "budget"])]
-    blocks: Option<u32>,
-    /// More blocks, until half of each 95 % interval is at most this: 1%, 0.5%, ...
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
-    precision: Option<f64>,
-    /// And no more blocks than these [default: 40, or what a verdict needs]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    max_blocks: Option<u32>,
-    /// Begin no block after so much time: 90s, 5min, 2h
-    #[arg(long, value_name = "TIME", value_parser = budget)]
-    budget: Option<std::time::Duration>,
-    /// Without the copy of the baseline that shows what this run would call a difference
-    #[arg(long, overrides_with = "no_shadow")]
-    no_shadow: bool,
+    #[command(flatten)]
+    comparison: Comparison,
     /// Without the null allocator that shows what the harness itself takes
     #[arg(long, overrides_with = "no_floor")]
     no_floor: bool,
@@ -74,9 +59,6 @@ pub struct Args {
     /// Record memory over time in this interval, for every workload (some always do): 1ms, 500us, ...
     #[arg(long, value_name = "TIME", value_parser = formula::interval)]
     series: Option<std::time::Duration>,
-    /// Keep what other programs disturbed, without running it again
-    #[arg(long, overrides_with = "no_repeat")]
-    no_repeat: bool,
     /// Time single calls instead, 1 of K on average, in processes that measure nothing else
     #[arg(long, value_name = "K", num_args = 0..=1, default_missing_value = LATENCY_EVERY, value_parser = every,
           conflicts_with_all = ["series", "precision", "max_blocks", "budget"])]
@@ -88,27 +70,6 @@ pub struct Args {
     /// everything was freed
     #[arg(long, conflicts_with_all = ["series", "precision", "max_blocks", "budget", "latency", "counter"])]
     retained: bool,
-    /// Starts every random choice; the same seed gives the same plan
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
-    /// Seconds after which a process counts as hung [default: 100 times the baseline, 20 at least]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    timeout: Option<f64>,
-    /// Run directory to create [default: heapmark-results/DATE-N]
-    #[arg(short, long, value_name = "DIR", conflicts_with = "resume")]
-    output: Option<PathBuf>,
-    /// Go on with an interrupted run: a run directory, or `latest`
-    #[arg(long, value_name = "RUN")]
-    resume: Option<String>,
-    /// Measure nothing where `heapmark doctor` has a warning: exit code 5
-    #[arg(long)]
-    strict: bool,
-    /// Print the plan and how long it takes, measure nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// Run one cell of the plan (or of the run named by --resume) alone, print what the guest said, store nothing
-    #[arg(long, value_name = "ID")]
-    cell: Option<String>,
 }
 
 /// Reading the clock twice costs as much as some calls: 1 of 16 makes that a small part of the process's time.
@@ -119,27 +80,17 @@ fn every(text: &str) -> Result<u32, String> {
     number.ok_or_else(|| "expected a number from 1 to 1000000 (a suite goes before --latency)".into())
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|s| (0.001..1e6).contains(s)).ok_or_else(|| "expected a number of seconds above 0".into())
-}
-
-/// `1%` or `1` as a share.
-pub(super) fn percent(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
-    number.filter(|p| (0.01..=50.0).contains(p)).map(|p| p / 100.0).ok_or_else(|| "expected 0.01% to 50%".into())
-}
-
-fn budget(text: &str) -> Result<std::time::Duration, String> {
-    let duration = text.parse::<jiff::SignedDuration>().ok().and_then(|time| time.try_into().ok());
-    duration.filter(|time: &std::time::Duration| !time.is_zero()).ok_or_else(|| "expected a time: 90s, 5min, 2h".into())
-}
-
 /// Runs the command.
 pub fn run(args: Args) -> Result<Exit> {
-    let selection = match &args.resume {
-        Some(run) => Selection::of_run(&store::read(&store::find(run).map_err(usage)?)?.head)?,
+    let selection = match &args.comparison.resume {
+        Some(run) => Selection::of_stored(run)?,
         None => Selection::of_flags(&args)?,
     };
+    go(selection, &args.comparison)
+}
+
+/// Measures a selection, whatever chose it, and prints what came of it.
+pub(super) fn go(selection: Selection, args: &Comparison) -> Result<Exit> {
     if args.dry_run {
         print(&plan_text(&selection.plan))?;
         return Ok(Exit::Done);

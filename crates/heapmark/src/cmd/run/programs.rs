@@ -2,7 +2,7 @@
 
 use super::select::{Chosen, hash};
 use crate::build::{self, State};
-use crate::catalog::{Allocator, Catalog};
+use crate::catalog::{self, Allocator, Catalog};
 use crate::cmd::build::build_program;
 use crate::execute::program::fill;
 use crate::execute::{Program, Subject};
@@ -21,25 +21,30 @@ pub(super) fn resolve(cases: &[Case], catalog: &Catalog, dry_run: bool) -> Resul
         if all.iter().any(|known| known.name == *name) {
             continue;
         }
-        let entry = catalog.program(name)?;
-        let mut state = build::program::state(entry);
-        if matches!(state, State::NotBuilt { .. }) && !dry_run && build_program(entry) {
-            state = build::program::state(entry);
-        }
-        let (executable, refused) = match state {
-            State::Ready(executable) => (executable, None),
-            State::NotBuilt { line } => (Default::default(), Some(format!("could not be built; {line}"))),
-            State::Absent { why, line } => (Default::default(), Some(format!("absent, {why}; {line}"))),
-            State::Refused { why } => (Default::default(), Some(why)),
-        };
-        if let Some(why) = refused.as_ref().filter(|_| !dry_run) {
-            eprintln!("program {name}: {why}");
-        }
-        let (allocator, environment, prints) = (entry.allocator, entry.environment.clone(), entry.prints);
-        let counter = prints.filter(|_| !dry_run).and_then(|_| counter.clone());
-        all.push(Program { name: name.clone(), allocator, environment, executable, prints, counter, refused });
+        let program = ready(catalog.program(name)?, dry_run);
+        let counter = program.prints.filter(|_| !dry_run).and_then(|_| counter.clone());
+        all.push(Program { counter, ..program });
     }
     Ok(all)
+}
+
+/// A program, built where it is not built yet. One that cannot be had says why.
+pub(in crate::cmd) fn ready(entry: &catalog::Program, dry_run: bool) -> Program {
+    let mut state = build::program::state(entry);
+    if matches!(state, State::NotBuilt { .. }) && !dry_run && build_program(entry) {
+        state = build::program::state(entry);
+    }
+    let (executable, refused) = match state {
+        State::Ready(executable) => (executable, None),
+        State::NotBuilt { line } => (Default::default(), Some(format!("could not be built; {line}"))),
+        State::Absent { why, line } => (Default::default(), Some(format!("absent, {why}; {line}"))),
+        State::Refused { why } => (Default::default(), Some(why)),
+    };
+    if let Some(why) = refused.as_ref().filter(|_| !dry_run) {
+        eprintln!("program {}: {why}", entry.name);
+    }
+    let catalog::Program { name, allocator, environment, prints, .. } = entry.clone();
+    Program { name, allocator, environment, executable, prints, counter: None, refused }
 }
 
 /// Marks the cases whose rows are whole processes: those of programs that only print.

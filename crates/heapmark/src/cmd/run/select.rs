@@ -6,12 +6,12 @@ use super::extent::Extent;
 use super::programs;
 use crate::build::{self, State};
 use crate::catalog::suite::thread_counts;
-use crate::catalog::{Allocator, Catalog, Suite};
+use crate::catalog::{Allocator, Catalog, Tier};
 use crate::cmd::{build::build_all, build::jobs, say, tier, usage, version};
 use crate::execute::{Guest, Program, Subject};
 use crate::plan::{Plan, blocks_needed, cases};
 use crate::sample::machine;
-use crate::store::{AllocatorInfo, RunFile, SCHEMA};
+use crate::store::{self, AllocatorInfo, RunFile, SCHEMA};
 use anyhow::{Context, Result, anyhow, bail};
 use std::path::Path;
 
@@ -52,27 +52,28 @@ impl Selection {
             cases.iter_mut().for_each(|case| case.series_ns = Some(interval.as_nanos() as u64));
         }
 
-        let baseline = args.baseline.as_ref().unwrap_or(&suite.baseline);
-        let (baseline, chosen) = choose(args, suite, baseline, &catalog)?;
-        let mut subjects = resolve(chosen, &catalog, args.dry_run)?;
+        let dry_run = args.comparison.dry_run;
+        let baseline = args.comparison.baseline.as_ref().unwrap_or(&suite.baseline);
+        let (baseline, chosen) = choose(&args.comparison.allocators, &suite.tiers, baseline, &catalog)?;
+        let mut subjects = resolve(chosen, &catalog, dry_run)?;
         if !subjects.iter().any(|subject| subject.allocator.name == baseline) {
             bail!("the baseline {baseline} is not ready, so nothing can be compared: choose another with --baseline");
         }
         programs::mark(&mut cases, &catalog);
         // Nobody starts them where single calls are timed: no reason to build them.
-        let programs = programs::resolve(&cases, &catalog, args.dry_run || args.latency.is_some() || args.retained)?;
-        let pinned = resolve(programs::pinned(&cases, &subjects, &catalog)?, &catalog, args.dry_run)?;
+        let programs = programs::resolve(&cases, &catalog, dry_run || args.latency.is_some() || args.retained)?;
+        let pinned = resolve(programs::pinned(&cases, &subjects, &catalog)?, &catalog, dry_run)?;
         let Companions { shadow, floor } = companions::choose(args, &mut subjects, &baseline, &cases, &catalog)?;
         let name = |subject: &Subject| subject.allocator.name.clone();
-        let extent = Extent::new(args, suite, blocks_needed(cases.len() * subjects.len()));
+        let extent = Extent::of_run(args, suite, blocks_needed(cases.len() * subjects.len()));
         let plan = Plan {
-            seed: args.seed.unwrap_or_else(|| jiff::Timestamp::now().as_nanosecond() as u64 & 0xffff_ffff),
+            seed: args.comparison.seed(),
             blocks: extent.blocks,
             most_blocks: extent.most_blocks,
             precision: extent.precision,
             budget_s: extent.budget_s,
             // What is counted or held is hardly another on a busy machine.
-            repeats: !args.no_repeat && args.counter.is_none() && !args.retained,
+            repeats: !args.comparison.no_repeat && args.counter.is_none() && !args.retained,
             baseline,
             target_ms: args.target_ms.unwrap_or(suite.target_ms),
             latency_every: args.latency,
@@ -89,7 +90,7 @@ impl Selection {
             subjects,
             pinned,
             programs,
-            timeout_s: args.timeout,
+            timeout_s: args.comparison.timeout,
             suite: suite.name.clone(),
             preset: preset.clone(),
         })
@@ -99,6 +100,11 @@ impl Selection {
     pub(in crate::cmd) fn of_parts(name: &str, plan: Plan, subjects: Vec<Subject>) -> Selection {
         let (pinned, programs) = Default::default();
         Selection { plan, subjects, pinned, programs, timeout_s: None, suite: name.into(), preset: "quick".into() }
+    }
+
+    /// What a stored run consists of, by its directory or as `latest`.
+    pub(in crate::cmd) fn of_stored(run: &str) -> Result<Selection> {
+        Selection::of_run(&store::read(&store::find(run).map_err(usage)?)?.head)
     }
 
     /// What an earlier run consists of. Machine and libraries must still be what they were: half a run on one and half on
@@ -159,10 +165,15 @@ impl Selection {
 }
 
 /// An allocator of the selection, and whether it was asked for by name.
-pub(super) type Chosen = Vec<(Allocator, bool)>;
+pub(in crate::cmd) type Chosen = Vec<(Allocator, bool)>;
 
-/// The allocators that flags and suite name, and the baseline's name. The baseline is always among them.
-fn choose(args: &Args, suite: &Suite, baseline: &str, catalog: &Catalog) -> Result<(String, Chosen)> {
+/// The allocators that flags name, or else those of these tiers, and the baseline's name. The baseline is always among them.
+pub(in crate::cmd) fn choose(
+    words: &[String],
+    tiers: &[Tier],
+    baseline: &str,
+    catalog: &Catalog,
+) -> Result<(String, Chosen)> {
     let mut chosen: Chosen = Vec::new();
     let mut add = |allocator: &Allocator, named: bool| -> Result<()> {
         match chosen.iter().find(|(known, _)| known.name == allocator.name) {
@@ -174,7 +185,7 @@ fn choose(args: &Args, suite: &Suite, baseline: &str, catalog: &Catalog) -> Resu
         }
         Ok(())
     };
-    for word in &args.allocators {
+    for word in words {
         if let Some(user) = build::user(word).map_err(usage)? {
             add(&user, true).map_err(usage)?;
         } else if word.contains(['*', '?', '[']) {
@@ -190,8 +201,8 @@ fn choose(args: &Args, suite: &Suite, baseline: &str, catalog: &Catalog) -> Resu
             add(catalog.allocator(word).map_err(usage)?, true).map_err(usage)?;
         }
     }
-    if args.allocators.is_empty() {
-        for allocator in catalog.allocators.iter().filter(|allocator| suite.tiers.contains(&allocator.tier)) {
+    if words.is_empty() {
+        for allocator in catalog.allocators.iter().filter(|allocator| tiers.contains(&allocator.tier)) {
             add(allocator, false)?;
         }
     }
@@ -200,7 +211,7 @@ fn choose(args: &Args, suite: &Suite, baseline: &str, catalog: &Catalog) -> Resu
     match &user_baseline {
         Some(user) => add(user, true)?,
         // A library that `-a` has named is known by that name.
-        None if args.allocators.iter().any(|word| word.starts_with(&format!("{baseline}="))) => {}
+        None if words.iter().any(|word| word.starts_with(&format!("{baseline}="))) => {}
         None => add(catalog.allocator(baseline).map_err(usage)?, true)?,
     }
     Ok((name, chosen))
@@ -208,7 +219,7 @@ fn choose(args: &Args, suite: &Suite, baseline: &str, catalog: &Catalog) -> Resu
 
 /// Builds what is not built yet. What is absent is said; what was asked for by name and cannot be had stays in the run and
 /// ends `not-loaded`.
-fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) -> Result<Vec<Subject>> {
+pub(in crate::cmd) fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) -> Result<Vec<Subject>> {
     let state = |allocator: &Allocator| build::state(allocator, &catalog.allocators);
     let missing: Vec<&Allocator> = chosen
         .iter()

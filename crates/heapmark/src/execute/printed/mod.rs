@@ -208,7 +208,7 @@ impl Printed<'_> {
         launch.arg("--").args(&command);
         launch.current_dir(&self.program.executable.folder).stdin(Stdio::null());
         launch.stdout(said.try_clone().context("cannot hand on a memory file")?);
-        let end = child::run(launch, &BTreeMap::new(), 0, self.timeout, self.stop, None)?;
+        let end = child::run(launch, [("", ""); 0], 0, self.timeout, self.stop, None)?;
         let Some(end) = end else { return Ok(None) };
         let launched = Launched::parse(&text(&account, 0));
         let refused = launched.filter(|launched| launched.errno != 0).map(|launched| {

@@ -26,7 +26,7 @@ mod words;
 mod tests;
 
 use super::text::plain;
-use super::{sentence, verdict};
+use super::{sentence, trial, verdict};
 use crate::analyse::analyse;
 use crate::analyse::claims::Judged;
 use crate::store::{Record, RunFile, Series};
@@ -100,8 +100,11 @@ fn sections(cast: &Cast, judged: &[Judged]) -> Vec<Section> {
 }
 
 fn title(cast: &Cast) -> String {
-    let names: Vec<String> = cast.runs.iter().map(|told| plain(&told.run.name)).collect();
-    format!("heapmark: {}", names.join(", "))
+    let name = |told: &Told| match trial::of(&told.analysis) {
+        Some((_, tried)) => plain(&trial::heading(tried)),
+        None => plain(&told.run.name),
+    };
+    format!("heapmark: {}", cast.runs.iter().map(name).collect::<Vec<_>>().join(", "))
 }
 
 /// What the template reads of a section: the charts are the script's.

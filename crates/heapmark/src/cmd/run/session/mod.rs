@@ -4,6 +4,9 @@
 mod blocks;
 mod failures;
 mod pace;
+mod trial;
+
+pub(in crate::cmd) use trial::TOOLS;
 
 use super::progress::Progress;
 use super::select::Selection;
@@ -34,6 +37,7 @@ pub(in crate::cmd) struct Session {
     repeats: usize,
     measured_ns: u64,
     stop: Arc<AtomicBool>,
+    reference: trial::Known,
 }
 
 /// How a run came to its end.
@@ -67,8 +71,8 @@ impl Session {
         stop: Arc<AtomicBool>,
     ) -> Session {
         let (failures, counters) = (Failures::of(&known), Counters::open(&Root::machine()));
-        let known = known.into_iter().collect();
-        Session { guest, selection, store, known, failures, counters, repeats: 0, measured_ns: 0, stop }
+        let (known, reference) = (known.into_iter().collect(), Default::default());
+        Session { guest, selection, store, known, failures, counters, repeats: 0, measured_ns: 0, stop, reference }
     }
 
     /// Runs what is not stored yet.
@@ -94,6 +98,7 @@ impl Session {
             progress.begin(&format!("calibrating {}", self.selection.plan.cases[case].label()));
             paces.push(self.pace(case, progress)?);
         }
+        self.refuse_what_does_not_run()?;
         for cell in checks {
             progress.begin(&cell.id);
             let job = Job::new(self.case(cell), cell, 0, 1, true)?;
@@ -177,6 +182,9 @@ impl Session {
         watch: Option<Watch<'_>>,
     ) -> Result<Option<Attempt>> {
         let case = self.case(cell);
+        if let Some(trial) = &case.trial {
+            return self.tried(trial, cell, job, timeout);
+        }
         let row = case.row(&cell.allocator);
         let libc = Subject::libc();
         let subject = match row.map(|row| &row.allocator) {

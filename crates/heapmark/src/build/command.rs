@@ -1,0 +1,209 @@
+//! What a command is that a user gave: where it lies, what is executed in the end, and whether an allocator that is preloaded
+//! reaches it. Reads files, runs nothing.
+
+use anyhow::{Result, bail};
+use object::elf::{DT_NEEDED, FileHeader64, PT_DYNAMIC, PT_INTERP};
+use object::read::elf::{Dyn, ElfFile, FileHeader, ProgramHeader};
+use object::{Architecture, Endianness, Object, ObjectSymbol};
+use std::collections::BTreeSet;
+use std::fs::Metadata;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// A file that can be executed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recognised {
+    /// The files that are executed, from the one that was named to the one that the machine understands: a script first.
+    pub chain: Vec<PathBuf>,
+    /// Why nothing can be preloaded into it, where that is so.
+    unreachable: Option<Unreachable>,
+    /// Libraries with an allocator that it is linked to.
+    pub linked: Vec<String>,
+    /// Allocators that it has inside, under names of their own.
+    pub inside: Vec<&'static str>,
+    /// Whether it calls malloc through the dynamic linker at all.
+    pub imports_malloc: bool,
+    /// A runtime that watches memory instead of serving it.
+    pub sanitizer: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Unreachable {
+    Static { go: bool },
+    Privileged,
+    OtherMachine(String),
+    OtherLibc,
+    OwnMalloc,
+    Unreadable(String),
+}
+
+/// The same name in a program's symbols means that allocator.
+const INSIDE: [(&str, &str); 6] = [
+    ("_rjem_malloc", "jemalloc"),
+    ("je_malloc", "jemalloc"),
+    ("mallocx", "jemalloc"),
+    ("mi_malloc", "mimalloc"),
+    ("tc_malloc", "tcmalloc"),
+    ("rpmalloc", "rpmalloc"),
+];
+/// Strings that are in a program even where its symbols were taken out.
+const STRINGS: [(&[u8], &str); 2] = [(b"<jemalloc>", "jemalloc"), (b"mimalloc: ", "mimalloc")];
+/// Libraries whose purpose is a malloc.
+const ALLOCATORS: [&str; 10] = [
+    "libjemalloc",
+    "libtcmalloc",
+    "libmimalloc",
+    "libtbbmalloc",
+    "libhoard",
+    "librpmalloc",
+    "libsnmalloc",
+    "libscudo",
+    "libgc.",
+    "libumem",
+];
+const SANITIZERS: [&str; 5] = ["libasan", "libtsan", "libmsan", "liblsan", "libhwasan"];
+
+/// Scripts that are interpreted by scripts, and so on: the kernel gives up sooner.
+const DEEPEST: usize = 5;
+
+impl Recognised {
+    /// Why a preloaded allocator does not reach it, in words that can follow its name.
+    pub fn unreachable(&self) -> Option<String> {
+        Some(match self.unreachable.as_ref()? {
+            Unreachable::Static { go: true } => {
+                "a static Go program: it has no dynamic linker that could preload".into()
+            }
+            Unreachable::Static { go: false } => "static: it has no dynamic linker that could preload".into(),
+            Unreachable::Privileged => {
+                "runs with the privileges of its file (set-user-ID, set-group-ID or capabilities): the \
+                 dynamic linker preloads nothing into it"
+                    .into()
+            }
+            Unreachable::OtherMachine(what) => format!("made for {what}: no allocator here is"),
+            Unreachable::OtherLibc => "linked to musl: libraries for glibc cannot be preloaded into it".into(),
+            Unreachable::OwnMalloc => "defines a malloc of its own, which comes before any that is preloaded".into(),
+            Unreachable::Unreadable(why) => why.clone(),
+        })
+    }
+
+    /// What the machine executes in the end.
+    pub fn program(&self) -> &Path {
+        self.chain.last().map_or(Path::new(""), PathBuf::as_path)
+    }
+}
+
+/// Where a command lies, as a shell would find it from that folder.
+pub fn find(word: &str, folder: &Path) -> Result<PathBuf> {
+    let executable = |path: &PathBuf| path.metadata().is_ok_and(|file| file.is_file() && file.mode() & 0o111 != 0);
+    if !word.contains('/') {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let found = std::env::split_paths(&path).map(|place| folder.join(place).join(word)).find(executable);
+        return found.ok_or_else(|| anyhow::anyhow!("{word}: no such command in PATH"));
+    }
+    let path = folder.join(word);
+    match path.metadata() {
+        Err(error) => bail!("{word}: {error}"),
+        Ok(file) if !file.is_file() => bail!("{word}: not a file that could be executed"),
+        Ok(_) if !executable(&path) => bail!("{word}: not executable; chmod +x {word}, or name its interpreter first"),
+        Ok(_) => Ok(path),
+    }
+}
+
+/// Looks into a file, and through scripts to what interprets them.
+pub fn recognise(path: &Path) -> Recognised {
+    let (mut chain, mut privileged) = (vec![path.to_path_buf()], false);
+    loop {
+        let file = chain.last().cloned().unwrap_or_default();
+        let (data, metadata) = match (std::fs::read(&file), std::fs::metadata(&file)) {
+            (Ok(data), Ok(metadata)) => (data, metadata),
+            (Err(error), _) | (_, Err(error)) => {
+                let why = format!("{} cannot be read ({error})", file.display());
+                return Recognised { chain, unreachable: Some(Unreachable::Unreadable(why)), ..Recognised::default() };
+            }
+        };
+        let interpreter = interpreter(&data).filter(|_| chain.len() <= DEEPEST);
+        privileged |= interpreter.is_none() && is_privileged(&file, &metadata);
+        match interpreter {
+            Some(next) => chain.push(next),
+            None if privileged => {
+                return Recognised { chain, unreachable: Some(Unreachable::Privileged), ..Recognised::default() };
+            }
+            None => return Recognised { chain, ..inside(&file, &data) },
+        }
+    }
+}
+
+/// Who runs a script; `env` finds the command that stands behind it.
+fn interpreter(data: &[u8]) -> Option<PathBuf> {
+    let line = data.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let line = String::from_utf8_lossy(line).into_owned();
+    let mut words = line.split_whitespace();
+    let first = PathBuf::from(words.next()?);
+    if !first.ends_with("env") {
+        return Some(first);
+    }
+    let command = words.find(|word| !word.starts_with('-') && !word.contains('='));
+    command.and_then(|command| find(command, Path::new("/")).ok()).or(Some(first))
+}
+
+fn is_privileged(path: &Path, file: &Metadata) -> bool {
+    let mode = file.permissions().mode();
+    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let other = (mode & 0o4000 != 0 && file.uid() != user) || (mode & 0o2000 != 0 && file.gid() != group);
+    // Root gains nothing by capabilities: the dynamic linker goes on preloading for it.
+    let capable =
+        user != 0 && rustix::fs::getxattr(path, c"security.capability", &mut [0_u8; 0]).is_ok_and(|size| size > 0);
+    other || capable
+}
+
+fn inside(path: &Path, data: &[u8]) -> Recognised {
+    let not = |why| Recognised { unreachable: Some(why), ..Recognised::default() };
+    let Ok(object::File::Elf64(elf)) = object::File::parse(data) else {
+        return match object::File::parse(data) {
+            Ok(file) if file.format() == object::BinaryFormat::Elf => {
+                not(Unreachable::OtherMachine(format!("{:?} (32 bit)", file.architecture())))
+            }
+            _ => not(Unreachable::Unreadable(format!("{} is no program that this machine knows", path.display()))),
+        };
+    };
+    let here = if std::env::consts::ARCH == "aarch64" { Architecture::Aarch64 } else { Architecture::X86_64 };
+    if elf.architecture() != here {
+        return not(Unreachable::OtherMachine(format!("{:?}", elf.architecture())));
+    }
+    let go = elf.section_by_name(".go.buildinfo").is_some();
+    let headers = elf.elf_header().program_headers(elf.endian(), data).unwrap_or_default();
+    let header = |kind| headers.iter().find(|header| header.p_type(elf.endian()) == kind);
+    let Some(interp) = header(PT_INTERP) else { return not(Unreachable::Static { go }) };
+    if interp.data(elf.endian(), data).is_ok_and(|name| name.windows(7).any(|part| part == b"ld-musl")) {
+        return not(Unreachable::OtherLibc);
+    }
+    let needed = if header(PT_DYNAMIC).is_some() { needed(&elf) } else { Vec::new() };
+    let starts = |name: &String, with: &[&str]| with.iter().any(|start| name.starts_with(start));
+    let own = elf.dynamic_symbols().any(|symbol| symbol.is_definition() && symbol.name() == Ok("malloc"));
+    let names: BTreeSet<&str> = elf
+        .symbols()
+        .chain(elf.dynamic_symbols())
+        .filter(|s| s.is_definition())
+        .filter_map(|s| s.name().ok())
+        .collect();
+    let by_name = INSIDE.iter().filter(|(name, _)| names.contains(name)).map(|(_, allocator)| *allocator);
+    let by_string = STRINGS.iter().filter(|(text, _)| data.windows(text.len()).any(|part| part == *text));
+    let within: BTreeSet<&str> = by_name.chain(by_string.map(|(_, allocator)| *allocator)).collect();
+    Recognised {
+        chain: Vec::new(),
+        unreachable: own.then_some(Unreachable::OwnMalloc),
+        linked: needed.iter().filter(|name| starts(name, &ALLOCATORS)).cloned().collect(),
+        inside: within.into_iter().chain(go.then_some("Go's own allocator")).collect(),
+        imports_malloc: elf.dynamic_symbols().any(|symbol| symbol.is_undefined() && symbol.name() == Ok("malloc")),
+        sanitizer: needed.into_iter().find(|name| starts(name, &SANITIZERS)),
+    }
+}
+
+fn needed(elf: &ElfFile<FileHeader64<Endianness>>) -> Vec<String> {
+    let (endian, data) = (elf.endian(), elf.data());
+    let Ok(Some((entries, strings))) = elf.elf_section_table().dynamic(endian, data) else { return Vec::new() };
+    let Ok(strings) = elf.elf_section_table().strings(endian, data, strings) else { return Vec::new() };
+    let wanted = entries.iter().filter(|entry| entry.tag(endian) == DT_NEEDED);
+    let name = |offset: u64| strings.get(offset.try_into().ok()?).ok();
+    wanted.filter_map(|entry| Some(String::from_utf8_lossy(name(entry.d_val(endian))?).into_owned())).collect()
+}

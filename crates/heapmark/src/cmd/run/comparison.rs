@@ -1,0 +1,81 @@
+//! The flags of every command that compares allocators.
+
+use clap::builder::RangedU64ValueParser;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Who is compared, how long, and where it is stored.
+#[derive(clap::Args, Debug)]
+pub struct Comparison {
+    /// Allocators: names or patterns from `heapmark list allocators`, ./lib.so, or NAME=/path/lib.so
+    #[arg(short, long, value_name = "A,...", value_delimiter = ',')]
+    pub(in crate::cmd) allocators: Vec<String>,
+    /// The allocator that the others are compared with
+    #[arg(long, value_name = "A")]
+    pub(in crate::cmd) baseline: Option<String>,
+    /// How often each allocator runs each workload, in fresh processes: exactly so often
+    #[arg(long, alias = "runs", value_name = "N", value_parser = blocks(), conflicts_with_all = ["precision", "max_blocks", "budget"])]
+    pub(in crate::cmd) blocks: Option<u32>,
+    /// More blocks, until half of each 95 % interval is at most this: 1%, 0.5%, ...
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(in crate::cmd) precision: Option<f64>,
+    /// And no more blocks than these [default: 40, or what a verdict needs]
+    #[arg(long, value_name = "N", value_parser = blocks())]
+    pub(in crate::cmd) max_blocks: Option<u32>,
+    /// Begin no block after so much time: 90s, 5min, 2h
+    #[arg(long, value_name = "TIME", value_parser = budget)]
+    pub(in crate::cmd) budget: Option<Duration>,
+    /// Without the copy of the baseline that shows what this run would call a difference
+    #[arg(long, overrides_with = "no_shadow")]
+    pub(in crate::cmd) no_shadow: bool,
+    /// Keep what other programs disturbed, without running it again
+    #[arg(long, overrides_with = "no_repeat")]
+    pub(in crate::cmd) no_repeat: bool,
+    /// Starts every random choice; the same seed gives the same plan
+    #[arg(long, value_name = "N")]
+    pub(in crate::cmd) seed: Option<u64>,
+    /// Seconds after which a process counts as hung [default: 100 times the baseline, 20 at least]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(in crate::cmd) timeout: Option<f64>,
+    /// Run directory to create [default: heapmark-results/DATE-N]
+    #[arg(short, long, value_name = "DIR", conflicts_with = "resume")]
+    pub(in crate::cmd) output: Option<PathBuf>,
+    /// Go on with an interrupted run: a run directory, or `latest`
+    #[arg(long, value_name = "RUN")]
+    pub(in crate::cmd) resume: Option<String>,
+    /// Measure nothing where `heapmark doctor` has a warning: exit code 5
+    #[arg(long)]
+    pub(in crate::cmd) strict: bool,
+    /// Print the plan and how long it takes, measure nothing
+    #[arg(long)]
+    pub(in crate::cmd) dry_run: bool,
+    /// Run one cell of the plan (or of the run named by --resume) alone, print what the guest said, store nothing
+    #[arg(long, value_name = "ID")]
+    pub(in crate::cmd) cell: Option<String>,
+}
+
+impl Comparison {
+    /// The seed that was asked for, or one of this moment's.
+    pub(in crate::cmd) fn seed(&self) -> u64 {
+        self.seed.unwrap_or_else(|| jiff::Timestamp::now().as_nanosecond() as u64 & 0xffff_ffff)
+    }
+}
+
+fn blocks() -> RangedU64ValueParser<u32> {
+    RangedU64ValueParser::new().range(1..=10_000)
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|s| (0.001..1e6).contains(s)).ok_or_else(|| "expected a number of seconds above 0".into())
+}
+
+/// `1%` or `1` as a share.
+pub(in crate::cmd) fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
+    number.filter(|p| (0.01..=50.0).contains(p)).map(|p| p / 100.0).ok_or_else(|| "expected 0.01% to 50%".into())
+}
+
+fn budget(text: &str) -> Result<Duration, String> {
+    let duration = text.parse::<jiff::SignedDuration>().ok().and_then(|time| time.try_into().ok());
+    duration.filter(|time: &Duration| !time.is_zero()).ok_or_else(|| "expected a time: 90s, 5min, 2h".into())
+}

@@ -1,0 +1,217 @@
+//! `heapmark try`: the user's own command under every allocator.
+
+use super::run::comparison::Comparison;
+use super::run::extent::Extent;
+use super::run::select::{self, Selection};
+use super::run::{TOOLS, companions, go, programs};
+use super::{Exit, say, usage};
+use crate::build::command::{self, Recognised};
+use crate::build::{self, State};
+use crate::catalog::allocators::is_name;
+use crate::catalog::{Allocator, Catalog};
+use crate::execute::Subject;
+use crate::plan::{Client, Plan, Trial, blocks_needed};
+use anyhow::{Context, Result, anyhow, bail};
+use std::path::{Path, PathBuf};
+
+/// Run your own command under every allocator: which one is better for it, by how much, and whether that matters at all
+#[derive(clap::Args)]
+pub struct Args {
+    /// The command and its arguments
+    #[arg(last = true, required_unless_present_any = ["resume", "server"], conflicts_with_all = ["resume", "server"])]
+    command: Vec<String>,
+    #[command(flatten)]
+    comparison: Comparison,
+    /// What sh runs before each process; it is not timed
+    #[arg(long, value_name = "CMD")]
+    prepare: Option<String>,
+    /// Processes of each allocator that come before its check and tell nothing (the check itself is one more)
+    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1000))]
+    warmup: u32,
+    /// What the command reads [default: nothing]
+    #[arg(long, value_name = "FILE")]
+    stdin: Option<PathBuf>,
+    /// Hold what each process writes to stdout against the baseline's
+    #[arg(long, conflicts_with = "server")]
+    check_output: bool,
+    /// What the tables call it [default: the command's own name]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Measure a server instead, while a client drives it; `{port}` is what --ready says
+    #[arg(long, value_name = "CMD", requires_all = ["client", "ready"])]
+    server: Option<String>,
+    /// What drives the server and is the clock; it runs under no allocator but its own
+    #[arg(long, value_name = "CMD", requires = "server")]
+    client: Option<String>,
+    /// The port on this machine that answers when the server is ready
+    #[arg(long, value_name = "PORT", requires = "server", value_parser = clap::value_parser!(u16).range(1..))]
+    ready: Option<u16>,
+}
+
+/// The row of a program's own allocator, where it is linked to one.
+const OWN: &str = "own";
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<Exit> {
+    let selection = match &args.comparison.resume {
+        Some(run) => Selection::of_stored(run)?,
+        None => selection(&args)?,
+    };
+    go(selection, &args.comparison)
+}
+
+fn selection(args: &Args) -> Result<Selection> {
+    let (flags, catalog) = (&args.comparison, Catalog::load()?);
+    let folder = std::env::current_dir().context("cannot tell where this is")?;
+    let trial = trial(args, &folder).map_err(usage)?;
+    let recognised = command::recognise(Path::new(&trial.command[0]));
+    if let Some(why) = recognised.unreachable() {
+        let program = recognised.program().display();
+        return Err(usage(anyhow!("{program} {why}. No allocator can be tried on it")));
+    }
+    let cautions = cautions(&recognised);
+    cautions.iter().for_each(|line| say(line));
+
+    let suite = catalog.suite("quick").map_err(usage)?;
+    let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
+    let is_own = |word: &String| word == OWN && !recognised.linked.is_empty();
+    let words: Vec<String> = flags.allocators.iter().filter(|word| !is_own(word)).cloned().collect();
+    let tiers = if flags.allocators.is_empty() { suite.tiers.as_slice() } else { &[] };
+    let (baseline, mut chosen) = select::choose(&words, tiers, baseline, &catalog).map_err(usage)?;
+    // Whoever names nobody wants an answer now, not a build of everything there is.
+    let unbuilt =
+        |allocator: &Allocator| matches!(build::state(allocator, &catalog.allocators), State::NotBuilt { .. });
+    let (ready, later): (Vec<_>, Vec<_>) =
+        chosen.into_iter().partition(|(allocator, named)| *named || allocator.name == baseline || !unbuilt(allocator));
+    chosen = ready;
+    if !later.is_empty() {
+        let names: Vec<&str> = later.iter().map(|(allocator, _)| allocator.name.as_str()).collect();
+        say(&format!("not built yet and left out: {0}; heapmark build {0}", names.join(" ")));
+    }
+    if let Some(own) = recognised.linked.first()
+        && (flags.allocators.is_empty() || flags.allocators.iter().any(is_own))
+    {
+        chosen.extend(linked(own)?);
+    }
+    let mut subjects = select::resolve(chosen, &catalog, flags.dry_run)?;
+    if !recognised.linked.is_empty() {
+        put_libc_first(&mut subjects)?;
+    }
+    let original = subjects.iter().find(|subject| subject.allocator.name == baseline);
+    let Some(original) = original else {
+        bail!("the baseline {baseline} is not ready, so nothing can be compared: choose another with --baseline")
+    };
+    let shadow = (subjects.len() > 1 && !flags.no_shadow && original.refused.is_none())
+        .then(|| companions::copy_of(original))
+        .transpose()?;
+    let name = |subject: &Subject| subject.allocator.name.clone();
+    let extent = match flags.blocks {
+        Some(blocks) => Extent::exactly(blocks),
+        None => Extent::until_precise(flags, None, blocks_needed(subjects.len())),
+    };
+    let case = match &args.name {
+        Some(name) if !is_name(name) => {
+            return Err(usage(anyhow!("--name {name}: use a-z, 0-9, `_` and `-` only")));
+        }
+        Some(name) => name.clone(),
+        None => name_of(&trial.command[0]),
+    };
+    let plan = Plan {
+        seed: flags.seed(),
+        blocks: extent.blocks,
+        most_blocks: extent.most_blocks,
+        precision: extent.precision,
+        budget_s: extent.budget_s,
+        repeats: !flags.no_repeat,
+        baseline,
+        cases: vec![trial.case(&case, (!cautions.is_empty()).then(|| cautions.join(" ")))],
+        allocators: subjects.iter().map(name).collect(),
+        shadow: shadow.as_ref().map(name),
+        ..Plan::default()
+    };
+    subjects.extend(shadow);
+    let tools = TOOLS.iter().map(|name| Ok(programs::ready(catalog.program(name)?, flags.dry_run)));
+    let mut selection = Selection::of_parts("try", plan, subjects);
+    (selection.programs, selection.timeout_s) = (tools.collect::<Result<_>>()?, flags.timeout);
+    Ok(selection)
+}
+
+/// The words of the command line as something that can be started.
+fn trial(args: &Args, folder: &Path) -> Result<Trial> {
+    let port = args.ready.unwrap_or_default();
+    let split = |flag: &str, line: &str| {
+        let words = shlex::split(&line.replace("{port}", &port.to_string())).filter(|words| !words.is_empty());
+        words.with_context(|| format!("{flag} {line}: no command, or a quote that does not end"))
+    };
+    let start = |mut words: Vec<String>| -> Result<Vec<String>> {
+        let path = command::find(&words[0], folder)?;
+        words[0] = path.to_str().with_context(|| format!("{} is no UTF-8", path.display()))?.to_owned();
+        Ok(words)
+    };
+    let command = match &args.server {
+        Some(line) => start(split("--server", line)?)?,
+        None => start(args.command.clone())?,
+    };
+    let client = match &args.client {
+        Some(line) => Some(Client { command: start(split("--client", line)?)?, port }),
+        None => None,
+    };
+    let stdin = args.stdin.as_ref().map(|file| folder.join(file));
+    if let Some(file) = &stdin {
+        std::fs::File::open(file).with_context(|| format!("--stdin {}", file.display()))?;
+    }
+    let (prepare, warmup, check_output) = (args.prepare.clone(), args.warmup, args.check_output);
+    Ok(Trial { command, folder: folder.to_path_buf(), stdin, prepare, warmup, check_output, client })
+}
+
+/// What people should know before they read a number.
+fn cautions(recognised: &Recognised) -> Vec<String> {
+    let (program, mut cautions) = (recognised.program().display(), Vec::new());
+    if let Some(library) = recognised.linked.first() {
+        cautions.push(format!(
+            "{program} is linked to {library}. An allocator that is preloaded comes before it and serves instead; for the row \
+             glibc the C library itself is preloaded. The program as it is: row {OWN}."
+        ));
+    }
+    for allocator in &recognised.inside {
+        cautions.push(format!(
+            "{program} has {allocator} inside: what it allocates there by other names than malloc's is out of reach of any \
+             preloaded allocator, and the same in every row."
+        ));
+    }
+    if !recognised.imports_malloc && recognised.inside.is_empty() {
+        cautions.push(format!("{program} itself calls no malloc: only its libraries can make a difference."));
+    }
+    if let Some(library) = &recognised.sanitizer {
+        cautions.push(format!("{program} runs under {library}, which is no release build and serves malloc itself."));
+    }
+    if let Some(files) = std::env::var_os("LD_PRELOAD").filter(|files| !files.is_empty()) {
+        cautions.push(format!("LD_PRELOAD={} of your environment is left out.", files.display()));
+    }
+    cautions
+}
+
+/// The allocator that a program is linked to, as a row of its own.
+fn linked(library: &str) -> Result<select::Chosen> {
+    let path =
+        build::find_library(library).with_context(|| format!("{library} is not in the dynamic linker's folders"))?;
+    Ok(build::user(&format!("{OWN}={}", path.display()))?.map(|own| (own, true)).into_iter().collect())
+}
+
+/// Where a program brings an allocator, the C library must be asked for to serve.
+fn put_libc_first(subjects: &mut [Subject]) -> Result<()> {
+    let libc = build::find_library("libc.so.6").context("libc.so.6 is not in the dynamic linker's folders")?;
+    for subject in subjects.iter_mut().filter(|subject| subject.library.files.is_empty() && subject.refused.is_none()) {
+        subject.library.files = vec![libc.clone()];
+    }
+    Ok(())
+}
+
+/// The file's own name, as far as names of workloads go.
+fn name_of(path: &str) -> String {
+    let file = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
+    let valid = |c: char| if is_name(c.encode_utf8(&mut [0; 4])) { c } else { '-' };
+    let name: String = file.chars().map(valid).collect();
+    let name = name.trim_matches('-');
+    if name.is_empty() { "command".into() } else { name.into() }
+}

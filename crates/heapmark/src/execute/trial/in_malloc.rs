@@ -1,0 +1,67 @@
+//! How much of a command's CPU time is malloc and free at all: what no allocator can save more than.
+
+use crate::execute::child::memory_file;
+use anyhow::{Context, Result};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+
+/// The share of CPU time that calls of the malloc family take.
+pub const SHARE: &str = "malloc_share";
+/// Calls of the malloc family for each second of CPU time.
+pub const CALLS_PER_S: &str = "malloc_calls_per_cpu_s";
+
+/// Fewer timed calls say nothing of the others.
+const LEAST_TIMED: u64 = 30;
+
+/// The totals that the processes of a tree add to.
+pub(super) struct Times(File);
+
+impl Times {
+    const TOTALS: usize = 3;
+
+    pub fn new() -> Result<Times> {
+        let file = memory_file("heapmark-times")?;
+        file.set_len(8 * Times::TOTALS as u64).context("cannot size a memory file")?;
+        Ok(Times(file))
+    }
+
+    pub fn variable(&self) -> (String, String) {
+        ("HEAPMARK_TIMES".into(), format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()))
+    }
+
+    /// What they come to in a command that takes so much CPU time without being timed.
+    pub fn figures(&self, cpu_ns: u64) -> Result<Vec<(String, f64)>> {
+        let mut totals = [0; 8 * Times::TOTALS];
+        self.0.read_exact_at(&mut totals, 0).context("reading times")?;
+        let mut numbers = totals.chunks(8).map(|bytes| u64::from_ne_bytes(bytes.try_into().unwrap_or_default()));
+        let mut number = || numbers.next().unwrap_or(0);
+        Ok(figures(number(), number(), number(), cpu_ns))
+    }
+}
+
+fn figures(calls: u64, timed: u64, timed_ns: u64, cpu_ns: u64) -> Vec<(String, f64)> {
+    if cpu_ns == 0 {
+        return Vec::new();
+    }
+    let rate = calls as f64 / (cpu_ns as f64 / 1e9);
+    let mut figures = vec![(CALLS_PER_S.to_string(), rate)];
+    if timed >= LEAST_TIMED {
+        let all_ns = timed_ns as f64 * calls as f64 / timed as f64;
+        figures.push((SHARE.to_string(), (all_ns / cpu_ns as f64).min(1.0)));
+    }
+    figures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_timed_calls_speak_for_all() {
+        let found = figures(64_000, 1000, 50_000, 32_000_000);
+        assert_eq!(found, [(CALLS_PER_S.to_string(), 2e6), (SHARE.to_string(), 0.1)]);
+        assert_eq!(figures(640, 10, 500, 1_000_000).len(), 1, "ten timed calls are too few for a share");
+        assert_eq!(figures(0, 0, 0, 0), []);
+    }
+}

@@ -1,0 +1,199 @@
+//! The words of a run that tried a user's command: its columns, what limits it, and what to do. Strings from outside are still as
+//! they came.
+
+use super::sheet::{Table, call, cpu_ratio, ratio};
+use super::text::{count, list};
+use super::units;
+use crate::analyse::{Analysis, Call, Case, Numbers, Role, Row, Standing, Tried, Verdict, Whole};
+
+/// Longer commands are cut where they stand in a heading.
+const MOST_LETTERS: usize = 100;
+/// Less of the CPU time than this cannot make a difference that a verdict would speak of.
+const HARDLY: f64 = 0.01;
+
+/// The command that a run tried.
+pub(super) fn of(analysis: &Analysis) -> Option<(&Case, &Tried)> {
+    analysis.cases.iter().find_map(|case| Some((case, case.trial.as_ref()?)))
+}
+
+/// The command as it was typed, in one short line.
+pub(super) fn line(line: &str) -> String {
+    let mut short: String = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some((end, _)) = short.char_indices().nth(MOST_LETTERS) {
+        short.truncate(end);
+        short.push_str(" ...");
+    }
+    short
+}
+
+/// `python3 build.py`, or the server and who drives it.
+pub(super) fn heading(tried: &Tried) -> String {
+    let by = tried.client.as_ref().map_or(String::new(), |client| format!(", driven by {}", line(client)));
+    format!("{}{by}", line(&tried.line))
+}
+
+/// Sorted by wall time.
+pub(super) fn columns(table: &mut Table<'_>, case: &Case) {
+    let seconds = |value: f64| units::digits(value / 1e9);
+    table.column("wall s", |_, n| of_whole(n, |whole| Some(seconds(whole.wall_ns.median))));
+    table.words(&format!("time / {} [95 %]", case.baseline), |row, n| ratio(row, n.ratio.as_ref()));
+    table.words("verdict", |_, n| call(n.call));
+    table.column("CPU s", |_, n| of_whole(n, |whole| Some(seconds(whole.cpu_ns?.median))));
+    table.spare(&format!("CPU / {}", case.baseline), |row, n| cpu_ratio(row, n.cpu_ratio.as_ref()));
+    table.column("peak RSS", |_, n| n.memory.map_or("-".into(), |memory| units::bytes(memory.peak_rss_bytes)));
+    table.spare("peak PSS", |_, n| of_whole(n, |whole| whole.peak_pss_bytes.map(units::bytes)));
+    let trees = |whole: &Whole| whole.processes.is_some_and(|processes| processes > 1.0);
+    if table.rows.iter().any(|(_, n)| n.whole.as_ref().is_some_and(trees)) {
+        table.spare("largest process", |_, n| of_whole(n, |whole| whole.largest_process_bytes.map(units::bytes)));
+        table.spare("processes", |_, n| of_whole(n, |whole| whole.processes.map(|number| number.to_string())));
+    }
+}
+
+fn of_whole(numbers: &Numbers, text: impl Fn(&Whole) -> Option<String>) -> String {
+    numbers.whole.as_ref().and_then(text).unwrap_or_else(|| "-".into())
+}
+
+/// What the columns mean.
+pub(super) fn legend(tried: &Tried, baseline: &str) -> Vec<String> {
+    let wall = match tried.client {
+        None => {
+            "wall: of the command, from its start to its end. CPU: user and system time of it and of all that it waited for"
+        }
+        Some(_) => "wall: of the client, from its start to its end. CPU: of the server's processes meanwhile",
+    };
+    vec![
+        format!("{wall}. Medians over processes."),
+        format!(
+            "time / {baseline}: wall time over {baseline}'s in the same block, below 1 is faster; Hodges-Lehmann estimate and 95 % \
+             interval ([n = 5]: too few pairs for one). CPU / {baseline}: the same of CPU time."
+        ),
+        "peak RSS: the most that all processes together were seen to hold, pages that they share counted for each; for one process \
+         the kernel's own count. Peak PSS: the same, shared pages divided among those that share them, seen in a process that was \
+         not timed."
+            .to_owned(),
+    ]
+}
+
+/// What limits the command, and what was out of reach.
+pub(super) fn lines(case: &Case, tried: &Tried) -> Vec<String> {
+    let mut lines: Vec<String> = ceiling(case, tried).map(|line| format!("ceiling: {line}")).into_iter().collect();
+    if let Some(unproven) = &tried.unproven {
+        lines.push(format!("out of reach of any allocator, and the same in every row: {unproven}"));
+    }
+    if !tried.left_behind.is_empty() {
+        let rows: Vec<String> = tried
+            .left_behind
+            .iter()
+            .map(|(row, left)| format!("{row} ({})", count(*left as usize, "process")))
+            .collect();
+        lines.push(format!("processes that outlived the command were ended: {}", list(&rows)));
+    }
+    if tried.short {
+        lines.push(
+            "the command takes less than 5 ms: most of that is the start of a process, which is what is compared here"
+                .to_owned(),
+        );
+    }
+    lines
+}
+
+/// How much any allocator could change.
+fn ceiling(case: &Case, tried: &Tried) -> Option<String> {
+    let (share, faster) = (tried.malloc_share?, tried.faster_at_most()?);
+    let calls = tried
+        .calls_per_cpu_s
+        .map_or(String::new(), |calls| format!(", {} million calls a second", units::digits(calls / 1e6)));
+    let most = if faster.is_finite() {
+        format!("no allocator can make it more than {} faster by being faster itself", units::percent(faster))
+    } else {
+        "all of it may depend on the allocator".into()
+    };
+    Some(format!(
+        "malloc and free take {} of its CPU time under {}{calls}: {most} (where memory lies can still matter)",
+        units::percent(share),
+        case.baseline
+    ))
+}
+
+/// What to do, in a sentence; `None` where the blocks do not carry any.
+pub(super) fn recommendation(analysis: &Analysis) -> Option<String> {
+    let (case, tried) = of(analysis)?;
+    let standing = match &analysis.verdict {
+        Verdict::Fastest(standing) | Verdict::Unclear(standing) => standing,
+        _ => return None,
+    };
+    let candidates: Vec<Judged> = case
+        .rows
+        .iter()
+        .filter(|row| row.role == Role::Candidate)
+        .filter_map(|row| row.numbers().and_then(|numbers| Some((row, numbers, numbers.call?))))
+        .collect();
+    if candidates.is_empty() || standing.blocks < standing.blocks_needed as usize {
+        return None;
+    }
+    let called =
+        |wanted: fn(Call) -> bool| -> Vec<&Judged> { candidates.iter().filter(|(_, _, call)| wanted(*call)).collect() };
+    let faster = called(|call| call == Call::Faster);
+    let unclear = called(|call| matches!(call, Call::Unclear { .. }));
+    let slower = called(|call| call == Call::Slower).len();
+    let (baseline, all) = (&case.baseline, spread(&candidates));
+    Some(if !faster.is_empty() {
+        gain(standing, &faster, baseline)
+    } else if tried.malloc_share.is_some_and(|share| share < HARDLY) && slower == 0 {
+        format!(
+            "It does not matter here: malloc is hardly called, and no allocator was shown to be faster than {baseline} ({all})."
+        )
+    } else if !unclear.is_empty() {
+        let names: Vec<String> = unclear.iter().map(|(row, _, _)| row.allocator.clone()).collect();
+        format!(
+            "Stay with {baseline} until more is known: no allocator was shown to be faster; {} may be ({all}).",
+            list(&names)
+        )
+    } else if slower == 0 {
+        format!("It does not matter here: every allocator takes the time of {baseline}, within about 1 % ({all}).")
+    } else {
+        format!(
+            "Stay with {baseline}: no allocator is faster here, and {slower} of {} are slower ({all}).",
+            candidates.len()
+        )
+    })
+}
+
+/// The ceiling as a sentence of its own.
+pub(super) fn limit(analysis: &Analysis) -> String {
+    let ceiling = of(analysis).and_then(|(case, tried)| ceiling(case, tried));
+    ceiling.map_or(String::new(), |line| format!(" {}{}.", line[..1].to_uppercase(), &line[1..]))
+}
+
+/// A candidate, and what may be said of it.
+type Judged<'a> = (&'a Row, &'a Numbers, Call);
+
+/// `Use mimalloc3: it takes 0.842x the time of glibc (95 % interval 0.831-0.853) and 1.12x its peak RSS.`
+fn gain(standing: &Standing, faster: &[&Judged], baseline: &str) -> String {
+    let best = faster.iter().find(|(row, _, _)| row.allocator == standing.leader).or_else(|| faster.first());
+    let Some((row, numbers, _)) = best else { return String::new() };
+    let time = numbers.ratio.map_or(String::new(), |ratio| {
+        let interval = ratio.interval.map(|(low, high)| format!(" (95 % interval {low:.3}-{high:.3})"));
+        format!("{:.3}x the time of {baseline}{}", ratio.ratio, interval.unwrap_or_default())
+    });
+    let memory = standing.memory.filter(|_| row.allocator == standing.leader);
+    let memory = memory.map_or(String::new(), |memory| format!(" and {} its peak memory", units::times(memory.ratio)));
+    let rivals: Vec<String> = standing
+        .rivals()
+        .filter(|contest| faster.iter().any(|(row, _, _)| row.allocator == contest.against))
+        .map(|contest| contest.against.clone())
+        .collect();
+    let like = if rivals.is_empty() { String::new() } else { format!(" {} cannot be told from it.", list(&rivals)) };
+    format!("Use {}: it takes {time}{memory}.{like}", row.allocator)
+}
+
+/// The candidates' intervals together: `0.981 to 1.023 of its time`.
+fn spread(candidates: &[Judged]) -> String {
+    let intervals = || candidates.iter().filter_map(|(_, numbers, _)| numbers.ratio?.interval);
+    let low = intervals().map(|(low, _)| low).min_by(f64::total_cmp);
+    let high = intervals().map(|(_, high)| high).max_by(f64::total_cmp);
+    match low.zip(high) {
+        Some((low, high)) => format!("95 % intervals from {low:.3} to {high:.3} of its time"),
+        None => "too few blocks for an interval".into(),
+    }
+}
