@@ -1,7 +1,7 @@
 //! heapmark: which memory allocator, for my program, on my machine, and by how much?
 //!
 //! The host is a library of stages. A stage uses only the stages to its left:
-//! `catalog < build < plan < execute, sample < store < analyse < report < cmd`
+//! `trace < catalog < build < plan < execute, sample < store < analyse < report < cmd`
 //! (`tests/ladder.rs` reads the `use crate::` lines and holds that order).
 
 pub mod analyse;
@@ -13,3 +13,4 @@ pub mod plan;
 pub mod report;
 pub mod sample;
 pub mod store;
+pub mod trace;

@@ -1,5 +1,5 @@
 //! Holds the order of the host's stages: a module uses only modules to its left in
-//! `catalog < build < plan < execute, sample < store < analyse < report < cmd`, and nothing of the host enters the guest.
+//! `trace < catalog < build < plan < execute, sample < store < analyse < report < cmd`, and nothing of the host enters the guest.
 //! Reads the sources as text.
 
 use std::collections::BTreeSet;
@@ -7,8 +7,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Stages of one step do not know each other.
-const LADDER: [&[&str]; 8] =
-    [&["catalog"], &["build"], &["plan"], &["execute", "sample"], &["store"], &["analyse"], &["report"], &["cmd"]];
+const LADDER: [&[&str]; 9] = [
+    &["trace"],
+    &["catalog"],
+    &["build"],
+    &["plan"],
+    &["execute", "sample"],
+    &["store"],
+    &["analyse"],
+    &["report"],
+    &["cmd"],
+];
 
 fn step(module: &str) -> Option<usize> {
     LADDER.iter().position(|step| step.contains(&module))

@@ -1,13 +1,15 @@
 //! What crosses the border between the host and a measured process: the job, the report and the shared page that
-//! carries both. No dependencies, no allocation: the guest reads and writes this under the allocator being measured.
+//! carries both; and the files that the recorder writes. No dependencies, no allocation: the guest reads and writes this under the allocator being measured.
 
 #![no_std]
 
 mod buckets;
+pub mod capture;
 mod launched;
 mod page;
 mod pairs;
 mod phase;
+pub mod varint;
 mod watched;
 
 pub use buckets::{BUCKETS, bucket_of, bucket_range};

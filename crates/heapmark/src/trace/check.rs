@@ -1,0 +1,121 @@
+//! Holds what a trace says against what can have happened.
+
+use super::fault::{Fault, Kind, impossible};
+use super::{Event, Live, Reader, Variant};
+use std::collections::BTreeMap;
+use std::io::Read;
+
+/// No processor of today gives a process more addresses than these.
+const MOST_SIZE: u64 = 1 << 47;
+/// Alignments above this are strange enough to be told.
+const USUAL_ALIGN: u64 = 1 << 30;
+/// Faults that are told one by one.
+const MOST_FAULTS: usize = 20;
+
+/// What a check found.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// Events that were looked at.
+    pub events: u64,
+    /// Objects that are alive at the end.
+    pub alive: u64,
+    /// The first of what cannot have happened.
+    pub faults: Vec<Fault>,
+    /// How much of it there is.
+    pub impossible: u64,
+    /// What is possible and worth knowing: how often, and at which event first.
+    pub notes: BTreeMap<&'static str, (u64, u64)>,
+}
+
+impl Checked {
+    /// What the worst of it means; `None` where nothing is wrong.
+    pub fn worst(&self) -> Option<Kind> {
+        let worst = self.faults.iter().map(Fault::kind).find(|kind| *kind != Kind::Impossible);
+        worst.or((self.impossible > 0).then_some(Kind::Impossible))
+    }
+}
+
+/// Reads to the end, or to where no more can be read.
+pub fn check<R: Read>(mut reader: Reader<R>) -> Checked {
+    let mut checked = Checked::default();
+    let mut check = Check { live: Live::default(), inherited_left: 0 };
+    while let Some(next) = reader.next() {
+        let (chunk, event_number) = (reader.chunk_number(), checked.events);
+        let found = match next {
+            Ok((thread, event)) => {
+                checked.events += 1;
+                let note = |what| checked.notes.entry(what).or_insert((0, event_number)).0 += 1;
+                check.event(thread, &event, event_number, note)
+            }
+            Err(fault) => Err(fault),
+        };
+        if let Err(fault) = found {
+            checked.impossible += u64::from(fault.kind() == Kind::Impossible);
+            if checked.faults.len() < MOST_FAULTS || fault.kind() != Kind::Impossible {
+                checked.faults.push(fault.at(chunk, event_number));
+            }
+        }
+    }
+    checked.alive = check.live.len();
+    checked
+}
+
+struct Check {
+    /// Bytes asked for of each object.
+    live: Live<u64>,
+    /// Allocations that must still follow an `Inherit`.
+    inherited_left: u64,
+}
+
+impl Check {
+    fn event(
+        &mut self,
+        thread: u32,
+        event: &Event,
+        number: u64,
+        mut note: impl FnMut(&'static str),
+    ) -> Result<(), Fault> {
+        let left = std::mem::replace(&mut self.inherited_left, 0);
+        if left > 0 {
+            if event.begins().is_none() || event.ends().is_some() {
+                return Err(impossible(format!("{left} more objects from before the trace must stand here")));
+            }
+            self.inherited_left = left - 1;
+        }
+        let size = event.begins();
+        let (_, ended) = self.live.follow(thread, event, |size, _| size)?;
+        if let Some(size) = size.filter(|size| *size > MOST_SIZE) {
+            return Err(impossible(match event {
+                Event::Calloc { count, size } if count.checked_mul(*size).is_none() => {
+                    format!("calloc({count}, {size}) did not fail, but its product is more than 64 bits")
+                }
+                _ => format!("an allocation of {size} bytes did not fail: more than a process has addresses"),
+            }));
+        }
+        if size == Some(0) {
+            note("allocations of 0 bytes");
+        }
+        match *event {
+            Event::Aligned { align, variant: Variant::PosixMemalign, .. } if !align.is_power_of_two() || align < 8 => {
+                return Err(impossible(format!("posix_memalign with an alignment of {align} did not fail")));
+            }
+            Event::Aligned { align, .. } if align > USUAL_ALIGN => note("alignments above 1 GiB"),
+            Event::Aligned { align, .. } if !align.is_power_of_two() => note("alignments that are no power of two"),
+            Event::FreeSized { size, .. } | Event::FreeAlignedSized { size, .. } if ended != Some(size) => {
+                note("frees with another size than the allocation had");
+            }
+            Event::ReallocFree { .. } => note("realloc(object, 0) that freed"),
+            Event::Failed { .. } => note("allocations that failed"),
+            Event::Dropped { count } if count > 0 => note("places where the recorder lost events"),
+            Event::Touch { resident_pages, pages, .. } if resident_pages > pages => {
+                return Err(impossible(format!("{resident_pages} of {pages} pages are in memory")));
+            }
+            Event::Inherit { objects } if number > 0 => {
+                return Err(impossible(format!("{objects} objects from before the trace, after event 0")));
+            }
+            Event::Inherit { objects } => self.inherited_left = objects,
+            _ => {}
+        }
+        Ok(())
+    }
+}

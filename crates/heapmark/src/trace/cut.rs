@@ -1,0 +1,139 @@
+//! A stretch of a trace as a trace of its own: what was alive before it is allocated first, and marked as such.
+
+use super::fault::Fault;
+use super::{Event, Live, Reader, Token, Totals, Writer};
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::ops::Range;
+
+/// Which events are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stretch {
+    /// By number, the first is 0.
+    Events(Range<u64>),
+    /// By nanoseconds since the start, as far as the clock of the trace tells.
+    Time(Range<u64>),
+}
+
+impl Stretch {
+    fn place(&self, event: u64, ns: u64) -> Place {
+        let (range, at) = match self {
+            Stretch::Events(range) => (range, event),
+            Stretch::Time(range) => (range, ns),
+        };
+        match at {
+            at if at < range.start => Place::Before,
+            at if at < range.end => Place::Within,
+            _ => Place::After,
+        }
+    }
+}
+
+#[derive(PartialEq)]
+enum Place {
+    Before,
+    Within,
+    After,
+}
+
+/// Reads as far as the stretch goes and writes it; memory is that of what is alive where it begins.
+pub fn cut<R: Read, W: Write>(mut reader: Reader<R>, to: W, stretch: &Stretch) -> Result<Totals, Fault> {
+    let mut head = reader.head().clone();
+    let mut before = Live::default();
+    let (mut ns, mut inherited_left, mut number) = (0, 0, 0);
+    let first = loop {
+        let Some(next) = reader.next().transpose()? else { break None };
+        if let (_, Event::Clock { ns: now }) = next {
+            ns = now;
+        }
+        // What stands for an earlier time stays together, and the cut takes its place.
+        if stretch.place(number, ns) != Place::Before && inherited_left == 0 && !matches!(next.1, Event::Inherit { .. })
+        {
+            break Some(next);
+        }
+        let (thread, event) = &next;
+        before.follow(*thread, event, |size, _| (number, birth(event, size)))?;
+        match event {
+            Event::Inherit { objects } => inherited_left = *objects,
+            _ => inherited_left = inherited_left.saturating_sub(1),
+        }
+        number += 1;
+    };
+    let start_ns = ns;
+    let (name, range) = match stretch {
+        Stretch::Events(range) => ("cut_events", range),
+        Stretch::Time(range) => ("cut_ns", range),
+    };
+    let end = if range.end == u64::MAX { String::new() } else { range.end.to_string() };
+    head.set(name, format!("{}..{end}", range.start));
+    let mut writer = Writer::new(to, &head)?;
+    let mut tokens = Tokens::write(before, &mut writer)?;
+    let mut next = first;
+    while let Some((thread, mut event)) = next {
+        if let Event::Clock { ns: now } = &mut event {
+            ns = *now;
+            *now -= start_ns;
+        }
+        if stretch.place(number, ns) == Place::After {
+            break;
+        }
+        tokens.rename(&mut event);
+        writer.write(thread, &event)?;
+        number += 1;
+        next = reader.next().transpose()?;
+    }
+    Ok(writer.finish()?.1)
+}
+
+/// The call that makes such an object where nothing came before.
+fn birth(event: &Event, size: u64) -> Event {
+    match event {
+        Event::Realloc { .. } => Event::Malloc { size, operator: false },
+        other => other.clone(),
+    }
+}
+
+/// How tokens of the whole trace are called in the stretch.
+struct Tokens {
+    /// Of what was alive before.
+    inherited: HashMap<u64, u64, RandomState>,
+    /// For each thread, its allocations before the stretch and how many of them are alive at its beginning.
+    threads: Vec<(u64, u64)>,
+}
+
+impl Tokens {
+    fn write<W: Write>(before: Live<(u64, Event)>, writer: &mut Writer<W>) -> Result<Tokens, Fault> {
+        let threads = before.threads();
+        let mut tokens = Tokens {
+            inherited: HashMap::default(),
+            threads: (0..threads).map(|it| (before.allocations(it), 0)).collect(),
+        };
+        let mut objects: Vec<(Token, (u64, Event))> = before.into_objects().collect();
+        objects.sort_unstable_by_key(|(_, (number, _))| *number);
+        if !objects.is_empty() {
+            writer.write(0, &Event::Inherit { objects: objects.len() as u64 })?;
+        }
+        for (token, (_, birth)) in objects {
+            let alive = &mut tokens.threads[token.thread as usize].1;
+            tokens.inherited.insert(token.packed(), *alive);
+            *alive += 1;
+            writer.write(token.thread, &birth)?;
+        }
+        Ok(tokens)
+    }
+
+    fn rename(&mut self, event: &mut Event) {
+        let ends = event.ends().is_some();
+        let Some(token) = event.names_mut() else { return };
+        let (allocated, alive) = self.threads.get(token.thread as usize).copied().unwrap_or((0, 0));
+        let packed = token.packed();
+        token.index = match self.inherited.get(&packed) {
+            Some(index) => *index,
+            None => token.index.wrapping_sub(allocated).wrapping_add(alive),
+        };
+        if ends {
+            self.inherited.remove(&packed);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What happens in a trace.
+
+use heapmark_wire::capture::{Call, Variant};
+
+/// An object, by who made it: threads and their allocations count from 0. It needs no address, and no event carries it at birth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Token {
+    /// The thread that allocated it.
+    pub thread: u32,
+    /// How many objects that thread had allocated before.
+    pub index: u64,
+}
+
+impl Token {
+    /// Both numbers in one; they fit, since a reader refuses larger ones.
+    pub fn packed(self) -> u64 {
+        u64::from(self.thread) << 48 | self.index
+    }
+
+    /// The token that [`Token::packed`] made a number of.
+    pub fn of_packed(packed: u64) -> Token {
+        Token { thread: (packed >> 48) as u32, index: packed & ((1 << 48) - 1) }
+    }
+}
+
+/// One event of one thread. Which thread it is stands beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// `malloc(size)`, or `operator new(size)`.
+    Malloc {
+        /// Bytes asked for.
+        size: u64,
+        /// It was the C++ operator.
+        operator: bool,
+    },
+    /// `calloc(count, size)`.
+    Calloc {
+        /// Elements.
+        count: u64,
+        /// Bytes of each.
+        size: u64,
+    },
+    /// `realloc` that succeeded: the object ends, and another begins with a token of its own.
+    Realloc {
+        /// The object that ends.
+        token: Token,
+        /// Bytes asked for.
+        size: u64,
+    },
+    /// `realloc(object, 0)` that freed it and returned nothing.
+    ReallocFree {
+        /// The object that ends.
+        token: Token,
+    },
+    /// An allocation with an alignment.
+    Aligned {
+        /// The alignment, as it was given.
+        align: u64,
+        /// Bytes asked for.
+        size: u64,
+        /// By which function.
+        variant: Variant,
+    },
+    /// `free`, or `operator delete` without a size.
+    Free {
+        /// The object that ends.
+        token: Token,
+    },
+    /// `free_sized`, or `operator delete` with a size.
+    FreeSized {
+        /// The object that ends.
+        token: Token,
+        /// The size as it was given.
+        size: u64,
+    },
+    /// `free_aligned_sized`, or `operator delete` with an alignment and a size.
+    FreeAlignedSized {
+        /// The object that ends.
+        token: Token,
+        /// The alignment as it was given.
+        align: u64,
+        /// The size as it was given.
+        size: u64,
+    },
+    /// `operator delete` with an alignment and no size.
+    FreeAligned {
+        /// The object that ends.
+        token: Token,
+        /// The alignment as it was given.
+        align: u64,
+    },
+    /// `free(NULL)`.
+    FreeNull,
+    /// `malloc_usable_size`.
+    UsableSize {
+        /// The object it asks about.
+        token: Token,
+    },
+    /// A call that returned nothing. A `realloc` that failed leaves its object as it is.
+    Failed {
+        /// Which function.
+        call: Call,
+        /// Bytes asked for; the largest number where a product overflowed.
+        size: u64,
+    },
+    /// The thread starts another.
+    ThreadStart {
+        /// The other.
+        child: u32,
+    },
+    /// The thread ends.
+    ThreadExit,
+    /// The process forks; the child has a trace of its own.
+    Fork {
+        /// Its process id.
+        pid: u32,
+    },
+    /// What time it is.
+    Clock {
+        /// Nanoseconds since the recording started.
+        ns: u64,
+    },
+    /// How much of an object its program has touched, as far as the kernel knows.
+    Touch {
+        /// The object.
+        token: Token,
+        /// Pages that are in memory.
+        resident_pages: u64,
+        /// Pages that it lies in.
+        pages: u64,
+    },
+    /// A word of whoever made the trace.
+    Mark {
+        /// The word.
+        text: Box<str>,
+    },
+    /// The next so many objects lived before the trace begins: their allocations stand for what happened earlier, or in the parent.
+    Inherit {
+        /// How many.
+        objects: u64,
+    },
+    /// Events that the recorder saw and could not write.
+    Dropped {
+        /// How many.
+        count: u64,
+    },
+    /// The program ends.
+    End {
+        /// Its peak resident set in bytes; 0 where nobody knows.
+        peak_rss_bytes: u64,
+    },
+}
+
+impl Event {
+    /// Bytes asked for, where an object begins; the largest number where they are more than can be counted.
+    #[inline]
+    pub fn begins(&self) -> Option<u64> {
+        match *self {
+            Event::Malloc { size, .. } | Event::Aligned { size, .. } | Event::Realloc { size, .. } => Some(size),
+            Event::Calloc { count, size } => Some(count.saturating_mul(size)),
+            _ => None,
+        }
+    }
+
+    /// The object that ends.
+    #[inline]
+    pub fn ends(&self) -> Option<Token> {
+        match *self {
+            Event::Free { token }
+            | Event::FreeSized { token, .. }
+            | Event::FreeAlignedSized { token, .. }
+            | Event::FreeAligned { token, .. }
+            | Event::Realloc { token, .. }
+            | Event::ReallocFree { token } => Some(token),
+            _ => None,
+        }
+    }
+
+    /// The object that it names, whether that ends or not.
+    #[inline]
+    pub fn names(&self) -> Option<Token> {
+        match *self {
+            Event::UsableSize { token } | Event::Touch { token, .. } => Some(token),
+            _ => self.ends(),
+        }
+    }
+
+    /// The same, to be given another name.
+    pub fn names_mut(&mut self) -> Option<&mut Token> {
+        match self {
+            Event::UsableSize { token }
+            | Event::Touch { token, .. }
+            | Event::Free { token }
+            | Event::FreeSized { token, .. }
+            | Event::FreeAlignedSized { token, .. }
+            | Event::FreeAligned { token, .. }
+            | Event::Realloc { token, .. }
+            | Event::ReallocFree { token } => Some(token),
+            _ => None,
+        }
+    }
+}

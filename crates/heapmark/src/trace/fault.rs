@@ -1,0 +1,73 @@
+//! What can be wrong with a file, as one line.
+
+use std::fmt;
+
+/// What a fault means for whoever reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It cannot be read at all: it is something else, of another version, or the disk says no.
+    Foreign,
+    /// It is damaged or ends too early; what stood before it is good.
+    Damaged,
+    /// Its bytes are whole, but what they say cannot have happened.
+    Impossible,
+}
+
+/// A fault and where it is.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Fault(Box<Inner>);
+
+#[derive(Clone, PartialEq, Eq)]
+struct Inner {
+    kind: Kind,
+    place: Option<(u64, u64)>,
+    what: String,
+}
+
+impl Fault {
+    /// A fault of the file as a whole.
+    pub fn new(kind: Kind, what: impl Into<String>) -> Fault {
+        Fault(Box::new(Inner { kind, place: None, what: what.into() }))
+    }
+
+    /// The same, at a chunk and an event.
+    pub fn at(mut self, chunk: u64, event: u64) -> Fault {
+        self.0.place.get_or_insert((chunk, event));
+        self
+    }
+
+    /// What it means.
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.place {
+            Some((chunk, event)) => write!(f, "chunk {chunk}, event {event}: {}", self.0.what),
+            None => f.write_str(&self.0.what),
+        }
+    }
+}
+
+impl fmt::Debug for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.0.kind)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// Shorthands for the three kinds.
+pub(super) fn foreign(what: impl Into<String>) -> Fault {
+    Fault::new(Kind::Foreign, what)
+}
+
+pub(super) fn damaged(what: impl Into<String>) -> Fault {
+    Fault::new(Kind::Damaged, what)
+}
+
+pub(super) fn impossible(what: impl Into<String>) -> Fault {
+    Fault::new(Kind::Impossible, what)
+}

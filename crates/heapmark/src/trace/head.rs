@@ -1,0 +1,50 @@
+//! What a trace says of the program and the machine it was recorded on: `key=value` lines, with values as in a capture.
+
+use heapmark_wire::capture::text;
+
+/// Pairs in the order of the file. Values are escaped: plain ASCII, whatever a program was called with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head(Vec<(String, String)>);
+
+impl Head {
+    /// Reads lines; bytes that are no text become marks that say so.
+    pub fn parse(bytes: &[u8]) -> Head {
+        let text = String::from_utf8_lossy(bytes);
+        Head(heapmark_wire::pairs(&text).map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
+    }
+
+    /// The value of a key as people read it; bytes that are no text are marks that say so.
+    pub fn text(&self, key: &str) -> Option<String> {
+        let bytes: Vec<u8> = text::unescaped(self.get(key)?).collect();
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// The value of a key, escaped.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.pairs().find(|(name, _)| *name == key).map(|(_, value)| value)
+    }
+
+    /// Sets a key, or adds it at the end.
+    pub fn set(&mut self, key: &str, value: impl ToString) {
+        let value = text::escaped(value.to_string().as_bytes()).map(char::from).collect();
+        self.put(key, value);
+    }
+
+    /// The same, of a value that is escaped.
+    pub(super) fn put(&mut self, key: &str, value: String) {
+        match self.0.iter_mut().find(|(name, _)| name == key) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((key.to_owned(), value)),
+        }
+    }
+
+    /// All of them.
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    /// As lines.
+    pub fn lines(&self) -> String {
+        self.pairs().map(|(key, value)| format!("{key}={value}\n")).collect()
+    }
+}

@@ -1,0 +1,169 @@
+//! The frame of a trace file: its header, and the header of each chunk. docs/TRACE.md shows both as tables.
+
+use super::fault::{Fault, damaged, foreign};
+
+/// The first bytes of a trace. The first is no text, and a transfer that changes line ends changes the last two.
+const MAGIC: [u8; 8] = *b"\x89hmtr\x1a\r\n";
+const MAJOR: u16 = 1;
+const MINOR: u16 = 0;
+/// All numbers are little-endian; a file that was written the other way around has this one reversed.
+const BYTE_ORDER: u32 = 0x0102_0304;
+
+/// Bytes of the file's header.
+pub(super) const FILE_HEADER: usize = 40;
+/// Bytes of a chunk's header.
+pub(super) const CHUNK_HEADER: usize = 48;
+const CHUNK_MAGIC: u32 = u32::from_le_bytes(*b"chnk");
+
+/// A chunk is not larger than this, neither as it is stored nor unpacked: nobody can make a reader take more memory.
+pub const MOST_RAW_BYTES: usize = 1 << 20;
+/// Threads of a trace.
+pub const MOST_THREADS: u32 = 65_535;
+/// Objects that live at once.
+pub const MOST_LIVE: u64 = 1 << 29;
+
+/// What a chunk has in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// `key=value` lines; the first chunk.
+    Head = 1,
+    /// Events.
+    Events = 2,
+    /// How many chunks, events, threads and allocations there are; the last chunk.
+    Totals = 3,
+}
+
+/// How a chunk is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Codec {
+    /// As it is.
+    Plain = 0,
+    /// By zstd.
+    Zstd = 1,
+}
+
+/// The header of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ChunkHeader {
+    pub content: Content,
+    pub codec: Codec,
+    /// Counts from 0.
+    pub number: u64,
+    pub first_event: u64,
+    pub events: u32,
+    pub raw_bytes: u32,
+    pub stored_bytes: u32,
+    pub stored_crc: u32,
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+/// The header that this version writes.
+pub(super) fn file_header() -> [u8; FILE_HEADER] {
+    let mut bytes = [0; FILE_HEADER];
+    bytes[..8].copy_from_slice(&MAGIC);
+    bytes[8..10].copy_from_slice(&MAJOR.to_le_bytes());
+    bytes[10..12].copy_from_slice(&MINOR.to_le_bytes());
+    bytes[12..16].copy_from_slice(&BYTE_ORDER.to_le_bytes());
+    // 16..24 features that a reader must know, 24..32 features that it may ignore, 32..36 reserved: none so far.
+    let crc = crc32fast::hash(&bytes[..36]);
+    bytes[36..].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+/// Refuses what is no trace, or one of another kind than this version reads.
+pub(super) fn check_file_header(bytes: &[u8; FILE_HEADER]) -> Result<(), Fault> {
+    if bytes[..8] != MAGIC {
+        return Err(foreign("this is no heapmark trace: it does not begin as one (`heapmark record` makes traces)"));
+    }
+    if u32_at(bytes, 12) == BYTE_ORDER.swap_bytes() {
+        return Err(foreign("its numbers are big-endian: a trace is little-endian on every machine; record it again"));
+    }
+    if crc32fast::hash(&bytes[..36]) != u32_at(bytes, 36) || u32_at(bytes, 12) != BYTE_ORDER {
+        return Err(damaged("the header of the file is damaged: its checksum is another"));
+    }
+    let major = u16::from_le_bytes([bytes[8], bytes[9]]);
+    if major != MAJOR {
+        return Err(foreign(format!(
+            "a trace of version {major}: this heapmark reads version {MAJOR}; take the heapmark that wrote it, or a newer one"
+        )));
+    }
+    match u64_at(bytes, 16) {
+        0 => Ok(()),
+        features => Err(foreign(format!(
+            "it needs features that this heapmark does not have (bits {features:#x}): take a newer heapmark"
+        ))),
+    }
+}
+
+impl ChunkHeader {
+    /// As it stands in a file.
+    pub(super) fn bytes(&self) -> [u8; CHUNK_HEADER] {
+        let mut bytes = [0; CHUNK_HEADER];
+        bytes[..4].copy_from_slice(&CHUNK_MAGIC.to_le_bytes());
+        (bytes[4], bytes[5]) = (self.content as u8, self.codec as u8);
+        bytes[8..16].copy_from_slice(&self.number.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.first_event.to_le_bytes());
+        for (at, number) in [(24, self.events), (28, self.raw_bytes), (32, self.stored_bytes), (36, self.stored_crc)] {
+            bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        }
+        let crc = crc32fast::hash(&bytes[..44]);
+        bytes[44..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// Reads one, and refuses lengths that no chunk has.
+    pub(super) fn parse(bytes: &[u8; CHUNK_HEADER]) -> Result<ChunkHeader, Fault> {
+        if u32_at(bytes, 0) != CHUNK_MAGIC {
+            return Err(damaged("no chunk begins where one must"));
+        }
+        if crc32fast::hash(&bytes[..44]) != u32_at(bytes, 44) {
+            return Err(damaged("the header of the chunk is damaged: its checksum is another"));
+        }
+        let content = match bytes[4] {
+            1 => Content::Head,
+            2 => Content::Events,
+            3 => Content::Totals,
+            other => return Err(damaged(format!("a chunk of kind {other}, which there is not"))),
+        };
+        let codec = match bytes[5] {
+            0 => Codec::Plain,
+            1 => Codec::Zstd,
+            other => return Err(damaged(format!("a chunk packed by method {other}, which there is not"))),
+        };
+        let header = ChunkHeader {
+            content,
+            codec,
+            number: u64_at(bytes, 8),
+            first_event: u64_at(bytes, 16),
+            events: u32_at(bytes, 24),
+            raw_bytes: u32_at(bytes, 28),
+            stored_bytes: u32_at(bytes, 32),
+            stored_crc: u32_at(bytes, 36),
+        };
+        header.check_lengths().map(|()| header)
+    }
+
+    fn check_lengths(&self) -> Result<(), Fault> {
+        let &ChunkHeader { raw_bytes: raw, stored_bytes: stored, events, .. } = self;
+        for (what, bytes) in [("unpacked", raw), ("stored", stored)] {
+            if bytes == 0 || bytes as usize > MOST_RAW_BYTES {
+                return Err(damaged(format!("a chunk of {bytes} bytes {what}: it has 1 to {MOST_RAW_BYTES}")));
+            }
+        }
+        if self.codec == Codec::Plain && raw != stored {
+            return Err(damaged(format!("a chunk that is not packed has {raw} and {stored} bytes")));
+        }
+        // An event has one byte at least.
+        if events > raw || (events == 0) == (self.content == Content::Events) {
+            return Err(damaged(format!("a chunk of {raw} bytes says that it has {events} events")));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,136 @@
+//! What a capture says of its process, before the first event and at the end: lines of `key=value` in the file's first chunk.
+
+use crate::file::{self, Reason};
+use crate::{clock, next};
+use core::ffi::{CStr, c_char};
+use heapmark_wire::capture::{HEADER_BYTES, Header, PAYLOAD_BYTES, text::escaped};
+
+unsafe extern "C" {
+    static environ: *const *const c_char;
+}
+
+/// The text, which lines are added to.
+pub struct Text {
+    pub header: *mut Header,
+}
+
+impl Text {
+    /// A line, if it fits. The last quarter is kept for the end: arguments can be long.
+    fn line(&mut self, key: &[&[u8]], value: &[u8], most: usize) {
+        // SAFETY: the chunk is mapped as long as the process lives, and one writes at a time.
+        let (header, payload) = unsafe { (&*self.header, self.header.cast::<u8>().add(HEADER_BYTES)) };
+        let mut at = header.committed() as usize;
+        let bytes = key.iter().flat_map(|part| part.iter().copied());
+        for byte in bytes.chain([b'=']).chain(escaped(value)).chain([b'\n']) {
+            if at >= most {
+                return;
+            }
+            // SAFETY: within the payload.
+            unsafe { payload.add(at).write(byte) };
+            at += 1;
+        }
+        header.commit(at as u32);
+    }
+
+    fn add(&mut self, key: &str, value: &[u8]) {
+        self.line(&[key.as_bytes()], value, PAYLOAD_BYTES / 4 * 3);
+    }
+
+    fn number(&mut self, key: &str, value: u64) {
+        let mut digits = [0; 20];
+        self.line(&[key.as_bytes()], decimal(value, &mut digits), PAYLOAD_BYTES);
+    }
+}
+
+fn decimal(value: u64, digits: &mut [u8; 20]) -> &[u8] {
+    let mut first = digits.len();
+    let mut rest = value;
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            return &digits[first..];
+        }
+    }
+}
+
+/// What is known at the start. `origin` is a stamp and the time of the monotonic clock that was read with it.
+pub fn describe(text: &mut Text, pid: u32, forked: bool, origin: (u64, u64)) {
+    let mut room = [0; 16 << 10];
+    text.number("pid", u64::from(pid));
+    // SAFETY: no arguments.
+    text.number("parent", unsafe { libc::getppid() } as u64);
+    text.add("begin", if forked { b"fork" } else { b"start" });
+    // SAFETY: the path is a string of C, and the room is ours.
+    let bytes = unsafe {
+        libc::syscall(libc::SYS_readlinkat, libc::AT_FDCWD, c"/proc/self/exe".as_ptr(), room.as_mut_ptr(), room.len())
+    };
+    text.add("exe", &room[..bytes.max(0) as usize]);
+    let line = file::read(c"/proc/self/cmdline", &mut room);
+    for (index, word) in line.strip_suffix(b"\0").unwrap_or(line).split(|byte| *byte == 0).enumerate() {
+        text.line(&[b"argv.", decimal(index as u64, &mut [0; 20])], word, PAYLOAD_BYTES / 4 * 3);
+    }
+    let path = next::path_of_malloc();
+    if !path.is_null() {
+        // SAFETY: a string of the dynamic linker's.
+        text.add("allocator", unsafe { CStr::from_ptr(path) }.to_bytes());
+    }
+    variables(text);
+    machine(text, &mut room);
+    text.number("started-unix-ns", clock::unix_ns());
+    text.add("clock", if clock::kind() == clock::CPU { b"cpu" } else { b"counter" });
+    let (ns, stamps) = (clock::now_ns() - origin.1, clock::cpu().saturating_sub(origin.0));
+    text.number("stamps-per-second", clock::stamps_per_second(stamps, ns));
+}
+
+/// The variables that change how allocators behave.
+fn variables(text: &mut Text) {
+    // SAFETY: the environment is an array of strings of C with a null behind them, if there is one.
+    unsafe {
+        let mut at = environ;
+        while !at.is_null() && !(*at).is_null() {
+            let pair = CStr::from_ptr(*at).to_bytes();
+            let mut halves = pair.splitn(2, |byte| *byte == b'=');
+            let (name, value) = (halves.next().unwrap_or_default(), halves.next().unwrap_or_default());
+            if name.starts_with(b"MALLOC_") || name == b"GLIBC_TUNABLES" {
+                text.line(&[b"env.", name], value, PAYLOAD_BYTES / 4 * 3);
+            }
+            at = at.add(1);
+        }
+    }
+}
+
+fn machine(text: &mut Text, room: &mut [u8]) {
+    text.add("kernel", file::read(c"/proc/sys/kernel/osrelease", room).trim_ascii());
+    text.number("page-bytes", page_bytes() as u64);
+    text.add("thp", file::read(c"/sys/kernel/mm/transparent_hugepage/enabled", room).trim_ascii());
+    let short = room.len().min(2048);
+    let cpus = file::read(c"/proc/cpuinfo", &mut room[..short]);
+    let model = cpus.split(|byte| *byte == b'\n').find(|line| line.starts_with(b"model name"));
+    if let Some(at) = model.and_then(|line| line.iter().position(|byte| *byte == b':').map(|at| &line[at + 1..])) {
+        text.add("cpu", at.trim_ascii());
+    }
+}
+
+/// Why and when recording ended. Without it a process was killed, or ended without its destructors.
+pub fn end(text: &mut Text, reason: Reason, stamp: u64, ns: u64) {
+    text.line(&[b"end"], reason.as_bytes(), PAYLOAD_BYTES);
+    text.number("end.stamp", stamp);
+    text.number("end.ns", ns);
+}
+
+/// How much memory the process ever had, if it lived until its destructors.
+pub fn peak(text: &mut Text) {
+    let mut room = [0; 4096];
+    let status = file::read(c"/proc/self/status", &mut room);
+    let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"VmHWM:"));
+    let digits = line.into_iter().flatten().filter(|byte| byte.is_ascii_digit());
+    let kib = digits.fold(0, |kib: u64, digit| kib * 10 + u64::from(digit - b'0'));
+    text.number("end.peak-rss-bytes", kib * 1024);
+}
+
+pub fn page_bytes() -> usize {
+    // SAFETY: asks for a number.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}

@@ -1,0 +1,236 @@
+//! The file that a process writes, in the kernel's own calls: the C library's are points where a thread can be cancelled, and
+//! belong to whoever preloads something over them. No descriptor is held: the file is opened for each chunk, by its path, and
+//! only if it is still the same file. So a program that closes all it does not know closes nothing, and nothing is ever written
+//! into a file of its own.
+//!
+//! Room is allocated before it is mapped: a full disk must be an error here, not a signal in the program.
+
+use core::ffi::{CStr, c_long};
+use core::sync::atomic::{AtomicU32, Ordering};
+use heapmark_wire::capture::CHUNK_BYTES;
+
+/// Chunks by which a file grows at most: 8 MiB.
+const MOST_AHEAD: u32 = 32;
+
+/// Why there is no further chunk. The word stands in the capture and is what a user is told about.
+pub type Reason = &'static str;
+
+/// Where the file is and which it is.
+pub struct File {
+    path: [u8; PATH_BYTES],
+    device: u64,
+    inode: u64,
+    /// The next chunk that nobody has.
+    next: AtomicU32,
+    /// Chunks whose room is allocated.
+    allocated: AtomicU32,
+}
+
+/// As long as a path may be.
+pub const PATH_BYTES: usize = 4096;
+
+impl File {
+    /// Creates `STEM.PID.cap`, or `STEM.PID.2.cap` where that exists.
+    pub fn create(&mut self, stem: &[u8], pid: u32) -> Result<(), Reason> {
+        for attempt in 1..1000 {
+            let mut path = Path { bytes: &mut self.path, length: 0 };
+            path.add(stem)?.add(b".")?.add_number(pid)?;
+            if attempt > 1 {
+                path.add(b".")?.add_number(attempt)?;
+            }
+            path.add(b".cap\0")?;
+            // Only for its owner: a command line may hold what others must not see.
+            let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
+            match open(&self.path, flags) {
+                Ok(descriptor) => {
+                    let same = identity(&descriptor);
+                    (self.device, self.inode) = same.ok_or("no-file")?;
+                    return Ok(());
+                }
+                Err(libc::EEXIST) => {}
+                Err(error) => return Err(word(error)),
+            }
+        }
+        Err("no-file")
+    }
+
+    /// A fresh chunk, mapped: zeros.
+    pub fn chunk(&self, most: u32) -> Result<*mut u8, Reason> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        if number >= most {
+            return Err("max-bytes");
+        }
+        let descriptor = open(&self.path, libc::O_RDWR | libc::O_CLOEXEC).map_err(word)?;
+        if identity(&descriptor) != Some((self.device, self.inode)) {
+            return Err("file-gone");
+        }
+        self.allocate(&descriptor, number, most)?;
+        // SAFETY: a new mapping.
+        let chunk = unsafe {
+            libc::syscall(
+                libc::SYS_mmap,
+                0,
+                CHUNK_BYTES,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                descriptor.0,
+                offset(number),
+            )
+        };
+        if chunk == -1 { Err("no-memory") } else { Ok(chunk as *mut u8) }
+    }
+
+    /// Sees to it that chunk `number` has room on the disk.
+    fn allocate(&self, descriptor: &Descriptor, number: u32, most: u32) -> Result<(), Reason> {
+        let allocated = self.allocated.load(Ordering::Acquire);
+        if number < allocated {
+            return Ok(());
+        }
+        // Beyond the limit the kernel would send a signal.
+        let limit = (file_size_limit() / CHUNK_BYTES as u64).min(u64::from(u32::MAX)) as u32;
+        if number >= limit {
+            return Err("file-size-limit");
+        }
+        // Half as much again as there is, so that a short process gets a small file.
+        let ahead = (number + 1 + (number / 2).min(MOST_AHEAD)).min(most).min(limit);
+        for end in [ahead, number + 1] {
+            // All from what was allocated when we looked, for others that have claimed chunks in between find it done.
+            match fallocate(descriptor, allocated, end) {
+                0 => {
+                    self.allocated.fetch_max(end, Ordering::Release);
+                    return Ok(());
+                }
+                libc::EOPNOTSUPP | libc::ENOSYS => return write_zeros(descriptor, number),
+                libc::ENOSPC | libc::EDQUOT if end > number + 1 => {}
+                error => return Err(word(error)),
+            }
+        }
+        Err("no-space")
+    }
+}
+
+/// Gives a chunk's address range back; what was written stays in the file.
+pub fn unmap(chunk: *mut u8) {
+    // SAFETY: a mapping of ours, which nobody uses any more.
+    unsafe { libc::syscall(libc::SYS_munmap, chunk, CHUNK_BYTES) };
+}
+
+/// What a file begins with, as far as there is room; empty where it cannot be read.
+pub fn read<'a>(path: &CStr, room: &'a mut [u8]) -> &'a [u8] {
+    let Ok(descriptor) = open(path.to_bytes_with_nul(), libc::O_RDONLY | libc::O_CLOEXEC) else { return &[] };
+    let mut length = 0;
+    while length < room.len() {
+        let rest = &mut room[length..];
+        // SAFETY: the room is ours.
+        match unsafe { libc::syscall(libc::SYS_read, descriptor.0, rest.as_mut_ptr(), rest.len()) } {
+            bytes @ 1.. => length += bytes as usize,
+            _ => break,
+        }
+    }
+    &room[..length]
+}
+
+/// An open file, which closes itself.
+struct Descriptor(c_long);
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: ours.
+        unsafe { libc::syscall(libc::SYS_close, self.0) };
+    }
+}
+
+/// `path` ends with a zero.
+fn open(path: &[u8], flags: i32) -> Result<Descriptor, i32> {
+    // SAFETY: the path is a string of C.
+    match unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0o600) } {
+        -1 => Err(errno()),
+        descriptor => Ok(Descriptor(descriptor)),
+    }
+}
+
+fn identity(descriptor: &Descriptor) -> Option<(u64, u64)> {
+    // SAFETY: zeros are a valid value of a structure of numbers, which `fstat` fills.
+    unsafe {
+        let mut found: libc::stat = core::mem::zeroed();
+        (libc::fstat(descriptor.0 as i32, &mut found) == 0).then_some((found.st_dev, found.st_ino))
+    }
+}
+
+fn fallocate(descriptor: &Descriptor, from: u32, to: u32) -> i32 {
+    // SAFETY: changes no byte that is there.
+    let end = unsafe { libc::syscall(libc::SYS_fallocate, descriptor.0, 0, offset(from), offset(to) - offset(from)) };
+    if end == 0 { 0 } else { errno() }
+}
+
+/// For file systems without `fallocate`: a chunk is its own allocation.
+fn write_zeros(descriptor: &Descriptor, number: u32) -> Result<(), Reason> {
+    static ZEROS: [u8; 4096] = [0; 4096];
+    for block in 0..(CHUNK_BYTES / ZEROS.len()) as u64 {
+        let at = offset(number) + block * ZEROS.len() as u64;
+        // SAFETY: the chunk is ours and not in use yet.
+        let written = unsafe { libc::syscall(libc::SYS_pwrite64, descriptor.0, ZEROS.as_ptr(), ZEROS.len(), at) };
+        if written != ZEROS.len() as c_long {
+            return Err(if written < 0 { word(errno()) } else { "no-space" });
+        }
+    }
+    Ok(())
+}
+
+fn file_size_limit() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: fills what is ours.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
+    if known { limit.rlim_cur } else { u64::MAX }
+}
+
+fn offset(chunk: u32) -> u64 {
+    u64::from(chunk) * CHUNK_BYTES as u64
+}
+
+fn word(error: i32) -> Reason {
+    match error {
+        libc::ENOSPC => "no-space",
+        libc::EDQUOT => "quota",
+        libc::EFBIG => "file-size-limit",
+        libc::EACCES | libc::EPERM | libc::EROFS => "no-permission",
+        libc::ENOENT | libc::ENOTDIR => "file-gone",
+        libc::EMFILE | libc::ENFILE => "no-descriptor",
+        libc::ENOMEM => "no-memory",
+        _ => "no-file",
+    }
+}
+
+fn errno() -> i32 {
+    // SAFETY: the thread's own.
+    unsafe { *libc::__errno_location() }
+}
+
+/// A path under construction.
+struct Path<'a> {
+    bytes: &'a mut [u8; PATH_BYTES],
+    length: usize,
+}
+
+impl Path<'_> {
+    fn add(&mut self, part: &[u8]) -> Result<&mut Self, Reason> {
+        let end = self.length + part.len();
+        self.bytes.get_mut(self.length..end).ok_or("long-path")?.copy_from_slice(part);
+        self.length = end;
+        Ok(self)
+    }
+
+    fn add_number(&mut self, number: u32) -> Result<&mut Self, Reason> {
+        let mut digits = [0; 10];
+        let mut first = digits.len();
+        let mut rest = number;
+        loop {
+            first -= 1;
+            digits[first] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                return self.add(&digits[first..]);
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The malloc family of C.
+
+use crate::next::{found, is_first, next};
+use crate::note::{after, before, entered, only};
+use crate::{about, large};
+use core::ffi::{c_int, c_void};
+use heapmark_wire::capture::{Call, Event, Variant};
+
+type Block = *mut c_void;
+
+fn failed(call: Call, size: usize) -> Event<'static> {
+    Event::Failed { call, size: size as u64 }
+}
+
+/// # Safety
+/// As C defines it; so for all functions of this file.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn malloc(size: usize) -> Block {
+    let block = after(
+        // SAFETY: as the program's call.
+        move || unsafe { (next().malloc)(size) },
+        move |address| Event::Malloc { address, size: size as u64, operator: false },
+        move || failed(Call::Malloc, size),
+    );
+    large::born(block, size);
+    block
+}
+
+/// # Safety
+/// As C defines it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn free(block: Block) {
+    if block.is_null() {
+        return only(Event::FreeNull);
+    }
+    if is_first(block) {
+        return;
+    }
+    large::dies(block);
+    // SAFETY: as the program's call.
+    before(Event::Free { address: block as u64, operator: false }, || unsafe { (next().free)(block) });
+}
+
+/// # Safety
+/// As C defines it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn calloc(count: usize, size: usize) -> Block {
+    let product = count.saturating_mul(size);
+    let block = after(
+        // SAFETY: as the program's call.
+        move || unsafe { (next().calloc)(count, size) },
+        move |address| Event::Calloc { address, count: count as u64, size: size as u64 },
+        move || failed(Call::Calloc, product),
+    );
+    large::born(block, product);
+    block
+}
+
+/// # Safety
+/// As C defines it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn realloc(old: Block, size: usize) -> Block {
+    // SAFETY: as the program's call.
+    resize(old, size, || unsafe { (next().realloc)(old, size) })
+}
+
+/// # Safety
+/// As glibc and the BSDs define it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn reallocarray(old: Block, count: usize, size: usize) -> Block {
+    let product = count.saturating_mul(size);
+    resize(old, product, || match found().reallocarray {
+        // SAFETY: as the program's call.
+        Some(call) => unsafe { call(old, count, size) },
+        None if product == usize::MAX => no_memory(),
+        // SAFETY: as the program's call.
+        None => unsafe { (next().realloc)(old, product) },
+    })
+}
+
+#[inline(always)]
+fn resize(old: Block, size: usize, call: impl FnOnce() -> Block) -> Block {
+    if is_first(old) {
+        // SAFETY: the arena's block may be smaller; what is behind it is the arena, or bytes that nobody has asked for.
+        return unsafe { malloc(size) };
+    }
+    if !old.is_null() {
+        large::dies(old);
+    }
+    let entered = entered();
+    let event = |new| Event::Realloc { old: old as u64, new, size: size as u64, entered };
+    // NULL may also mean that it was only to be freed, and was.
+    let none = || if size == 0 && !old.is_null() { event(0) } else { failed(Call::Realloc, size) };
+    let block = after(call, event, none);
+    large::born(block, size);
+    block
+}
+
+fn no_memory() -> Block {
+    // SAFETY: the thread's own.
+    unsafe { *libc::__errno_location() = libc::ENOMEM };
+    core::ptr::null_mut()
+}
+
+#[inline(always)]
+fn aligned(variant: Variant, align: usize, size: usize, call: impl FnOnce() -> Block) -> Block {
+    let block = after(
+        call,
+        move |address| Event::Aligned { address, align: align as u64, size: size as u64, variant },
+        move || failed(Call::Aligned, size),
+    );
+    large::born(block, size);
+    block
+}
+
+/// # Safety
+/// As POSIX defines it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_memalign(place: *mut Block, align: usize, size: usize) -> c_int {
+    let mut result = libc::ENOMEM;
+    let block = aligned(Variant::PosixMemalign, align, size, || {
+        let Some(call) = found().posix_memalign else { return core::ptr::null_mut() };
+        let mut block = core::ptr::null_mut();
+        // SAFETY: as the program's call.
+        result = unsafe { call(&mut block, align, size) };
+        if result == 0 { block } else { core::ptr::null_mut() }
+    });
+    if result == 0 {
+        // SAFETY: the program's own.
+        unsafe { place.write(block) };
+    }
+    result
+}
+
+/// # Safety
+/// As C defines it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> Block {
+    let call = found().aligned_alloc;
+    // SAFETY: as the program's call.
+    aligned(Variant::AlignedAlloc, align, size, || call.map_or_else(no_memory, |call| unsafe { call(align, size) }))
+}
+
+/// # Safety
+/// As glibc defines it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memalign(align: usize, size: usize) -> Block {
+    let call = found().memalign;
+    // SAFETY: as the program's call.
+    aligned(Variant::Memalign, align, size, || call.map_or_else(no_memory, |call| unsafe { call(align, size) }))
+}
+
+/// # Safety
+/// As glibc defines it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn valloc(size: usize) -> Block {
+    let call = found().valloc;
+    // SAFETY: as the program's call.
+    aligned(Variant::Valloc, about::page_bytes(), size, || call.map_or_else(no_memory, |call| unsafe { call(size) }))
+}
+
+/// # Safety
+/// As glibc defines it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pvalloc(size: usize) -> Block {
+    let call = found().pvalloc;
+    // SAFETY: as the program's call.
+    aligned(Variant::Pvalloc, about::page_bytes(), size, || call.map_or_else(no_memory, |call| unsafe { call(size) }))
+}
+
+/// # Safety
+/// As glibc defines it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn malloc_usable_size(block: Block) -> usize {
+    let Some(call) = found().usable_size else { return 0 };
+    if block.is_null() || is_first(block) {
+        return 0;
+    }
+    // SAFETY: as the program's call.
+    before(Event::UsableSize { address: block as u64 }, || unsafe { call(block) })
+}
+
+/// # Safety
+/// As C23 defines it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn free_sized(block: Block, size: usize) {
+    if block.is_null() {
+        return only(Event::FreeNull);
+    }
+    large::dies(block);
+    let event = Event::FreeSized { address: block as u64, size: size as u64, operator: false };
+    before(event, || match found().free_sized {
+        // SAFETY: as the program's call.
+        Some(call) => unsafe { call(block, size) },
+        // SAFETY: C23 allows this.
+        None => unsafe { (next().free)(block) },
+    });
+}
+
+/// # Safety
+/// As C23 defines it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn free_aligned_sized(block: Block, align: usize, size: usize) {
+    if block.is_null() {
+        return only(Event::FreeNull);
+    }
+    large::dies(block);
+    let (address, align64, size64) = (block as u64, align as u64, size as u64);
+    let event = Event::FreeAlignedSized { address, align: align64, size: size64, operator: false };
+    before(event, || match found().free_aligned_sized {
+        // SAFETY: as the program's call.
+        Some(call) => unsafe { call(block, align, size) },
+        // SAFETY: C23 allows this.
+        None => unsafe { (next().free)(block) },
+    });
+}

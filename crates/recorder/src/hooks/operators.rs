@@ -1,0 +1,206 @@
+//! The operators of C++: `new` and `delete` in all twenty forms. Sizes and alignments that C++ tells its allocator exist in no
+//! other place.
+//!
+//! They go straight to `malloc`, `aligned_alloc` and `free` behind us, as those of the C++ libraries do: one call of the program
+//! is one event, and nothing passes through a library that would call back. Only where memory is out does the next definition of
+//! the operator have its turn, with the handlers and the exception. It is jumped to, so that no frame of ours stands between
+//! the exception and its handler.
+
+use crate::large;
+use crate::next::{give_up, is_first, look, next};
+use crate::note::{after, before, only};
+use core::ffi::{CStr, c_void};
+use heapmark_wire::capture::{Call, Event, Variant};
+
+type Block = *mut c_void;
+
+extern "C" fn new(size: usize) -> Block {
+    let block = after(
+        // SAFETY: any size is one. C++ wants a block where C may have none.
+        move || unsafe { (next().malloc)(size.max(1)) },
+        move |address| Event::Malloc { address, size: size as u64, operator: true },
+        move || Event::Failed { call: Call::Operator, size: size as u64 },
+    );
+    large::born(block, size);
+    block
+}
+
+extern "C" fn new_aligned(size: usize, align: usize) -> Block {
+    // C wants a multiple of the alignment.
+    let whole = size.max(1).checked_next_multiple_of(align.max(1));
+    let block = after(
+        || match (next().aligned_alloc, whole) {
+            // SAFETY: as C defines it.
+            (Some(call), Some(whole)) => unsafe { call(align, whole) },
+            _ => core::ptr::null_mut(),
+        },
+        move |address| Event::Aligned { address, align: align as u64, size: size as u64, variant: Variant::Operator },
+        move || Event::Failed { call: Call::Operator, size: size as u64 },
+    );
+    large::born(block, size);
+    block
+}
+
+#[inline(always)]
+unsafe fn delete(block: Block, event: impl FnOnce(u64) -> Event<'static>) {
+    if block.is_null() {
+        return only(Event::FreeNull);
+    }
+    if is_first(block) {
+        return;
+    }
+    large::dies(block);
+    // SAFETY: as the program's call.
+    before(event(block as u64), || unsafe { (next().free)(block) });
+}
+
+/// The names of the forms of `new`, which are also those of their next definitions.
+const NEWS: [&CStr; 8] = [
+    c"_Znwm",
+    c"_Znam",
+    c"_ZnwmSt11align_val_t",
+    c"_ZnamSt11align_val_t",
+    c"_ZnwmRKSt9nothrow_t",
+    c"_ZnamRKSt9nothrow_t",
+    c"_ZnwmSt11align_val_tRKSt9nothrow_t",
+    c"_ZnamSt11align_val_tRKSt9nothrow_t",
+];
+const FIRST_NOTHROW: usize = 4;
+
+type New = extern "C" fn(usize, usize, usize) -> Block;
+
+/// What an operator that has failed jumps to.
+extern "C" fn behind<const FORM: usize>() -> New {
+    extern "C" fn nothing(_: usize, _: usize, _: usize) -> Block {
+        core::ptr::null_mut()
+    }
+    // SAFETY: the names are those of functions; the libraries stay as they are.
+    unsafe {
+        if let Some(found) = look(NEWS[FORM]) {
+            return found;
+        }
+        if FORM >= FIRST_NOTHROW {
+            return nothing;
+        }
+        // A program of C has loaded a library of C++ later, where the order of search does not lead.
+        for library in [c"libstdc++.so.6", c"libc++.so.1"] {
+            let handle = libc::dlopen(library.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+            let found = if handle.is_null() { handle } else { libc::dlsym(handle, NEWS[FORM].as_ptr()) };
+            if !found.is_null() {
+                return core::mem::transmute::<Block, New>(found);
+            }
+        }
+    }
+    give_up(c"heapmark's recorder: memory is out, and there is no C++ library to say so to the program\n")
+}
+
+macro_rules! news {
+    ($($form:literal $name:ident $ours:ident;)*) => { $(
+        /// # Safety
+        /// As C++ defines it.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name(size: usize, second: usize, third: usize) -> Block {
+            #[cfg(target_arch = "x86_64")]
+            core::arch::naked_asm!(
+                "push rdi",
+                "push rsi",
+                "push rdx",
+                "call {ours}",
+                "test rax, rax",
+                "je 2f",
+                "add rsp, 24",
+                "ret",
+                "2:",
+                "call {behind}",
+                "pop rdx",
+                "pop rsi",
+                "pop rdi",
+                "jmp rax",
+                ours = sym $ours,
+                behind = sym behind::<$form>,
+            );
+            #[cfg(target_arch = "aarch64")]
+            core::arch::naked_asm!(
+                "stp x29, x30, [sp, #-48]!",
+                "stp x0, x1, [sp, #16]",
+                "str x2, [sp, #32]",
+                "bl {ours}",
+                "cbnz x0, 2f",
+                "bl {behind}",
+                "mov x16, x0",
+                "ldp x0, x1, [sp, #16]",
+                "ldr x2, [sp, #32]",
+                "ldp x29, x30, [sp], #48",
+                "br x16",
+                "2:",
+                "ldp x29, x30, [sp], #48",
+                "ret",
+                ours = sym $ours,
+                behind = sym behind::<$form>,
+            );
+        }
+    )* };
+}
+
+news! {
+    0 _Znwm new;
+    1 _Znam new;
+    2 _ZnwmSt11align_val_t new_aligned;
+    3 _ZnamSt11align_val_t new_aligned;
+    4 _ZnwmRKSt9nothrow_t new;
+    5 _ZnamRKSt9nothrow_t new;
+    6 _ZnwmSt11align_val_tRKSt9nothrow_t new_aligned;
+    7 _ZnamSt11align_val_tRKSt9nothrow_t new_aligned;
+}
+
+macro_rules! deletes {
+    ($($name:ident($($argument:ident),*) $event:expr;)*) => { $(
+        /// # Safety
+        /// As C++ defines it.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(block: Block $(, $argument: usize)*) {
+            // SAFETY: as the program's call.
+            unsafe { delete(block, |address| $event(address $(, $argument as u64)*)) }
+        }
+    )* };
+}
+
+fn plain(address: u64) -> Event<'static> {
+    Event::Free { address, operator: true }
+}
+
+fn plain_nothrow(address: u64, _nothrow: u64) -> Event<'static> {
+    plain(address)
+}
+
+fn sized(address: u64, size: u64) -> Event<'static> {
+    Event::FreeSized { address, size, operator: true }
+}
+
+fn aligned(address: u64, align: u64) -> Event<'static> {
+    Event::FreeAligned { address, align }
+}
+
+fn aligned_nothrow(address: u64, align: u64, _nothrow: u64) -> Event<'static> {
+    aligned(address, align)
+}
+
+fn aligned_sized(address: u64, size: u64, align: u64) -> Event<'static> {
+    Event::FreeAlignedSized { address, align, size, operator: true }
+}
+
+deletes! {
+    _ZdlPv() plain;
+    _ZdaPv() plain;
+    _ZdlPvRKSt9nothrow_t(nothrow) plain_nothrow;
+    _ZdaPvRKSt9nothrow_t(nothrow) plain_nothrow;
+    _ZdlPvm(size) sized;
+    _ZdaPvm(size) sized;
+    _ZdlPvSt11align_val_t(align) aligned;
+    _ZdaPvSt11align_val_t(align) aligned;
+    _ZdlPvSt11align_val_tRKSt9nothrow_t(align, nothrow) aligned_nothrow;
+    _ZdaPvSt11align_val_tRKSt9nothrow_t(align, nothrow) aligned_nothrow;
+    _ZdlPvmSt11align_val_t(size, align) aligned_sized;
+    _ZdaPvmSt11align_val_t(size, align) aligned_sized;
+}

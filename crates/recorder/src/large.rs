@@ -1,0 +1,139 @@
+//! Large blocks that live. A program may ask for a gigabyte and touch a page of it, so for each large block the recorder asks the
+//! kernel, just before it is freed, how many of its pages are resident. Blocks are found in a table without a lock; most
+//! frees end at one byte of a filter in front of it.
+
+use crate::note::only;
+use crate::{about, process::WIPED};
+use core::ffi::{c_uchar, c_void};
+use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use heapmark_wire::capture::Event;
+
+/// Blocks of this size and more are looked at.
+pub const LARGE_BYTES: usize = 64 << 10;
+
+/// Blocks that can be in the table; what finds no place goes unlooked at.
+const PLACES: usize = 4096;
+/// A block stands at most this many places behind its own.
+const REACH: usize = 16;
+/// A place that somebody is just taking or leaving.
+const BUSY: usize = 1;
+
+struct Place {
+    address: AtomicUsize,
+    size: AtomicUsize,
+}
+
+/// The table.
+#[repr(C)]
+pub struct Large {
+    /// How many blocks belong to a place.
+    filter: [AtomicU8; PLACES],
+    places: [Place; PLACES],
+}
+
+impl Large {
+    /// Zeros.
+    pub const fn none() -> Large {
+        Large {
+            filter: [const { AtomicU8::new(0) }; PLACES],
+            places: [const { Place { address: AtomicUsize::new(0), size: AtomicUsize::new(0) } }; PLACES],
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insert(&self, address: usize, size: usize) {
+        let own = place(address);
+        let count = self.filter[own].fetch_add(1, Ordering::AcqRel);
+        if count < u8::MAX {
+            for place in reach(own).map(|at| &self.places[at]) {
+                if place.address.compare_exchange(0, BUSY, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                    place.size.store(size, Ordering::Relaxed);
+                    place.address.store(address, Ordering::Release);
+                    return;
+                }
+            }
+        }
+        self.filter[own].fetch_sub(1, Ordering::AcqRel);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn remove(&self, address: usize) -> Option<usize> {
+        let own = place(address);
+        for place in reach(own).map(|at| &self.places[at]) {
+            if place.address.compare_exchange(address, BUSY, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                let size = place.size.load(Ordering::Relaxed);
+                place.address.store(0, Ordering::Release);
+                self.filter[own].fetch_sub(1, Ordering::AcqRel);
+                return Some(size);
+            }
+        }
+        None
+    }
+}
+
+/// Blocks differ above the bits of a page; neighbours must not share a place.
+#[inline(always)]
+fn place(address: usize) -> usize {
+    const SPREAD: usize = 0x9e37_79b9_7f4a_7c15_u64 as usize;
+    (address >> 4).wrapping_mul(SPREAD) >> (usize::BITS - PLACES.trailing_zeros())
+}
+
+fn reach(own: usize) -> impl Iterator<Item = usize> {
+    (0..REACH).map(move |behind| (own + behind) % PLACES)
+}
+
+/// A block has been allocated.
+#[inline(always)]
+pub fn born(block: *mut c_void, size: usize) {
+    if size >= LARGE_BYTES && !block.is_null() {
+        WIPED.large.insert(block as usize, size);
+    }
+}
+
+/// A block is about to be freed.
+#[inline(always)]
+pub fn dies(block: *mut c_void) {
+    if WIPED.large.filter[place(block as usize)].load(Ordering::Relaxed) != 0 {
+        dies_perhaps(block as usize);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn dies_perhaps(address: usize) {
+    if let Some(size) = WIPED.large.remove(address) {
+        tell(address, size);
+    }
+}
+
+/// Looks at all that live: the process ends.
+pub fn tell_of_all(large: &Large) {
+    for place in &large.places {
+        let address = place.address.load(Ordering::Acquire);
+        if address > BUSY {
+            tell(address, place.size.load(Ordering::Relaxed));
+        }
+    }
+}
+
+fn tell(address: usize, size: usize) {
+    let page = about::page_bytes();
+    let (first, end) = (address.next_multiple_of(page), (address + size) / page * page);
+    let mut resident = 0;
+    let mut flags: [c_uchar; 1024] = [0; 1024];
+    let mut at = first;
+    while at < end {
+        let bytes = (end - at).min(flags.len() * page);
+        // SAFETY: the kernel writes a byte for each page, whatever is there.
+        if unsafe { libc::syscall(libc::SYS_mincore, at, bytes, flags.as_mut_ptr()) } != 0 {
+            return;
+        }
+        resident += flags[..bytes / page].iter().filter(|flag| *flag & 1 == 1).count() as u64;
+        at += bytes;
+    }
+    if end > first {
+        only(Event::Touch { address: address as u64, resident, pages: ((end - first) / page) as u64 });
+    }
+}

@@ -1,0 +1,44 @@
+//! The recorder: `LD_PRELOAD`ed into any program, it writes down every call of the malloc family and passes it on. It runs
+//! inside somebody else's process, between any two of its instructions, and so does without everything that could disturb
+//! it: no allocation, no lock, no stdio, no open descriptor, no `errno` of its own.
+//!
+//! A call goes: a hook (`hooks/`) passes it on to the next library (`next`), and notes it (`note`) with the thread's state
+//! (`state`, found through `local`), whose writer puts it into a chunk of the process's file (`process`, `file`). All that a
+//! fork must not inherit lies in memory that the kernel wipes in the child: it finds zeros, and begins a file of its own.
+//!
+//! docs/RECORDING.md says what is recorded, what it costs, and what it cannot see.
+
+#![no_std]
+
+// The panic handler comes from here; nothing else of it is used.
+extern crate std;
+
+mod about;
+mod clock;
+mod file;
+mod hooks;
+mod large;
+mod local;
+mod next;
+mod note;
+mod process;
+mod state;
+
+/// The dynamic linker calls this before `main`, in case nobody has allocated until then: the program is on record anyway.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEGIN: extern "C" fn() = begin;
+
+/// After `main` and all that it registered.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static END: extern "C" fn() = end;
+
+extern "C" fn begin() {
+    next::find();
+    note::begin_thread_of_caller();
+}
+
+extern "C" fn end() {
+    note::end_process();
+}

@@ -1,0 +1,98 @@
+//! What belongs to the calling thread, at a fixed distance from the thread pointer: one addition, no call. What the standard
+//! library has for this calls the dynamic linker on each access, and that may allocate.
+
+use crate::state::State;
+
+/// A thread's own. Zeros are a thread that nobody knows yet.
+#[repr(C)]
+pub struct Local {
+    /// Where it writes; null before its first event, and again after its end.
+    pub state: *mut State,
+    /// Its number and one; 0 is none.
+    pub thread_and_one: u32,
+    /// Its destructors have run: what still comes is written elsewhere, event by event.
+    pub ended: bool,
+}
+
+const _: () = assert!(size_of::<Local>() == 16);
+
+/// The caller's own.
+#[inline(always)]
+pub fn local() -> *mut Local {
+    place()
+}
+
+#[cfg(target_arch = "x86_64")]
+core::arch::global_asm!(
+    ".pushsection .tbss.heapmark_recorder_local,\"awT\",@nobits",
+    ".p2align 4",
+    ".globl heapmark_recorder_local",
+    ".hidden heapmark_recorder_local",
+    ".type heapmark_recorder_local, @object",
+    ".size heapmark_recorder_local, 16",
+    "heapmark_recorder_local:",
+    ".zero 16",
+    ".popsection",
+);
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn place() -> *mut Local {
+    let place;
+    // SAFETY: reads the offset that the dynamic linker has stored, and the thread pointer, which lies at its own address.
+    unsafe {
+        core::arch::asm!(
+            "mov {place}, qword ptr [rip + heapmark_recorder_local@GOTTPOFF]",
+            "add {place}, qword ptr fs:[0]",
+            place = out(reg) place,
+            options(pure, readonly, nostack),
+        );
+    }
+    place
+}
+
+#[cfg(target_arch = "aarch64")]
+core::arch::global_asm!(
+    ".pushsection .tbss.heapmark_recorder_local,\"awT\",%nobits",
+    ".p2align 4",
+    ".globl heapmark_recorder_local",
+    ".hidden heapmark_recorder_local",
+    ".type heapmark_recorder_local, %object",
+    ".size heapmark_recorder_local, 16",
+    "heapmark_recorder_local:",
+    ".zero 16",
+    ".popsection",
+);
+
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+fn place() -> *mut Local {
+    let place;
+    // SAFETY: as above.
+    unsafe {
+        core::arch::asm!(
+            "mrs {place}, tpidr_el0",
+            "adrp {offset}, :gottprel:heapmark_recorder_local",
+            "ldr {offset}, [{offset}, :gottprel_lo12:heapmark_recorder_local]",
+            "add {place}, {place}, {offset}",
+            place = out(reg) place,
+            offset = out(reg) _,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    place
+}
+
+/// How deep the stack is: a handler of a signal is deeper than what it interrupted, and whoever has jumped out of one is not.
+#[inline(always)]
+pub fn depth() -> usize {
+    let depth: usize;
+    // SAFETY: reads a register.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        core::arch::asm!("mov {}, rsp", out(reg) depth, options(nomem, nostack, preserves_flags));
+        #[cfg(target_arch = "aarch64")]
+        core::arch::asm!("mov {}, sp", out(reg) depth, options(nomem, nostack, preserves_flags));
+    }
+    depth
+}

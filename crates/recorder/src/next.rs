@@ -1,0 +1,213 @@
+//! The functions behind ours: those of the next library that defines them. Until they are found, calls land in functions that
+//! find them first, so that a hook never has to ask.
+
+use crate::{clock, process};
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+
+type Block = *mut c_void;
+type Start = extern "C" fn(Block) -> Block;
+
+/// The functions behind ours.
+#[derive(Clone, Copy)]
+pub struct Next {
+    pub malloc: unsafe extern "C" fn(usize) -> Block,
+    pub free: unsafe extern "C" fn(Block),
+    pub calloc: unsafe extern "C" fn(usize, usize) -> Block,
+    pub realloc: unsafe extern "C" fn(Block, usize) -> Block,
+    pub reallocarray: Option<unsafe extern "C" fn(Block, usize, usize) -> Block>,
+    pub posix_memalign: Option<unsafe extern "C" fn(*mut Block, usize, usize) -> c_int>,
+    pub aligned_alloc: Option<unsafe extern "C" fn(usize, usize) -> Block>,
+    pub memalign: Option<unsafe extern "C" fn(usize, usize) -> Block>,
+    pub valloc: Option<unsafe extern "C" fn(usize) -> Block>,
+    pub pvalloc: Option<unsafe extern "C" fn(usize) -> Block>,
+    pub usable_size: Option<unsafe extern "C" fn(Block) -> usize>,
+    pub free_sized: Option<unsafe extern "C" fn(Block, usize)>,
+    pub free_aligned_sized: Option<unsafe extern "C" fn(Block, usize, usize)>,
+    pub pthread_create:
+        Option<unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, Start, Block) -> c_int>,
+    pub fork: Option<unsafe extern "C" fn() -> libc::pid_t>,
+}
+
+struct Table(UnsafeCell<Next>);
+
+// SAFETY: written once, at the process's first call, when there is one thread.
+unsafe impl Sync for Table {}
+
+static NEXT: Table = Table(UnsafeCell::new(Next {
+    malloc: first::malloc,
+    free: first::free,
+    calloc: first::calloc,
+    realloc: first::realloc,
+    reallocarray: None,
+    posix_memalign: None,
+    aligned_alloc: None,
+    memalign: None,
+    valloc: None,
+    pvalloc: None,
+    usable_size: None,
+    free_sized: None,
+    free_aligned_sized: None,
+    pthread_create: None,
+    fork: None,
+}));
+
+/// The functions behind ours.
+#[inline(always)]
+pub fn next() -> Next {
+    // SAFETY: see `Table`.
+    unsafe { *NEXT.0.get() }
+}
+
+/// As [`next`], for functions that nobody calls before others: found if they are not yet.
+pub fn found() -> Next {
+    find();
+    next()
+}
+
+const NOT_YET: u8 = 0;
+const UNDER_WAY: u8 = 1;
+const DONE: u8 = 2;
+static STATE: AtomicU8 = AtomicU8::new(NOT_YET);
+
+/// Finds them, and all else that a process needs to know once. False while that is under way: what finds them may allocate.
+pub fn find() -> bool {
+    match STATE.load(Ordering::Acquire) {
+        DONE => return true,
+        UNDER_WAY => return false,
+        _ => STATE.store(UNDER_WAY, Ordering::Relaxed),
+    }
+    // SAFETY: each name is looked up as the type that C gives it.
+    unsafe {
+        let found = Next {
+            malloc: must(c"malloc"),
+            free: must(c"free"),
+            calloc: must(c"calloc"),
+            realloc: must(c"realloc"),
+            reallocarray: look(c"reallocarray"),
+            posix_memalign: look(c"posix_memalign"),
+            aligned_alloc: look(c"aligned_alloc"),
+            memalign: look(c"memalign"),
+            valloc: look(c"valloc"),
+            pvalloc: look(c"pvalloc"),
+            usable_size: look(c"malloc_usable_size"),
+            free_sized: look(c"free_sized"),
+            free_aligned_sized: look(c"free_aligned_sized"),
+            pthread_create: look(c"pthread_create"),
+            fork: look(c"fork"),
+        };
+        NEXT.0.get().write(found);
+    }
+    clock::find();
+    process::configure();
+    STATE.store(DONE, Ordering::Release);
+    true
+}
+
+/// The next definition of a function.
+///
+/// # Safety
+/// `F` is the type of a pointer to a function of that name.
+pub unsafe fn look<F: Copy>(name: &CStr) -> Option<F> {
+    const { assert!(size_of::<F>() == size_of::<Block>()) };
+    // SAFETY: the caller's.
+    unsafe {
+        let found = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());
+        if found.is_null() { None } else { Some(core::mem::transmute_copy(&found)) }
+    }
+}
+
+unsafe fn must<F: Copy>(name: &CStr) -> F {
+    // SAFETY: the caller's.
+    match unsafe { look(name) } {
+        Some(found) => found,
+        None => give_up(c"heapmark's recorder: no library behind it defines malloc, free, calloc and realloc\n"),
+    }
+}
+
+/// Says why on stderr and ends the process.
+pub fn give_up(why: &CStr) -> ! {
+    // SAFETY: writes a string of ours.
+    unsafe {
+        libc::syscall(libc::SYS_write, 2, why.as_ptr(), why.count_bytes());
+        libc::abort()
+    }
+}
+
+/// The path of the object that `malloc` behind us comes from; null where the dynamic linker does not know.
+pub fn path_of_malloc() -> *const c_char {
+    // SAFETY: `dladdr` fills the structure, for which zeros are valid.
+    unsafe {
+        let mut found: libc::Dl_info = core::mem::zeroed();
+        let known = libc::dladdr(next().malloc as *const c_void, &mut found) != 0;
+        if known { found.dli_fname } else { core::ptr::null() }
+    }
+}
+
+/// What serves before the next functions are found. Only the dynamic linker can call while they are looked up: it gets memory
+/// that is never reused.
+mod first {
+    use super::*;
+
+    pub unsafe extern "C" fn malloc(size: usize) -> Block {
+        // SAFETY: as the caller's call.
+        if find() { unsafe { (next().malloc)(size) } } else { take(size) }
+    }
+
+    pub unsafe extern "C" fn free(block: Block) {
+        if find() {
+            // SAFETY: as the caller's call.
+            unsafe { (next().free)(block) }
+        }
+    }
+
+    pub unsafe extern "C" fn calloc(count: usize, size: usize) -> Block {
+        // SAFETY: as the caller's call.
+        if find() { unsafe { (next().calloc)(count, size) } } else { take(count.saturating_mul(size)) }
+    }
+
+    pub unsafe extern "C" fn realloc(block: Block, size: usize) -> Block {
+        if find() {
+            // SAFETY: as the caller's call.
+            return unsafe { (next().realloc)(block, size) };
+        }
+        let fresh = take(size);
+        if !block.is_null() {
+            // SAFETY: both lie in the arena; what is behind a smaller old block is memory of the arena, too.
+            unsafe { fresh.copy_from(block, size.min(end() - block as usize)) };
+        }
+        fresh
+    }
+}
+
+const ARENA_BYTES: usize = 16 << 10;
+
+#[repr(align(16))]
+struct Arena(UnsafeCell<[u8; ARENA_BYTES]>);
+
+// SAFETY: each block is given out once.
+unsafe impl Sync for Arena {}
+
+static ARENA: Arena = Arena(UnsafeCell::new([0; ARENA_BYTES]));
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+
+fn end() -> usize {
+    ARENA.0.get() as usize + ARENA_BYTES
+}
+
+/// Zeros that nobody had.
+fn take(size: usize) -> Block {
+    let size = size.saturating_add(15) & !15;
+    let at = TAKEN.fetch_add(size, Ordering::Relaxed);
+    if at.saturating_add(size) > ARENA_BYTES {
+        give_up(c"heapmark's recorder: the dynamic linker needs more memory than expected\n");
+    }
+    ARENA.0.get().cast::<u8>().wrapping_add(at).cast()
+}
+
+/// The block is one that the next library does not know.
+#[inline(always)]
+pub fn is_first(block: Block) -> bool {
+    (block as usize).wrapping_sub(ARENA.0.get() as usize) < ARENA_BYTES
+}

@@ -1,0 +1,209 @@
+//! A process on record: its file, its numbers, its end. All of it lies in memory that a child finds wiped, however it was forked.
+
+use crate::file::{self, File, Reason};
+use crate::large::Large;
+use crate::state::States;
+use crate::{about, clock};
+use core::cell::UnsafeCell;
+use core::ffi::CStr;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use heapmark_wire::capture::{CHUNK_BYTES, Header, Kind, Start};
+
+/// The file's path without `.PID.cap`; nothing is recorded where it is not set.
+const TO: &CStr = c"HEAPMARK_RECORD_TO";
+/// How large the file of a process may get.
+const MOST_BYTES: &CStr = c"HEAPMARK_RECORD_MAX_BYTES";
+/// The moment, in nanoseconds of the monotonic clock, at which recording ends.
+const UNTIL: &CStr = c"HEAPMARK_RECORD_UNTIL_NS";
+
+/// What a child does not inherit. Zeros are a process that has recorded nothing yet.
+#[repr(C, align(65536))]
+pub struct Wiped {
+    pub process: Process,
+    pub large: Large,
+    pub states: States,
+}
+
+// SAFETY: everything in it is atomic, or belongs to one thread at a time by the rules of its module.
+unsafe impl Sync for Wiped {}
+
+pub static WIPED: Wiped = Wiped { process: Process::none(), large: Large::none(), states: States::none() };
+
+/// What does not change, and children inherit.
+struct Settings {
+    stem: UnsafeCell<[u8; file::PATH_BYTES]>,
+    stem_bytes: AtomicU32,
+    most_chunks: AtomicU32,
+    until_ns: AtomicU64,
+    /// Some process has recorded here: whoever begins now is its child.
+    began: AtomicBool,
+}
+
+// SAFETY: the stem is written once, when there is one thread.
+unsafe impl Sync for Settings {}
+
+static SETTINGS: Settings = Settings {
+    stem: UnsafeCell::new([0; file::PATH_BYTES]),
+    stem_bytes: AtomicU32::new(0),
+    most_chunks: AtomicU32::new(u32::MAX),
+    until_ns: AtomicU64::new(u64::MAX),
+    began: AtomicBool::new(false),
+};
+
+const FRESH: u32 = 0;
+const STARTING: u32 = 1;
+const RECORDING: u32 = 2;
+const OVER: u32 = 3;
+
+#[repr(C)]
+pub struct Process {
+    phase: AtomicU32,
+    /// The number of the next thread.
+    pub threads: AtomicU32,
+    /// Events have stamps.
+    pub clocked: AtomicBool,
+    /// Somebody writes into the text.
+    telling: AtomicBool,
+    /// Where stamps come from, if not from the CPU.
+    pub counter: AtomicU64,
+    /// The moment that times in the file count from.
+    start_ns: AtomicU64,
+    /// The file's first chunk, mapped as long as the process lives.
+    text: AtomicPtr<Header>,
+    file: UnsafeCell<File>,
+}
+
+/// Reads the environment; once per program.
+pub fn configure() {
+    // SAFETY: what `getenv` returns is a string of C, and there is one thread.
+    let value = |name: &CStr| unsafe {
+        let value = libc::getenv(name.as_ptr());
+        if value.is_null() { &[][..] } else { CStr::from_ptr(value).to_bytes() }
+    };
+    let number = |name| core::str::from_utf8(value(name)).ok().and_then(|text| text.parse::<u64>().ok());
+    let stem = value(TO);
+    if stem.is_empty() || stem.len() > file::PATH_BYTES - 32 {
+        return;
+    }
+    // SAFETY: the memory is ours to advise on. Without the first advice a child would write into its parent's file.
+    let wiped = unsafe {
+        let (start, length) = (&raw const WIPED as *mut _, size_of::<Wiped>());
+        libc::madvise(start, length, libc::MADV_NOHUGEPAGE);
+        libc::madvise(start, length, libc::MADV_WIPEONFORK) == 0
+    };
+    if !wiped {
+        return;
+    }
+    // SAFETY: the length was checked, and there is one thread.
+    unsafe { SETTINGS.stem.get().cast::<u8>().copy_from(stem.as_ptr(), stem.len()) };
+    if let Some(bytes) = number(MOST_BYTES) {
+        let chunks = (bytes / CHUNK_BYTES as u64).clamp(2, u64::from(u32::MAX));
+        SETTINGS.most_chunks.store(chunks as u32, Ordering::Relaxed);
+    }
+    SETTINGS.until_ns.store(number(UNTIL).unwrap_or(u64::MAX), Ordering::Relaxed);
+    SETTINGS.stem_bytes.store(stem.len() as u32, Ordering::Relaxed);
+}
+
+impl Process {
+    /// Zeros.
+    pub const fn none() -> Process {
+        Process {
+            phase: AtomicU32::new(FRESH),
+            threads: AtomicU32::new(0),
+            clocked: AtomicBool::new(false),
+            telling: AtomicBool::new(false),
+            counter: AtomicU64::new(0),
+            start_ns: AtomicU64::new(0),
+            text: AtomicPtr::new(core::ptr::null_mut()),
+            // SAFETY: zeros are a valid file that is none.
+            file: UnsafeCell::new(unsafe { core::mem::zeroed() }),
+        }
+    }
+
+    /// It is recorded.
+    pub fn is_on(&self) -> bool {
+        self.phase.load(Ordering::Acquire) == RECORDING
+    }
+
+    /// Begins a file if there is none yet; false where nothing is to be recorded, or no more, or not yet.
+    pub fn start(&self) -> bool {
+        if self.phase.load(Ordering::Acquire) != FRESH {
+            return self.is_on();
+        }
+        let bytes = SETTINGS.stem_bytes.load(Ordering::Relaxed) as usize;
+        let mine = self.phase.compare_exchange(FRESH, STARTING, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        if bytes == 0 || !mine {
+            if mine {
+                self.phase.store(OVER, Ordering::Release);
+            }
+            return false;
+        }
+        // SAFETY: written before there were threads; and in this phase the file is ours alone.
+        let (stem, file) = unsafe { (&(&(*SETTINGS.stem.get()))[..bytes], &mut *self.file.get()) };
+        let (stamp, ns) = (self.stamp(), clock::now_ns());
+        self.start_ns.store(ns, Ordering::Relaxed);
+        // SAFETY: no arguments.
+        let pid = unsafe { libc::getpid() } as u32;
+        let created = file.create(stem, pid).and_then(|()| file.chunk(u32::MAX));
+        let Ok(chunk) = created else {
+            self.phase.store(OVER, Ordering::Release);
+            return false;
+        };
+        let header = chunk.cast::<Header>();
+        // SAFETY: a fresh chunk.
+        unsafe { Header::begin(header, Kind::Text, &Start { stamp, ..Start::default() }) };
+        self.text.store(header, Ordering::Release);
+        let forked = SETTINGS.began.swap(true, Ordering::Relaxed);
+        self.tell(|text| about::describe(text, pid, forked, (stamp, ns)));
+        self.phase.store(RECORDING, Ordering::Release);
+        true
+    }
+
+    /// A chunk for a stream. Where there is none, recording ends.
+    pub fn chunk(&self) -> Option<*mut u8> {
+        // SAFETY: since the process is on record, the file is only read and counted in.
+        let file = unsafe { &*self.file.get() };
+        file.chunk(SETTINGS.most_chunks.load(Ordering::Relaxed)).map_err(|reason| self.stop(reason)).ok()
+    }
+
+    /// Ends recording. Threads notice at their next chunk or pause; what they still write has later stamps.
+    pub fn stop(&self, reason: Reason) {
+        let stamp = self.stamp();
+        if self.phase.compare_exchange(RECORDING, OVER, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            self.tell(|text| about::end(text, reason, stamp, self.ns()));
+        }
+    }
+
+    /// It is time to end.
+    pub fn is_due(&self) -> bool {
+        let until = SETTINGS.until_ns.load(Ordering::Relaxed);
+        until != u64::MAX && clock::now_ns() >= until
+    }
+
+    /// A stamp.
+    pub fn stamp(&self) -> u64 {
+        clock::stamp(&self.counter)
+    }
+
+    /// Nanoseconds since the recording began.
+    pub fn ns(&self) -> u64 {
+        clock::now_ns().saturating_sub(self.start_ns.load(Ordering::Relaxed))
+    }
+
+    /// An event that nobody could write down.
+    pub fn drop_event(&self) {
+        // SAFETY: the text stays mapped.
+        if let Some(header) = unsafe { self.text.load(Ordering::Acquire).as_ref() } {
+            header.dropped().fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Adds to the text about the process. Who comes while another does is not heard: both would tell of an end.
+    pub fn tell(&self, tell: impl FnOnce(&mut about::Text)) {
+        let header = self.text.load(Ordering::Acquire);
+        if !header.is_null() && !self.telling.swap(true, Ordering::Acquire) {
+            tell(&mut about::Text { header });
+            self.telling.store(false, Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! A state is what a thread writes with, and what its stream is made of. One thread at a time owns it; when that ends, the next
+//! one that comes takes it up. The idle ones lie on a stack without a lock.
+
+use crate::clock;
+use crate::local::depth;
+use crate::note;
+use crate::process::{Process, WIPED};
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+use heapmark_wire::capture::{Event, Writer};
+
+/// Threads that can live at a time. What nobody uses is address space only.
+const MOST_STATES: usize = 1 << 16;
+
+/// Zeros are a state that nobody has, with no chunk; and what a child finds after a fork.
+#[repr(C, align(128))]
+pub struct State {
+    pub writer: Writer,
+    /// From here on the next event needs room made for it.
+    pub limit: *mut u8,
+    /// How deep the stack was when an event began to be written; 0 where none is.
+    pub encoding: usize,
+    /// How deep the stack was when the next library was called; 0 where it is not.
+    pub calling: usize,
+    /// One of `clock`'s kinds. Others may set it to `WANTED`.
+    pub clocked: AtomicU8,
+    /// How often the thread's destructors have run.
+    pub rounds: u8,
+    /// Whose events come now.
+    pub thread: u32,
+    /// Its number and one.
+    pub number_and_one: u32,
+    /// Chunks so far.
+    pub chunks: u32,
+    /// The idle state below it and one.
+    below: AtomicU32,
+    /// What a new thread is to run.
+    pub start: Option<extern "C" fn(*mut c_void) -> *mut c_void>,
+    pub argument: *mut c_void,
+}
+
+impl State {
+    /// Its events have stamps from now on.
+    pub fn want_clock(&self) {
+        let _ = self.clocked.compare_exchange(clock::OFF, clock::WANTED, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+/// All states.
+#[repr(C)]
+pub struct States {
+    /// How many somebody ever had.
+    used: AtomicU32,
+    /// The top idle state and one; above it a count of changes, so that nobody takes one stack for another.
+    idle: AtomicU64,
+    all: core::cell::UnsafeCell<[State; MOST_STATES]>,
+}
+
+impl States {
+    /// Zeros.
+    pub const fn none() -> States {
+        States {
+            used: AtomicU32::new(0),
+            idle: AtomicU64::new(0),
+            // SAFETY: zeros are a valid state.
+            all: core::cell::UnsafeCell::new(unsafe { core::mem::zeroed() }),
+        }
+    }
+
+    fn get(&self, number: u32) -> *mut State {
+        self.all.get().cast::<State>().wrapping_add(number as usize)
+    }
+
+    /// From now on events of all streams have stamps. Before there is a second stream, the first is the only one.
+    pub fn clock_all(&self, process: &Process) {
+        if !process.clocked.swap(true, Ordering::SeqCst) {
+            // SAFETY: the flag is atomic, and the state is there.
+            unsafe { (*self.get(0)).want_clock() };
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    fn pop(&self) -> Option<*mut State> {
+        let mut top = self.idle.load(Ordering::Acquire);
+        loop {
+            let number = (top as u32).checked_sub(1)?;
+            let state = self.get(number);
+            // SAFETY: states stay; a value that somebody changes meanwhile is thrown away with the exchange.
+            let below = unsafe { (*state).below.load(Ordering::Relaxed) };
+            match self.exchange(top, below) {
+                Ok(()) => return Some(state),
+                Err(now) => top = now,
+            }
+        }
+    }
+
+    /// Gives a state back.
+    ///
+    /// # Safety
+    /// It is the caller's, and not used afterwards.
+    pub unsafe fn give(&self, state: *mut State) {
+        let mut top = self.idle.load(Ordering::Acquire);
+        // SAFETY: the caller's.
+        unsafe {
+            loop {
+                (*state).below.store(top as u32, Ordering::Relaxed);
+                match self.exchange(top, (*state).number_and_one) {
+                    Ok(()) => return,
+                    Err(now) => top = now,
+                }
+            }
+        }
+    }
+
+    fn exchange(&self, top: u64, number_and_one: u32) -> Result<(), u64> {
+        let new = ((top >> 32).wrapping_add(1) << 32) | u64::from(number_and_one);
+        self.idle.compare_exchange_weak(top, new, Ordering::AcqRel, Ordering::Acquire).map(drop)
+    }
+
+    fn fresh(&self) -> Option<*mut State> {
+        let number = self.used.fetch_add(1, Ordering::AcqRel);
+        if number as usize >= MOST_STATES {
+            self.used.fetch_sub(1, Ordering::AcqRel);
+            return None;
+        }
+        let state = self.get(number);
+        // SAFETY: nobody else has it.
+        unsafe { (*state).number_and_one = number + 1 };
+        Some(state)
+    }
+
+    /// A state for a thread, ready for its next event. `None` where there is none, or no room in the file.
+    pub fn take(&self, thread: u32) -> Option<*mut State> {
+        let process = &WIPED.process;
+        let Some(state) = self.pop().or_else(|| self.fresh()) else {
+            process.drop_event();
+            return None;
+        };
+        // SAFETY: the state is ours.
+        unsafe {
+            if (*state).number_and_one > 1 {
+                self.clock_all(process);
+            }
+            if process.clocked.load(Ordering::SeqCst) {
+                (*state).want_clock();
+            }
+            (*state).encoding = depth();
+            let was = core::mem::replace(&mut (*state).thread, thread);
+            let fresh = (*state).writer.at().is_null();
+            let ready = if fresh || was == thread {
+                !fresh || note::make_room(state)
+            } else {
+                note::put(state, &Event::Begin { thread })
+            };
+            (*state).encoding = 0;
+            if !ready {
+                self.give(state);
+                return None;
+            }
+            Some(state)
+        }
+    }
+
+    /// Seals the chunks of the idle ones, which stay with us: the process ends.
+    pub fn seal_idle(&self) {
+        while let Some(state) = self.pop() {
+            // SAFETY: the state is ours.
+            unsafe { note::seal(state) };
+        }
+    }
+}

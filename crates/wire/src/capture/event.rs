@@ -1,0 +1,156 @@
+//! What a recorder writes down.
+
+/// Bytes that an event can take at most, with everything that stands before it.
+pub const MOST_EVENT_BYTES: usize = 128;
+
+/// Longer marks are cut.
+pub const MOST_MARK_BYTES: usize = 64;
+
+/// One call of the program, or something else that happened. Addresses are recorded exactly below 2^62; all that Linux
+/// gives to programs are below that.
+///
+/// `operator` says that it was a C++ operator, otherwise a function of C.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "fields are named for the arguments that they hold")]
+pub enum Event<'a> {
+    /// `malloc`, `operator new`.
+    Malloc { address: u64, size: u64, operator: bool },
+    /// `calloc`.
+    Calloc { address: u64, count: u64, size: u64 },
+    /// `realloc`, `reallocarray`. `old` is 0 where it only allocated, `new` is 0 where it only freed (`realloc(p, 0)`). The
+    /// old address dies when it is `entered`, the new one is born at the event's stamp.
+    Realloc { old: u64, new: u64, size: u64, entered: Option<u64> },
+    /// A function that takes an alignment.
+    Aligned { address: u64, align: u64, size: u64, variant: Variant },
+    /// `free`, `operator delete`.
+    Free { address: u64, operator: bool },
+    /// `free_sized`, `operator delete` with a size.
+    FreeSized { address: u64, size: u64, operator: bool },
+    /// `free_aligned_sized`, `operator delete` with size and alignment.
+    FreeAlignedSized { address: u64, align: u64, size: u64, operator: bool },
+    /// `operator delete` with an alignment and no size.
+    FreeAligned { address: u64, align: u64 },
+    /// `free` or `delete` of NULL.
+    FreeNull,
+    /// `malloc_usable_size`.
+    UsableSize { address: u64 },
+    /// A call that returned NULL, and changed nothing.
+    Failed { call: Call, size: u64 },
+    /// From here on the stream is this thread's. Threads are numbered from 0.
+    Begin { thread: u32 },
+    /// The thread started another one.
+    ThreadStart { child: u32 },
+    /// The thread ends. Its C library may still free a few blocks afterwards.
+    ThreadExit,
+    /// The thread made a process.
+    Fork { pid: u32 },
+    /// Says what time it is, where other events have no stamps.
+    Clock,
+    /// Nanoseconds since the recording began.
+    Time { ns: u64 },
+    /// From here on all events of the stream have stamps.
+    ClockedOn,
+    /// How many whole pages lie in a large block, and how many of them are resident; comes just before it is freed, or at the end.
+    Touch { address: u64, resident: u64, pages: u64 },
+    /// The program had something to say.
+    Mark { text: &'a [u8] },
+}
+
+/// A function that takes an alignment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Variant {
+    /// `posix_memalign`
+    PosixMemalign,
+    /// `aligned_alloc`
+    AlignedAlloc,
+    /// `memalign`
+    Memalign,
+    /// `valloc`
+    Valloc,
+    /// `pvalloc`
+    Pvalloc,
+    /// `operator new` with an alignment
+    Operator,
+}
+
+impl Variant {
+    /// In the order of their numbers.
+    pub const ALL: [Variant; 6] = [
+        Variant::PosixMemalign,
+        Variant::AlignedAlloc,
+        Variant::Memalign,
+        Variant::Valloc,
+        Variant::Pvalloc,
+        Variant::Operator,
+    ];
+
+    /// As a programmer writes it.
+    pub fn word(self) -> &'static str {
+        ["posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc", "operator new"][self as usize]
+    }
+}
+
+/// A call that can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Call {
+    /// `malloc`
+    Malloc,
+    /// `calloc`; its size is the product, at most 2^64 - 1
+    Calloc,
+    /// `realloc`, `reallocarray`; the old block lives on
+    Realloc,
+    /// One that takes an alignment
+    Aligned,
+    /// `operator new`
+    Operator,
+}
+
+impl Call {
+    /// In the order of their numbers.
+    pub const ALL: [Call; 5] = [Call::Malloc, Call::Calloc, Call::Realloc, Call::Aligned, Call::Operator];
+
+    /// As a programmer writes it.
+    pub fn word(self) -> &'static str {
+        ["malloc", "calloc", "realloc", "aligned", "operator new"][self as usize]
+    }
+}
+
+/// The low four bits of an event's first number; what is above them is a difference of addresses, in units of eight bytes.
+pub(super) mod op {
+    pub const MALLOC: u64 = 0;
+    pub const FREE: u64 = 1;
+    pub const CALLOC: u64 = 2;
+    pub const REALLOC: u64 = 3;
+    pub const ALIGNED: u64 = 4;
+    pub const FREE_SIZED: u64 = 5;
+    pub const FREE_ALIGNED_SIZED: u64 = 6;
+    pub const NEW: u64 = 7;
+    pub const DELETE: u64 = 8;
+    pub const DELETE_SIZED: u64 = 9;
+    pub const DELETE_ALIGNED_SIZED: u64 = 10;
+    pub const DELETE_ALIGNED: u64 = 11;
+    pub const USABLE_SIZE: u64 = 12;
+    /// `realloc(NULL, size)`: spares the distance from NULL and back.
+    pub const REALLOC_NULL: u64 = 13;
+    /// Above: the low bits of the next event's address, or of both.
+    pub const LOW_BITS: u64 = 14;
+    /// Above: one of `further`.
+    pub const FURTHER: u64 = 15;
+}
+
+/// Events without an address, or rare ones. The first eight take one byte.
+pub(super) mod further {
+    pub const FREE_NULL: u64 = 0;
+    pub const CLOCK: u64 = 1;
+    pub const BEGIN: u64 = 2;
+    pub const TIME: u64 = 3;
+    pub const THREAD_START: u64 = 4;
+    pub const THREAD_EXIT: u64 = 5;
+    pub const FAILED: u64 = 6;
+    pub const TOUCH: u64 = 7;
+    pub const FORK: u64 = 8;
+    pub const CLOCKED_ON: u64 = 9;
+    pub const MARK: u64 = 10;
+}

@@ -1,0 +1,23 @@
+//! The capture: what the recorder writes while a program runs, one file per process. Made for the writer: no lock, no
+//! allocation, a few bytes and nanoseconds per event, and whatever was committed can be read after `kill -9`.
+//!
+//! A file is an array of chunks of [`CHUNK_BYTES`]. The first holds text about the process ([`text`]). Each other one
+//! belongs to a *stream*: a recorder's state, which one thread at a time owns. When a thread ends, another takes its stream
+//! up with [`Event::Begin`], so that ten thousand short threads do not need ten thousand chunks. A chunk that is all zeros
+//! was allocated and never used.
+//!
+//! Chunks are read each for itself: [`Chunk::parse`], then [`Chunk::records`]. Order is by number within a stream, and by
+//! stamp between streams. While a process has one stream, events carry no stamps.
+
+mod chunk;
+mod crc;
+mod event;
+mod read;
+pub mod text;
+mod write;
+
+pub use chunk::{CHUNK_BYTES, Chunk, HEADER_BYTES, Header, Kind, PAYLOAD_BYTES, Start, Wrong};
+pub use crc::crc32;
+pub use event::{Call, Event, MOST_EVENT_BYTES, MOST_MARK_BYTES, Variant};
+pub use read::{Damage, Record, Records};
+pub use write::Writer;

@@ -1,0 +1,238 @@
+//! Writes events into a chunk. Everything here runs between the calls of somebody else's program, some ten million times a
+//! second: [`Writer::put`] is inlined where the kind of event is known, and what remains are a few shifts and stores.
+
+use super::chunk::{CHUNK_BYTES, HEADER_BYTES, Header, Kind, Start};
+use super::event::{Event, MOST_EVENT_BYTES, MOST_MARK_BYTES, further, op};
+use crate::varint::{put, zigzag};
+
+/// Where the next event of a stream goes, and what it is told relative to. Zeros are a writer without a chunk.
+#[repr(C)]
+pub struct Writer {
+    at: *mut u8,
+    /// The previous address, in units of eight bytes.
+    word: u64,
+    /// The previous stamp.
+    stamp: u64,
+    /// Events so far, in all chunks.
+    events: u64,
+    header: *mut Header,
+}
+
+impl Writer {
+    /// A writer without a chunk.
+    pub const fn nowhere() -> Writer {
+        Writer { at: core::ptr::null_mut(), word: 0, stamp: 0, events: 0, header: core::ptr::null_mut() }
+    }
+
+    /// Goes on in a fresh chunk. `start.first_event` is the writer's own to know.
+    ///
+    /// # Safety
+    /// `chunk` must be [`CHUNK_BYTES`] of zeros, aligned to eight, and the caller's to write until the writer leaves it.
+    pub unsafe fn begin(&mut self, chunk: *mut u8, start: &Start) {
+        let header = chunk.cast::<Header>();
+        // SAFETY: the caller's.
+        unsafe { Header::begin(header, Kind::Events, &Start { first_event: self.events, ..*start }) };
+        *self =
+            Writer { at: chunk.wrapping_add(HEADER_BYTES), word: 0, stamp: start.stamp, events: self.events, header };
+    }
+
+    /// Where the next event goes.
+    #[inline(always)]
+    pub fn at(&self) -> *mut u8 {
+        self.at
+    }
+
+    /// The last place in the chunk where an event may begin.
+    pub fn last_place(&self) -> *mut u8 {
+        self.header.cast::<u8>().wrapping_add(CHUNK_BYTES - MOST_EVENT_BYTES)
+    }
+
+    /// The chunk.
+    pub fn chunk(&self) -> *mut u8 {
+        self.header.cast()
+    }
+
+    /// Events so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Says that all that was put holds.
+    ///
+    /// # Safety
+    /// The writer has a chunk.
+    #[inline(always)]
+    pub unsafe fn commit(&self) {
+        // SAFETY: the caller's.
+        unsafe { (*self.header).commit((self.at as usize - self.header as usize - HEADER_BYTES) as u32) };
+    }
+
+    /// Seals the chunk. More may be put only after another [`Writer::begin`].
+    ///
+    /// # Safety
+    /// The writer has a chunk, and everything in it is committed.
+    pub unsafe fn seal(&self) {
+        let payload = self.header.cast::<u8>().wrapping_add(HEADER_BYTES);
+        // SAFETY: the caller's.
+        unsafe {
+            let header = &*self.header;
+            header.seal(core::slice::from_raw_parts(payload, header.committed() as usize));
+        }
+    }
+
+    /// Puts an event, which [`Writer::commit`] makes hold. `stamp` is for streams that are clocked, and for `Clock` and
+    /// `ClockedOn`. An earlier stamp than the one before is taken for the same.
+    ///
+    /// # Safety
+    /// The writer has a chunk, and [`Writer::at`] is not behind [`Writer::last_place`].
+    #[inline(always)]
+    pub unsafe fn put(&mut self, event: &Event<'_>, stamp: Option<u64>) {
+        // SAFETY: each event takes at most MOST_EVENT_BYTES: a prefix of two bytes, one number with an address, and up to
+        // four further ones of nine bytes; or one with the text of a mark.
+        unsafe {
+            match *event {
+                Event::Malloc { address, size, operator } => {
+                    self.address(if operator { op::NEW } else { op::MALLOC }, address);
+                    self.number(size);
+                }
+                Event::Calloc { address, count, size } => {
+                    self.address(op::CALLOC, address);
+                    self.number(count);
+                    self.number(size);
+                }
+                Event::Realloc { old, new, size, entered } => {
+                    self.realloc(old, new, size);
+                    // Where the clock was switched on meanwhile, all that is known is that it came after the event before.
+                    if stamp.is_some() {
+                        self.time(entered.unwrap_or(0));
+                    }
+                }
+                Event::Aligned { address, align, size, variant } => {
+                    self.address(op::ALIGNED, address);
+                    self.number(variant as u64);
+                    self.number(align);
+                    self.number(size);
+                }
+                Event::Free { address, operator } => {
+                    self.address(if operator { op::DELETE } else { op::FREE }, address);
+                }
+                Event::FreeSized { address, size, operator } => {
+                    self.address(if operator { op::DELETE_SIZED } else { op::FREE_SIZED }, address);
+                    self.number(size);
+                }
+                Event::FreeAlignedSized { address, align, size, operator } => {
+                    self.address(if operator { op::DELETE_ALIGNED_SIZED } else { op::FREE_ALIGNED_SIZED }, address);
+                    self.number(align);
+                    self.number(size);
+                }
+                Event::FreeAligned { address, align } => {
+                    self.address(op::DELETE_ALIGNED, address);
+                    self.number(align);
+                }
+                Event::UsableSize { address } => self.address(op::USABLE_SIZE, address),
+                Event::FreeNull => self.further(further::FREE_NULL),
+                Event::Clock => self.further(further::CLOCK),
+                Event::ClockedOn => self.further(further::CLOCKED_ON),
+                Event::ThreadExit => self.further(further::THREAD_EXIT),
+                Event::Begin { thread } => self.further_with(further::BEGIN, u64::from(thread)),
+                Event::ThreadStart { child } => self.further_with(further::THREAD_START, u64::from(child)),
+                Event::Fork { pid } => self.further_with(further::FORK, u64::from(pid)),
+                Event::Time { ns } => self.further_with(further::TIME, ns),
+                Event::Failed { call, size } => {
+                    self.further_with(further::FAILED, call as u64);
+                    self.number(size);
+                }
+                Event::Touch { address, resident, pages } => {
+                    self.further_with(further::TOUCH, address);
+                    self.number(resident);
+                    self.number(pages);
+                }
+                Event::Mark { text } => {
+                    let text = &text[..text.len().min(MOST_MARK_BYTES)];
+                    self.further_with(further::MARK, text.len() as u64);
+                    self.at.copy_from_nonoverlapping(text.as_ptr(), text.len());
+                    self.at = self.at.add(text.len());
+                }
+            }
+            if let Some(stamp) = stamp {
+                self.time(stamp);
+            }
+        }
+        self.events += 1;
+    }
+
+    /// The unsafe parts below: as [`Writer::put`], of which they are parts.
+    #[inline(always)]
+    unsafe fn number(&mut self, value: u64) {
+        // SAFETY: see `put`.
+        self.at = unsafe { put(self.at, value) };
+    }
+
+    #[inline(always)]
+    unsafe fn address(&mut self, op: u64, address: u64) {
+        if address & 7 != 0 {
+            // SAFETY: see `put`.
+            unsafe { self.low_bits(address & 7) };
+        }
+        // SAFETY: see `put`.
+        unsafe { self.distance(op, address) };
+    }
+
+    #[inline(always)]
+    unsafe fn distance(&mut self, op: u64, address: u64) {
+        let word = address >> 3;
+        let distance = zigzag(word.wrapping_sub(self.word) as i64);
+        self.word = word;
+        // SAFETY: see `put`.
+        unsafe { self.number(distance << 4 | op) };
+    }
+
+    #[cold]
+    unsafe fn low_bits(&mut self, bits: u64) {
+        // SAFETY: see `put`.
+        unsafe { self.number(bits << 4 | op::LOW_BITS) };
+    }
+
+    #[inline(always)]
+    unsafe fn realloc(&mut self, old: u64, new: u64, size: u64) {
+        let low = (old & 7) | (new & 7) << 3;
+        // SAFETY: see `put`.
+        unsafe {
+            if low != 0 {
+                self.low_bits(low);
+            }
+            if old == 0 {
+                self.distance(op::REALLOC_NULL, new);
+            } else {
+                self.distance(op::REALLOC, old);
+                let word = new >> 3;
+                self.number(zigzag(word.wrapping_sub(self.word) as i64));
+                self.word = word;
+            }
+            self.number(size);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn time(&mut self, stamp: u64) {
+        let passed = stamp.saturating_sub(self.stamp);
+        self.stamp += passed;
+        // SAFETY: see `put`.
+        unsafe { self.number(passed) };
+    }
+
+    #[inline(always)]
+    unsafe fn further(&mut self, code: u64) {
+        // SAFETY: see `put`.
+        unsafe { self.number(code << 4 | op::FURTHER) };
+    }
+
+    #[inline(always)]
+    unsafe fn further_with(&mut self, code: u64, value: u64) {
+        // SAFETY: see `put`.
+        unsafe {
+            self.further(code);
+            self.number(value);
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What a writer puts into chunks is what a reader finds, and any other bytes are events or damage, never a panic.
+
+use heapmark_wire::capture::{
+    CHUNK_BYTES, Call, Chunk, Event, HEADER_BYTES, Header, Kind, MOST_EVENT_BYTES, Record, Start, Variant, Writer,
+    Wrong,
+};
+use proptest::prelude::*;
+
+/// A chunk in memory; its words keep it aligned.
+struct Room(Vec<u64>);
+
+impl Room {
+    fn new() -> Room {
+        Room(vec![0; CHUNK_BYTES / 8])
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        self.0.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+}
+
+/// Writes each event with its stamp, as a stream that is clocked from the first event on, or never.
+fn write(events: &[(Event<'_>, u64)], clocked: bool, seal: bool) -> Vec<u8> {
+    let mut room = Room::new();
+    let mut writer = Writer::nowhere();
+    let start = Start { thread: 3, stream: 5, number: 7, stamp: 1000, ns: 9, clocked, first_event: 0 };
+    // SAFETY: the chunk is zeros, and no test writes more than fits.
+    unsafe {
+        writer.begin(room.0.as_mut_ptr().cast(), &start);
+        for (event, stamp) in events {
+            assert!(writer.at() <= writer.last_place());
+            let before = writer.at() as usize;
+            let timed = clocked || matches!(event, Event::Clock | Event::ClockedOn);
+            writer.put(event, timed.then_some(*stamp));
+            assert!(writer.at() as usize - before <= MOST_EVENT_BYTES);
+            writer.commit();
+        }
+        if seal {
+            writer.seal();
+        }
+    }
+    room.bytes()
+}
+
+fn read(bytes: &[u8]) -> Vec<Record<'_>> {
+    let chunk = Chunk::parse(bytes).unwrap().unwrap();
+    assert_eq!((chunk.kind, chunk.start.stream, chunk.start.number), (Kind::Events, 5, 7));
+    chunk.records().collect::<Result<_, _>>().unwrap()
+}
+
+fn events(clocked: bool) -> impl Strategy<Value = Vec<(Event<'static>, u64)>> {
+    let address = prop_oneof![0..1u64 << 20, 0..1u64 << 47, 0..1u64 << 62].prop_map(|address| address.max(1));
+    let number = prop_oneof![0..2000u64, any::<u64>()];
+    let call = (0..20usize, address.clone(), address, number.clone(), number, any::<bool>(), any::<u32>());
+    let event = call.prop_map(move |(kind, address, other, size, align, operator, thread)| match kind {
+        0 | 1 => Event::Malloc { address, size, operator },
+        2 => Event::Calloc { address, count: align, size },
+        3 => Event::Realloc { old: address, new: other, size, entered: None },
+        4 => Event::Realloc { old: 0, new: other, size, entered: None },
+        5 => Event::Realloc { old: address, new: 0, size: 0, entered: None },
+        6 => Event::Aligned { address, align, size, variant: Variant::ALL[size as usize % Variant::ALL.len()] },
+        7 | 8 => Event::Free { address, operator },
+        9 => Event::FreeSized { address, size, operator },
+        10 => Event::FreeAlignedSized { address, align, size, operator },
+        11 => Event::FreeAligned { address, align },
+        12 => Event::UsableSize { address },
+        13 => Event::Failed { call: Call::ALL[size as usize % Call::ALL.len()], size },
+        14 => Event::Touch { address, resident: size, pages: align },
+        15 => Event::Begin { thread },
+        16 => Event::ThreadStart { child: thread },
+        17 => Event::Fork { pid: thread },
+        18 => [Event::Clock, Event::FreeNull, Event::ThreadExit][size as usize % 3],
+        _ => [Event::Time { ns: size }, Event::Mark { text: b"half way" }][operator as usize],
+    });
+    // Stamps that grow; a realloc is entered a little before it returns.
+    prop::collection::vec((event, 0..100_000u64, 0..50u64), 0..300).prop_map(move |events| {
+        let mut now = 1000;
+        let timed = |(event, passed, within)| {
+            now += passed + within;
+            match event {
+                Event::Realloc { old, new, size, .. } if clocked => {
+                    (Event::Realloc { old, new, size, entered: Some(now - within) }, now)
+                }
+                event => (event, now),
+            }
+        };
+        events.into_iter().map(timed).collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn events_come_back_as_they_were_put((clocked, seal, events) in any::<(bool, bool)>()
+        .prop_flat_map(|(clocked, seal)| (Just(clocked), Just(seal), events(clocked))))
+    {
+        let bytes = write(&events, clocked, seal);
+        let found = read(&bytes);
+        prop_assert_eq!(found.len(), events.len());
+        let mut thread = 3;
+        for (at, ((event, stamp), record)) in events.iter().zip(found).enumerate() {
+            if let Event::Begin { thread: other } = event {
+                thread = *other;
+            }
+            let timed = clocked || *event == Event::Clock;
+            prop_assert_eq!(record, Record { number: at as u64, thread, stamp: timed.then_some(*stamp), event: *event });
+        }
+    }
+
+    #[test]
+    fn any_payload_is_events_or_damage(payload in prop::collection::vec(any::<u8>(), 0..400), clocked: bool) {
+        let mut bytes = write(&[], clocked, false);
+        bytes[HEADER_BYTES..HEADER_BYTES + payload.len()].copy_from_slice(&payload);
+        bytes[48..52].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+        let chunk = Chunk::parse(&bytes).unwrap().unwrap();
+        let found: Vec<_> = chunk.records().collect();
+        prop_assert!(found.len() <= payload.len());
+        // Nothing comes after damage.
+        prop_assert!(found.iter().rev().skip(1).all(|record| record.is_ok()));
+    }
+
+    #[test]
+    fn any_header_is_a_chunk_or_wrong(header in prop::collection::vec(any::<u8>(), 0..200), magic: bool) {
+        let mut header = header;
+        if magic && header.len() >= 12 {
+            header[..11].copy_from_slice(b"heapcapt\x01\0\x02");
+        }
+        if let Ok(Some(chunk)) = Chunk::parse(&header) {
+            chunk.records().for_each(drop);
+            chunk.pairs().for_each(drop);
+        }
+    }
+}
+
+const MALLOC: Event<'static> = Event::Malloc { address: 0x7000_0010, size: 24, operator: false };
+const FREE: Event<'static> = Event::Free { address: 0x7000_0010, operator: false };
+
+#[test]
+fn a_stream_can_be_clocked_from_an_event_on() {
+    let mut room = Room::new();
+    let mut writer = Writer::nowhere();
+    // SAFETY: three events fit.
+    unsafe {
+        writer.begin(room.0.as_mut_ptr().cast(), &Start { stream: 5, number: 7, ..Start::default() });
+        writer.put(&MALLOC, None);
+        writer.put(&Event::ClockedOn, Some(50));
+        writer.put(&FREE, Some(60));
+        writer.commit();
+    }
+    let bytes = room.bytes();
+    let stamps: Vec<_> = read(&bytes).into_iter().map(|record| record.stamp).collect();
+    assert_eq!(stamps, [None, Some(50), Some(60)]);
+}
+
+#[test]
+fn a_pair_of_calls_close_by_takes_five_bytes() {
+    let far = write(&[(MALLOC, 0)], false, false);
+    let pair = write(&[(MALLOC, 0), (FREE, 0), (MALLOC, 0), (FREE, 0)], false, false);
+    let length = |bytes: &[u8]| Chunk::parse(bytes).unwrap().unwrap().payload.len();
+    // The distance from nowhere, once; then one byte for the address and one for the size.
+    assert_eq!((length(&far), length(&pair) - length(&far)), (6, 1 + 2 + 1));
+}
+
+#[test]
+fn what_was_not_committed_is_not_read() {
+    let mut bytes = write(&[(MALLOC, 0), (FREE, 0)], false, false);
+    let whole = u32::from_le_bytes(bytes[48..52].try_into().unwrap());
+    bytes[48..52].copy_from_slice(&(whole - 1).to_le_bytes());
+    assert_eq!(read(&bytes).len(), 1);
+    // Within an event: the number behind the address is missing.
+    bytes[48..52].copy_from_slice(&(whole - 2).to_le_bytes());
+    let damage = Chunk::parse(&bytes).unwrap().unwrap().records().last().unwrap().unwrap_err();
+    assert_eq!((damage.offset, damage.to_string().as_str()), (0, "an event is cut off at byte 0 of the chunk"));
+}
+
+#[test]
+fn a_chunk_that_is_none_says_why() {
+    let good = write(&[(MALLOC, 0), (FREE, 0)], false, true);
+    let with = |at: usize, byte: u8| {
+        let mut bytes = good.clone();
+        bytes[at] = byte;
+        Chunk::parse(&bytes).err()
+    };
+    assert_eq!(with(0, b'H'), Some(Wrong::Magic));
+    assert_eq!(with(8, 2), Some(Wrong::Version(2)));
+    assert_eq!(with(10, 9), Some(Wrong::Kind(9)));
+    assert_eq!(with(51, 1), Some(Wrong::Committed(1 << 24 | 7)));
+    assert_eq!(with(HEADER_BYTES, !good[HEADER_BYTES]), Some(Wrong::Checksum));
+    assert_eq!(Chunk::parse(&good[..HEADER_BYTES + 3]).err(), Some(Wrong::Short));
+    assert_eq!(Chunk::parse(&good[..20]).err(), Some(Wrong::Short));
+    assert!(Chunk::parse(&[0; CHUNK_BYTES]).unwrap().is_none());
+    // What stands behind the committed bytes is nobody's.
+    assert_eq!(with(HEADER_BYTES + 100, 1), None);
+}
+
+#[test]
+fn text_is_read_from_its_chunk() {
+    let mut room = Room::new();
+    let text = b"pid=7\nexe=/bin/true\n";
+    let header = room.0.as_mut_ptr().cast::<Header>();
+    // SAFETY: a chunk of zeros.
+    unsafe {
+        Header::begin(header, Kind::Text, &Start::default());
+        header.cast::<u8>().add(HEADER_BYTES).copy_from(text.as_ptr(), text.len());
+        (*header).commit(text.len() as u32);
+        (*header).dropped().store(4, std::sync::atomic::Ordering::Relaxed);
+    }
+    let bytes = room.bytes();
+    let chunk = Chunk::parse(&bytes).unwrap().unwrap();
+    assert_eq!((chunk.kind, chunk.dropped), (Kind::Text, 4));
+    assert_eq!(chunk.pairs().collect::<Vec<_>>(), [("pid", "7"), ("exe", "/bin/true")]);
+}
