@@ -26,6 +26,7 @@ enum Command {
     Claims(cmd::claims::Args),
     Noise(cmd::noise::Args),
     Selftest(cmd::selftest::Args),
+    Trace(cmd::trace::Args),
 }
 
 fn main() -> ExitCode {
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Command::Claims(args) => cmd::claims::run(args),
         Command::Noise(args) => cmd::noise::run(args),
         Command::Selftest(args) => cmd::selftest::run(args),
+        Command::Trace(args) => cmd::trace::run(args),
     };
     result.unwrap_or_else(|error| Exit::of_error(&error)).into()
 }

@@ -10,6 +10,7 @@ pub mod noise;
 pub mod report;
 pub mod run;
 pub mod selftest;
+pub mod trace;
 pub mod trial;
 
 use crate::build::Library;
@@ -17,6 +18,7 @@ use crate::catalog::{Allocator, Tier};
 use crate::execute::{Guest, Subject};
 use crate::report::plain;
 use crate::store::Run;
+use crate::trace::Fault;
 use anyhow::Context;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -25,7 +27,8 @@ use std::process::ExitCode;
 /// Shown below `--help`.
 pub const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 heapmark failed, 2 usage, 3 a `--fail-on` condition was met, 4 some processes did
-not end `ok`, 5 `--strict` and the machine has warnings, 130 interrupted (what was measured is stored; `heapmark run --resume DIR` goes on).";
+not end `ok`, 5 `--strict` and the machine has warnings, 6 a trace or capture is damaged (what stands before the
+damage was read), 7 a trace tells what cannot have happened, 130 interrupted (what was measured is stored; `heapmark run --resume DIR` goes on).";
 
 /// How heapmark ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +45,10 @@ pub enum Exit {
     NotAllOk = 4,
     /// `--strict`, and something of the machine makes numbers wander.
     Warned = 5,
+    /// A trace or a capture is damaged; what stands before the damage was read.
+    Damaged = 6,
+    /// A trace is whole and tells what cannot have happened.
+    Impossible = 7,
     /// A signal asked it to stop.
     Interrupted = 130,
 }
@@ -73,7 +80,11 @@ impl Exit {
     /// Prints an error as one message and says how to end.
     pub fn of_error(error: &anyhow::Error) -> Exit {
         say(&format!("heapmark: {error:#}"));
-        if error.is::<Usage>() { Exit::Usage } else { Exit::Failed }
+        match error.downcast_ref::<Fault>() {
+            Some(fault) => trace::exit(fault.kind()),
+            None if error.is::<Usage>() => Exit::Usage,
+            None => Exit::Failed,
+        }
     }
 }
 

@@ -22,6 +22,7 @@ mod sentence;
 mod sheet;
 mod terminal;
 mod text;
+mod trace;
 mod trial;
 mod trust;
 pub mod units;
@@ -39,6 +40,7 @@ pub use page::{PageRun, page};
 pub use reproduction::reproduction;
 pub use terminal::{Screen, terminal};
 pub use text::plain;
+pub use trace::Dump;
 pub use workloads::workloads;
 
 use crate::analyse::Analysis;

@@ -1,6 +1,6 @@
 //! A stretch of a trace as a trace of its own: what was alive before it is allocated first, and marked as such.
 
-use super::fault::Fault;
+use super::fault::{Fault, Kind};
 use super::{Event, Live, Reader, Token, Totals, Writer};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
@@ -37,8 +37,13 @@ enum Place {
     After,
 }
 
-/// Reads as far as the stretch goes and writes it; memory is that of what is alive where it begins.
-pub fn cut<R: Read, W: Write>(mut reader: Reader<R>, to: W, stretch: &Stretch) -> Result<Totals, Fault> {
+/// Reads as far as the stretch goes and writes it; memory is that of what is alive where it begins. Of a damaged trace, what stands
+/// before the damage is written, and the damage told.
+pub fn cut<R: Read, W: Write>(
+    mut reader: Reader<R>,
+    to: W,
+    stretch: &Stretch,
+) -> Result<(Totals, Option<Fault>), Fault> {
     let mut head = reader.head().clone();
     let mut before = Live::default();
     let (mut ns, mut inherited_left, mut number) = (0, 0, 0);
@@ -69,7 +74,7 @@ pub fn cut<R: Read, W: Write>(mut reader: Reader<R>, to: W, stretch: &Stretch) -
     head.set(name, format!("{}..{end}", range.start));
     let mut writer = Writer::new(to, &head)?;
     let mut tokens = Tokens::write(before, &mut writer)?;
-    let mut next = first;
+    let (mut next, mut damage) = (first, None);
     while let Some((thread, mut event)) = next {
         if let Event::Clock { ns: now } = &mut event {
             ns = *now;
@@ -81,13 +86,19 @@ pub fn cut<R: Read, W: Write>(mut reader: Reader<R>, to: W, stretch: &Stretch) -
         tokens.rename(&mut event);
         writer.write(thread, &event)?;
         number += 1;
-        next = reader.next().transpose()?;
+        next = match reader.next().transpose() {
+            Err(fault) if fault.kind() == Kind::Damaged => {
+                damage = Some(fault);
+                None
+            }
+            other => other?,
+        };
     }
-    Ok(writer.finish()?.1)
+    Ok((writer.finish()?.1, damage))
 }
 
 /// The call that makes such an object where nothing came before.
-fn birth(event: &Event, size: u64) -> Event {
+pub(super) fn birth(event: &Event, size: u64) -> Event {
     match event {
         Event::Realloc { .. } => Event::Malloc { size, operator: false },
         other => other.clone(),

@@ -7,6 +7,7 @@ mod codec;
 mod cut;
 mod event;
 mod fault;
+pub mod finish;
 mod head;
 mod layout;
 mod live;

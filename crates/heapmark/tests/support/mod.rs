@@ -4,6 +4,7 @@
 // Each test file uses a part of this.
 #![allow(dead_code)]
 
+pub mod captured;
 pub mod home;
 pub mod live;
 pub mod machine;

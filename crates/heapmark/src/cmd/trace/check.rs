@@ -1,0 +1,40 @@
+//! `heapmark trace check`: everything that can be known to be wrong with a trace.
+
+use super::{Exit, exit, open};
+use crate::cmd::{print, say};
+use crate::trace::check;
+use anyhow::Result;
+use std::path::PathBuf;
+
+/// Read whole traces and say what is wrong, by chunk and event
+#[derive(clap::Args)]
+pub struct Args {
+    /// Traces
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<Exit> {
+    let mut end = Exit::Done;
+    for file in &args.traces {
+        let name = file.display();
+        let checked = check(open(file)?);
+        checked.faults.iter().for_each(|fault| say(&format!("{name}: {fault}")));
+        let told = checked.faults.iter().filter(|fault| exit(fault.kind()) == Exit::Impossible).count() as u64;
+        if checked.impossible > told {
+            say(&format!("{name}: and {} more that cannot have happened", checked.impossible - told));
+        }
+        for (what, (count, first)) in &checked.notes {
+            print(&format!("{name}: note: {count} {what}, the first is event {first}\n"))?;
+        }
+        match checked.worst() {
+            None => print(&format!("{name}: ok, {} events, alive at the end: {}\n", checked.events, checked.alive))?,
+            Some(kind) => {
+                say(&format!("{name}: {} events could be read", checked.events));
+                end = exit(kind);
+            }
+        }
+    }
+    Ok(end)
+}

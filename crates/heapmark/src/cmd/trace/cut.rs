@@ -1,0 +1,81 @@
+//! `heapmark trace cut`: a stretch of a trace.
+
+use super::{Exit, exit, in_file, open, whole_file};
+use crate::cmd::{print, say, usage};
+use crate::trace::{Stretch, cut};
+use anyhow::{Result, anyhow, bail};
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// Write a stretch of a trace as a trace; what was alive before is allocated first
+#[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("stretch").required(true))]
+pub struct Args {
+    /// A trace
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+    /// Events, as A..B: from A on and before B, counted from 0; either may be left out
+    #[arg(long, value_name = "RANGE", group = "stretch")]
+    events: Option<String>,
+    /// Seconds since the start, as A..B: 0.5..2
+    #[arg(long, value_name = "RANGE", group = "stretch")]
+    time: Option<String>,
+    /// The new trace; `-` is stdout
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<Exit> {
+    let stretch = match (&args.events, &args.time) {
+        (Some(text), _) => range(text).map(Stretch::Events),
+        (None, text) => seconds(text.as_deref().unwrap_or("..")).map(Stretch::Time),
+    };
+    let stretch = stretch.map_err(usage)?;
+    let reader = open(&args.trace)?;
+    let (totals, damage) = whole_file(&args.output, |to| in_file(cut(reader, to, &stretch), &args.trace))?;
+    if args.output.as_os_str() != "-" {
+        print(&format!("{}: {} events, {} allocations\n", args.output.display(), totals.events, totals.allocations))?;
+    }
+    let Some(fault) = damage else { return Ok(Exit::Done) };
+    say(&format!("{}: {fault}; what stands before it was written", args.trace.display()));
+    Ok(exit(fault.kind()))
+}
+
+/// `A..B`, `A..`, `..B`.
+pub(super) fn range(text: &str) -> Result<Range<u64>> {
+    ends(text, |end| end.parse().map_err(|_| anyhow!("`{end}` in `{text}` is no number of an event")))
+}
+
+fn seconds(text: &str) -> Result<Range<u64>> {
+    ends(text, |end| match end.trim_end_matches('s').parse::<f64>() {
+        Ok(seconds) if (0.0..=1e10).contains(&seconds) => Ok((seconds * 1e9).round() as u64),
+        _ => Err(anyhow!("`{end}` in `{text}` is no number of seconds")),
+    })
+}
+
+fn ends(text: &str, end: impl Fn(&str) -> Result<u64>) -> Result<Range<u64>> {
+    let Some((from, to)) = text.split_once("..") else { bail!("`{text}` is no range: write A..B, A.. or ..B") };
+    let or = |text: &str, other| if text.is_empty() { Ok(other) } else { end(text) };
+    let range = or(from, 0)?..or(to, u64::MAX)?;
+    if range.is_empty() {
+        bail!("`{text}` is a range of nothing: its end must be above its beginning");
+    }
+    Ok(range)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_of_events_or_of_seconds() {
+        assert_eq!([range("3..5").unwrap(), range("..5").unwrap(), range("3..").unwrap()], [3..5, 0..5, 3..u64::MAX]);
+        assert_eq!(seconds("0.5..2s").unwrap(), 500_000_000..2_000_000_000);
+        assert_eq!(seconds("..").unwrap(), 0..u64::MAX);
+        for wrong in ["5", "5..3", "4..4", "a..", "..-1", "..18446744073709551616"] {
+            assert!(range(wrong).is_err() && seconds(wrong).is_err() || wrong.ends_with("616"), "{wrong}");
+        }
+        assert!(seconds("..nan").is_err() && range("..18446744073709551616").is_err());
+    }
+}

@@ -1,0 +1,51 @@
+//! `heapmark trace dump`: one line per event.
+
+use super::{Exit, in_file, open};
+use crate::cmd::usage;
+use crate::report::Dump;
+use anyhow::{Context, Result};
+use std::io::{BufWriter, ErrorKind, Write};
+use std::path::PathBuf;
+
+/// Print every event as a line
+#[derive(clap::Args)]
+pub struct Args {
+    /// A trace
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+    /// A line of JSON for each
+    #[arg(long)]
+    json: bool,
+    /// Only these, as A..B: from A on and before B; either may be left out
+    #[arg(long, value_name = "RANGE")]
+    events: Option<String>,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<Exit> {
+    let range = args.events.as_deref().map_or(Ok(0..u64::MAX), super::cut::range).map_err(usage)?;
+    let reader = open(&args.trace)?;
+    let (mut dump, mut out) = (Dump::default(), BufWriter::new(std::io::stdout().lock()));
+    for (number, next) in (0..range.end).zip(reader) {
+        let line = match next {
+            Ok((thread, event)) if args.json => dump.json(thread, &event),
+            Ok((thread, event)) => dump.line(thread, &event),
+            Err(fault) => {
+                out.flush().context("cannot write to stdout")?;
+                return in_file(Err(fault), &args.trace);
+            }
+        };
+        if number < range.start {
+            continue;
+        }
+        match out.write_all(line.as_bytes()) {
+            // Whoever stopped reading wanted no more.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(Exit::Done),
+            result => result.context("cannot write to stdout")?,
+        }
+    }
+    match out.flush() {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("cannot write to stdout"),
+        _ => Ok(Exit::Done),
+    }
+}

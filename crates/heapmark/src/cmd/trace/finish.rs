@@ -1,0 +1,82 @@
+//! `heapmark trace finish`: captures become traces.
+
+use super::{Exit, in_file, whole_file};
+use crate::cmd::{print, say, usage};
+use crate::report::units;
+use crate::trace::finish::{Finished, finish};
+use anyhow::{Result, anyhow};
+use std::path::{Path, PathBuf};
+
+/// Make traces of captures: one order of events over all threads, and no addresses
+#[derive(clap::Args)]
+pub struct Args {
+    /// Captures of `heapmark record --raw`; of a process that was forked, its parent's is looked for beside it
+    #[arg(required = true, value_name = "CAPTURE")]
+    captures: Vec<PathBuf>,
+    /// The trace; `-` is stdout [default: beside the capture, with the ending .trace]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<Exit> {
+    if args.output.is_some() && args.captures.len() > 1 {
+        return Err(usage(anyhow!("`-o` names one trace: give one capture, or leave it out")));
+    }
+    let mut end = Exit::Done;
+    for capture in &args.captures {
+        let output = args.output.clone().unwrap_or_else(|| capture.with_extension("trace"));
+        let finished = into_file(capture, &output)?;
+        if output.as_os_str() != "-" {
+            print(&format!("{}: {}\n", output.display(), summary(&finished)))?;
+        }
+        if !finished.damage.is_empty() {
+            end = Exit::Damaged;
+        }
+    }
+    Ok(end)
+}
+
+/// Makes the trace of a capture, and says what did not fit.
+pub fn into_file(capture: &Path, output: &Path) -> Result<Finished> {
+    let finished = whole_file(output, |to| in_file(finish(capture, to), capture))?;
+    warnings(&finished).iter().for_each(|line| say(&format!("{}: {line}", capture.display())));
+    Ok(finished)
+}
+
+/// `18390000 events of 1 thread, 1.55 bytes each, 0.02 stored`
+fn summary(finished: &Finished) -> String {
+    let totals = &finished.totals;
+    let each = |bytes: u64| units::digits(bytes as f64 / totals.events.max(1) as f64);
+    format!(
+        "{} events, {} allocations, threads: {}; {} B per event, {} in the file",
+        totals.events,
+        totals.allocations,
+        totals.threads,
+        each(totals.raw_bytes),
+        each(totals.file_bytes)
+    )
+}
+
+fn warnings(finished: &Finished) -> Vec<String> {
+    let mut lines: Vec<String> = finished.damage.iter().map(|damage| format!("damaged: {damage}")).collect();
+    let mut line = |count: u64, words: &str| {
+        if count > 0 {
+            lines.push(format!("{count} {words}"));
+        }
+    };
+    line(finished.inherited, "objects come from the parent process; the trace begins with them");
+    line(finished.lost, "events are lost");
+    let unknown = finished.mended.unknown;
+    line(unknown, "objects ended that had begun before the recording; they are left out");
+    line(finished.unknown_uses, "calls were about objects from before the recording; they are left out");
+    let repairs = finished.mended.repairs();
+    line(repairs, "events stood in an order that cannot have been, and were put right");
+    if finished.is_doubtful() {
+        lines.push(format!(
+            "WARNING: that is one in {}: the order of this trace is not to be trusted; record again, best on one CPU (taskset -c 0)",
+            units::digits(finished.totals.events as f64 / repairs as f64)
+        ));
+    }
+    lines
+}

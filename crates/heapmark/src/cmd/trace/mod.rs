@@ -1,0 +1,83 @@
+//! `heapmark trace`: what a program asked of its allocator, made of recordings, looked at, cut and exchanged.
+
+mod check;
+mod cut;
+mod dump;
+mod finish;
+
+use super::Exit;
+use crate::trace::{Fault, Kind, Reader};
+use anyhow::{Context, Result};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+/// Look at traces: make them of captures, check, measure, cut and exchange them
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Finish(finish::Args),
+    Check(check::Args),
+    Dump(dump::Args),
+    Cut(cut::Args),
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<Exit> {
+    match args.command {
+        Command::Finish(args) => finish::run(args),
+        Command::Check(args) => check::run(args),
+        Command::Dump(args) => dump::run(args),
+        Command::Cut(args) => cut::run(args),
+    }
+}
+
+/// How a command ends that met a fault.
+pub(super) fn exit(kind: Kind) -> Exit {
+    match kind {
+        Kind::Foreign => Exit::Failed,
+        Kind::Damaged => Exit::Damaged,
+        Kind::Impossible => Exit::Impossible,
+    }
+}
+
+fn open(file: &Path) -> Result<Reader<File>> {
+    in_file(Reader::open(file), file)
+}
+
+/// Names the file in whatever is wrong with it.
+fn in_file<T>(result: Result<T, Fault>, file: &Path) -> Result<T> {
+    result.with_context(|| file.display().to_string())
+}
+
+/// Writes a file that is there as a whole or not at all; `-` is stdout, and devices and pipes are written as they are.
+pub(super) fn whole_file<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+    let cannot = || format!("cannot write {}", path.display());
+    if path.as_os_str() == "-" {
+        return write(&mut std::io::stdout().lock());
+    }
+    let special = std::fs::metadata(path).is_ok_and(|known| !known.is_file());
+    let mut part = path.as_os_str().to_owned();
+    if !special {
+        part.push(".part");
+    }
+    let file = File::create(&part).with_context(cannot)?;
+    let mut to = BufWriter::new(file);
+    let written = write(&mut to).and_then(|value| to.flush().with_context(cannot).map(|()| value));
+    if special {
+        return written;
+    }
+    match written {
+        Ok(value) => std::fs::rename(&part, path).with_context(cannot).map(|()| value),
+        Err(error) => {
+            // What is incomplete must not stay under a name that looks complete.
+            let _ = std::fs::remove_file(&part);
+            Err(error)
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Addresses become tokens. What cannot be, an address that is given out twice or taken back twice, is repaired and counted.
+
+use crate::trace::{Event, Token};
+use foldhash::fast::RandomState;
+use heapmark_wire::capture;
+use std::collections::HashMap;
+
+/// Two streams' clocks may differ by so much, in units of their order: some microseconds. Beyond it, what does not fit is no matter of
+/// order.
+const SKEW: u64 = 1 << 12;
+/// Ends of unknown addresses that are remembered in case their beginning comes late.
+const MOST_EARLY: usize = 1 << 12;
+
+/// What was found and mended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mended {
+    /// Addresses that were given out while they were in use: what used them before ends there.
+    pub reused: u64,
+    /// Ends that came just before the beginning.
+    pub early: u64,
+    /// Ends of addresses that nobody had been given: they are left out.
+    pub unknown: u64,
+}
+
+impl Mended {
+    /// Places where the order cannot have been the recorded one.
+    pub fn repairs(&self) -> u64 {
+        self.reused + self.early
+    }
+}
+
+/// Which token is at which address.
+#[derive(Default)]
+pub(super) struct Addresses {
+    live: HashMap<u64, u64, RandomState>,
+    /// Allocations of each thread.
+    allocations: Vec<u64>,
+    /// Addresses that were freed because they were given out again, and when: their end is still to come.
+    owed: HashMap<u64, u64, RandomState>,
+    /// Ends of addresses that were not known: when, and by whom.
+    early: HashMap<u64, (u64, u32), RandomState>,
+    pub mended: Mended,
+}
+
+/// Who acts, and when.
+#[derive(Clone, Copy)]
+pub(super) struct Moment {
+    pub key: u64,
+    pub thread: u32,
+}
+
+impl Addresses {
+    /// An object at an address. Gives the events that it takes: mostly its own, sometimes a repair around it.
+    #[inline]
+    pub(super) fn begin(&mut self, at: Moment, address: u64, event: Event, put: &mut impl FnMut(u32, Event)) {
+        let Moment { key, thread } = at;
+        let token = self.next_token(thread);
+        if let Some(before) = self.live.insert(address, token.packed()) {
+            self.mended.reused += 1;
+            if self.owed.len() >= MOST_EARLY {
+                self.owed.clear();
+            }
+            self.owed.insert(address, key);
+            put(thread, Event::Free { token: Token::of_packed(before) });
+        }
+        put(thread, event);
+        if !self.early.is_empty()
+            && let Some((when, who)) = self.early.remove(&address)
+            && key.saturating_sub(when) <= SKEW
+        {
+            self.live.remove(&address);
+            self.mended.early += 1;
+            self.mended.unknown -= 1;
+            put(who, Event::Free { token });
+        }
+    }
+
+    fn next_token(&mut self, thread: u32) -> Token {
+        let place = thread as usize;
+        // The writer refuses threads beyond what a trace has; nothing is kept for them.
+        if place >= crate::trace::MOST_THREADS as usize {
+            return Token { thread, index: 0 };
+        }
+        if place >= self.allocations.len() {
+            self.allocations.resize(place + 1, 0);
+        }
+        self.allocations[place] += 1;
+        Token { thread, index: self.allocations[place] - 1 }
+    }
+
+    /// What was at an address; nothing is there any more.
+    #[inline]
+    pub(super) fn end(&mut self, at: Moment, address: u64) -> Option<Token> {
+        if !self.owed.is_empty()
+            && let Some(when) = self.owed.remove(&address)
+            && at.key.saturating_sub(when) <= SKEW
+        {
+            return None;
+        }
+        let found = self.live.remove(&address).map(Token::of_packed);
+        if found.is_none() {
+            self.mended.unknown += 1;
+            if self.early.len() >= MOST_EARLY {
+                self.early.clear();
+            }
+            self.early.insert(address, (at.key, at.thread));
+        }
+        found
+    }
+
+    /// What is at an address.
+    pub(super) fn at(&self, address: u64) -> Option<Token> {
+        self.live.get(&address).copied().map(Token::of_packed)
+    }
+
+    /// All that is alive.
+    pub(super) fn live(&self) -> impl Iterator<Item = (u64, Token)> {
+        self.live.iter().map(|(address, packed)| (*address, Token::of_packed(*packed)))
+    }
+}
+
+/// An event that begins an object, without its address; `None` for the others.
+#[inline]
+pub(super) fn birth(event: &capture::Event) -> Option<(u64, Event)> {
+    Some(match *event {
+        capture::Event::Malloc { address, size, operator } => (address, Event::Malloc { size, operator }),
+        capture::Event::Calloc { address, count, size } => (address, Event::Calloc { count, size }),
+        capture::Event::Aligned { address, align, size, variant } => (address, Event::Aligned { align, size, variant }),
+        _ => return None,
+    })
+}
+
+/// An event that ends the object at an address, with a token that is still to be found; `None` for the others.
+#[inline]
+pub(super) fn death(event: &capture::Event) -> Option<(u64, Event)> {
+    let token = Token::default();
+    Some(match *event {
+        capture::Event::Free { address, .. } => (address, Event::Free { token }),
+        capture::Event::FreeSized { address, size, .. } => (address, Event::FreeSized { token, size }),
+        capture::Event::FreeAlignedSized { address, align, size, .. } => {
+            (address, Event::FreeAlignedSized { token, align, size })
+        }
+        capture::Event::FreeAligned { address, align } => (address, Event::FreeAligned { token, align }),
+        _ => return None,
+    })
+}

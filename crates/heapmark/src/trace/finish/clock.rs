@@ -1,0 +1,37 @@
+//! Stamps as nanoseconds since the recording began.
+
+use super::capture::Capture;
+
+/// Chunks that are so far apart know the rate better than the recorder did when it began.
+const FAR_NS: u64 = 10_000_000;
+
+/// How long a stamp is.
+#[derive(Clone, Copy)]
+pub(super) struct Rate {
+    /// 0 where stamps count events: then only the times that the recorder wrote down are known.
+    ns_per_stamp: f64,
+}
+
+impl Rate {
+    pub(super) fn of(capture: &Capture) -> Rate {
+        let told: f64 = capture.head.get("stamps_per_second").and_then(|text| text.parse().ok()).unwrap_or(0.0);
+        if told <= 0.0 || !told.is_finite() {
+            return Rate { ns_per_stamp: 0.0 };
+        }
+        let starts = || capture.streams.iter().flatten().map(|place| (place.start.ns, place.start.stamp));
+        let (Some(first), Some(last)) = (starts().min(), starts().max()) else {
+            return Rate { ns_per_stamp: 1e9 / told };
+        };
+        let (ns, stamps) = (last.0 - first.0, last.1.saturating_sub(first.1));
+        let ns_per_stamp = if ns >= FAR_NS && stamps > 0 { ns as f64 / stamps as f64 } else { 1e9 / told };
+        Rate { ns_per_stamp }
+    }
+
+    /// The time of a stamp, given one of the same stream whose time is known.
+    pub(super) fn ns(self, known: (u64, u64), stamp: Option<u64>) -> u64 {
+        let (known_stamp, known_ns) = known;
+        let later = stamp.map_or(0, |stamp| stamp.saturating_sub(known_stamp));
+        // A conversion from a float that is too large gives the largest number.
+        known_ns.saturating_add((later as f64 * self.ns_per_stamp) as u64)
+    }
+}

@@ -1,0 +1,159 @@
+//! The streams of a capture as one order of events, with tokens for addresses.
+
+use super::addresses::{Addresses, Mended, Moment, birth, death};
+use super::capture::Capture;
+use super::clock::Rate;
+use super::stream::{Next, Part, Stream};
+use crate::trace::fault::Fault;
+use crate::trace::{Event, Token};
+use heapmark_wire::capture;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Events between two looks at the clock.
+const CLOCK_EVERY: u32 = 64;
+
+/// What a merge came to, besides its events.
+#[derive(Debug, Default)]
+pub(super) struct Merged {
+    pub mended: Mended,
+    /// Calls about addresses that nobody had been given.
+    pub unknown_uses: u64,
+    /// Events that are missing.
+    pub lost: u64,
+    pub damage: Vec<String>,
+}
+
+/// A merge that goes on.
+pub(super) struct Merge<'a> {
+    streams: Vec<Stream<'a>>,
+    rate: Rate,
+    pub addresses: Addresses,
+    /// Of each stream, the object that a `realloc` has freed and not yet replaced.
+    moving: Vec<Option<Token>>,
+    unknown_uses: u64,
+    until_clock: u32,
+    ns: u64,
+}
+
+impl<'a> Merge<'a> {
+    pub(super) fn new(capture: &'a Capture) -> Merge<'a> {
+        let streams: Vec<Stream> = capture.streams.iter().map(|places| Stream::new(capture, places)).collect();
+        let (moving, addresses) = (vec![None; streams.len()], Addresses::default());
+        let rate = Rate::of(capture);
+        Merge { streams, rate, addresses, moving, unknown_uses: 0, until_clock: 0, ns: 0 }
+    }
+
+    /// An object from before the recording.
+    pub(super) fn inherit(&mut self, address: u64, event: Event, put: &mut impl FnMut(u32, Event)) {
+        self.addresses.begin(Moment { key: 0, thread: 0 }, address, event, put);
+    }
+
+    /// Gives out all events in their order, until there are none or `put` has had enough.
+    pub(super) fn run(
+        mut self,
+        mut put: impl FnMut(&Addresses, u32, Event) -> Result<bool, Fault>,
+    ) -> Result<Merged, Fault> {
+        let key = |stream: &Stream| stream.next.as_ref().map(|next| next.key);
+        let mut heap: BinaryHeap<Reverse<(u64, usize)>> = self
+            .streams
+            .iter()
+            .enumerate()
+            .filter_map(|(place, stream)| Some(Reverse((key(stream)?, place))))
+            .collect();
+        let mut ready = Vec::new();
+        'all: while let Some(Reverse((_, place))) = heap.pop() {
+            let limit = heap.peek().map_or(u64::MAX, |Reverse((key, _))| *key);
+            loop {
+                self.step(place, &mut |thread, event| ready.push((thread, event)));
+                for (thread, event) in ready.drain(..) {
+                    if !put(&self.addresses, thread, event)? {
+                        break 'all;
+                    }
+                }
+                self.streams[place].advance();
+                match key(&self.streams[place]) {
+                    Some(key) if key > limit => {
+                        heap.push(Reverse((key, place)));
+                        break;
+                    }
+                    Some(_) => {}
+                    None => break,
+                }
+            }
+        }
+        let mut merged = Merged { mended: self.addresses.mended, unknown_uses: self.unknown_uses, ..Merged::default() };
+        for stream in self.streams {
+            merged.lost = merged.lost.saturating_add(stream.lost);
+            merged.damage.extend(stream.damage);
+        }
+        Ok(merged)
+    }
+
+    /// What comes next of a stream, as events without addresses: mostly one.
+    #[inline]
+    fn step(&mut self, place: usize, put: &mut impl FnMut(u32, Event)) {
+        let stream = &mut self.streams[place];
+        let Some(Next { key, part, record }) = &stream.next else { return };
+        let at = Moment { key: *key, thread: record.thread };
+        if let capture::Event::Time { ns } = record.event {
+            stream.known = (record.stamp.unwrap_or(stream.known.0), ns);
+        }
+        match self.until_clock.checked_sub(1) {
+            Some(left) => self.until_clock = left,
+            None => {
+                self.until_clock = CLOCK_EVERY;
+                let ns = self.rate.ns(stream.known, record.stamp);
+                if ns > self.ns {
+                    self.ns = ns;
+                    put(at.thread, Event::Clock { ns });
+                }
+            }
+        }
+        if let Some((address, event)) = birth(&record.event) {
+            self.addresses.begin(at, address, event, put);
+        } else if let Some((address, mut event)) = death(&record.event) {
+            if let (Some(found), Some(token)) = (self.addresses.end(at, address), event.names_mut()) {
+                *token = found;
+                put(at.thread, event);
+            }
+        } else if let capture::Event::Realloc { old, new, size, .. } = record.event {
+            if *part != Part::Return && old != 0 {
+                self.moving[place] = self.addresses.end(at, old);
+            }
+            if *part != Part::Entry {
+                match (self.moving[place].take(), new) {
+                    (None, 0) => {}
+                    (Some(token), 0) => put(at.thread, Event::ReallocFree { token }),
+                    (Some(token), new) => self.addresses.begin(at, new, Event::Realloc { token, size }, put),
+                    (None, new) => self.addresses.begin(at, new, Event::Malloc { size, operator: false }, put),
+                }
+            }
+        } else {
+            self.other(place, put);
+        }
+    }
+
+    /// Events that begin and end nothing.
+    fn other(&mut self, place: usize, put: &mut impl FnMut(u32, Event)) {
+        let Some(Next { record, .. }) = &self.streams[place].next else { return };
+        let known = |address: u64| self.addresses.at(address);
+        let event = match record.event {
+            capture::Event::UsableSize { address } => known(address).map(|token| Event::UsableSize { token }),
+            capture::Event::Touch { address, resident, pages } => {
+                known(address).map(|token| Event::Touch { token, resident_pages: resident, pages })
+            }
+            capture::Event::FreeNull => Some(Event::FreeNull),
+            capture::Event::Failed { call, size } => Some(Event::Failed { call, size }),
+            capture::Event::ThreadStart { child } => Some(Event::ThreadStart { child }),
+            capture::Event::ThreadExit => Some(Event::ThreadExit),
+            capture::Event::Fork { pid } => Some(Event::Fork { pid }),
+            capture::Event::Mark { text } => Some(Event::Mark { text: String::from_utf8_lossy(text).into() }),
+            _ => return,
+        };
+        match event {
+            Some(event) => put(record.thread, event),
+            None => self.unknown_uses += 1,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Captures as a recorder writes them, made of whatever a test or a bench says happened.
+
+use heapmark_wire::capture::{CHUNK_BYTES, Event, HEADER_BYTES, Header, Kind, Start, Writer, text};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+/// Stamps of these captures are nanoseconds.
+const STAMPS_PER_SECOND: u64 = 1_000_000_000;
+
+/// A chunk in memory; its words keep it aligned.
+struct Room(Box<[u64]>);
+
+impl Room {
+    fn new() -> Room {
+        Room(vec![0; CHUNK_BYTES / 8].into())
+    }
+
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: whole words, of which every byte is set.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), CHUNK_BYTES) }
+    }
+}
+
+struct Stream {
+    room: Room,
+    writer: Writer,
+    chunks: u32,
+    clocked: bool,
+}
+
+/// A capture that is being written.
+pub struct Captured {
+    to: BufWriter<File>,
+    streams: Vec<Stream>,
+}
+
+impl Captured {
+    /// Begins a file of so many streams, each of the thread with its number. One stream has no clock, several have.
+    pub fn new(path: &Path, streams: u32, pairs: &[(&str, &str)]) -> Captured {
+        let mut to = BufWriter::new(File::create(path).unwrap());
+        let mut lines = format!("stamps_per_second={STAMPS_PER_SECOND}\n").into_bytes();
+        for (key, value) in pairs {
+            lines.extend(key.bytes().chain([b'=']).chain(text::escaped(value.as_bytes())).chain([b'\n']));
+        }
+        let mut room = Room::new();
+        let first = room.0.as_mut_ptr();
+        // SAFETY: a chunk of zeros that nobody else writes, and lines that are shorter than it.
+        unsafe {
+            let header = first.cast::<Header>();
+            Header::begin(header, Kind::Text, &Start::default());
+            first.cast::<u8>().add(HEADER_BYTES).copy_from_nonoverlapping(lines.as_ptr(), lines.len());
+            (*header).commit(lines.len() as u32);
+            (*header).seal(&lines);
+        }
+        to.write_all(room.bytes()).unwrap();
+        let clocked = streams > 1;
+        let stream = |_| Stream { room: Room::new(), writer: Writer::nowhere(), chunks: 0, clocked };
+        Captured { to, streams: (0..streams).map(stream).collect() }
+    }
+
+    /// An event of a stream.
+    pub fn put(&mut self, stream: u32, event: &Event<'_>, stamp: u64) {
+        let own = &mut self.streams[stream as usize];
+        if own.chunks == 0 || own.writer.at() > own.writer.last_place() {
+            if own.chunks > 0 {
+                // SAFETY: the writer has a chunk, and all of it is committed.
+                unsafe { own.writer.seal() };
+                self.to.write_all(own.room.bytes()).unwrap();
+            }
+            own.room.0.fill(0);
+            let earliest = match event {
+                Event::Realloc { entered: Some(entered), .. } => *entered,
+                _ => stamp,
+            };
+            let start = Start {
+                thread: stream,
+                stream,
+                number: own.chunks,
+                stamp: earliest,
+                ns: earliest,
+                clocked: own.clocked,
+                first_event: 0,
+            };
+            // SAFETY: the chunk is zeros, and the writer leaves it before it goes.
+            unsafe { own.writer.begin(own.room.0.as_mut_ptr().cast(), &start) };
+            own.chunks += 1;
+        }
+        let timed = own.clocked || matches!(event, Event::Clock | Event::ClockedOn);
+        // SAFETY: the writer has a chunk with room for an event.
+        unsafe {
+            own.writer.put(event, timed.then_some(stamp));
+            own.writer.commit();
+        }
+    }
+
+    /// Ends the file.
+    pub fn end(mut self) {
+        for own in self.streams.iter().filter(|own| own.chunks > 0) {
+            // SAFETY: the writer has a chunk, and all of it is committed.
+            unsafe { own.writer.seal() };
+            self.to.write_all(own.room.bytes()).unwrap();
+        }
+        self.to.flush().unwrap();
+    }
+}
