@@ -14,6 +14,7 @@ mod import;
 mod layout;
 mod live;
 mod reader;
+pub mod score;
 pub mod stats;
 mod writer;
 
