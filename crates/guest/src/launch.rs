@@ -152,7 +152,7 @@ unsafe fn execute(
     }
 }
 
-struct File(c_int);
+pub(crate) struct File(pub c_int);
 
 impl Write for File {
     fn write_str(&mut self, text: &str) -> fmt::Result {

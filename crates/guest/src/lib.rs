@@ -21,6 +21,7 @@ mod latency;
 pub mod launch;
 mod memory;
 mod null;
+mod pairs;
 mod prove;
 mod purge;
 mod retained;
@@ -45,6 +46,11 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     if argc > 2 && unsafe { CStr::from_ptr(*argv.add(1)) } == c"launch" {
         // SAFETY: passed on unchanged.
         return unsafe { launch::main(argc, argv) };
+    }
+    // SAFETY: the C runtime passed `argc` valid strings.
+    if argc == 3 && unsafe { CStr::from_ptr(*argv.add(1)) } == c"pairs" {
+        // SAFETY: passed on unchanged.
+        return unsafe { pairs::main(argv) };
     }
     if argc != 2 {
         return fail::usage();

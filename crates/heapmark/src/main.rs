@@ -27,6 +27,7 @@ enum Command {
     Claims(cmd::claims::Args),
     Noise(cmd::noise::Args),
     Selftest(cmd::selftest::Args),
+    Record(cmd::record::Args),
     Trace(cmd::trace::Args),
 }
 
@@ -44,6 +45,11 @@ fn main() -> ExitCode {
         Command::Claims(args) => cmd::claims::run(args),
         Command::Noise(args) => cmd::noise::run(args),
         Command::Selftest(args) => cmd::selftest::run(args),
+        // Its exit code is the program's.
+        Command::Record(args) => match cmd::record::run(args) {
+            Ok(code) => return ExitCode::from(code),
+            Err(error) => Err(error),
+        },
         Command::Trace(args) => cmd::trace::run(args),
     };
     result.unwrap_or_else(|error| Exit::of_error(&error)).into()

@@ -11,6 +11,7 @@ pub mod outcome;
 mod printed;
 pub mod program;
 mod prove;
+pub mod recording;
 mod report;
 pub mod trial;
 

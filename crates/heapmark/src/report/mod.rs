@@ -17,6 +17,7 @@ mod operations;
 mod page;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod recorded;
 mod reproduction;
 mod sentence;
 mod sheet;
@@ -38,6 +39,7 @@ pub use compare::{Subject, comparison, comparison_json, comparison_markdown};
 pub use format::{Exported, Format, export};
 pub use machine::{doctor, warnings};
 pub use page::{PageRun, page};
+pub use recorded::{RecordedProcess, recorded};
 pub use reproduction::reproduction;
 pub use terminal::{Screen, terminal};
 pub use text::plain;

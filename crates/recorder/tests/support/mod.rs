@@ -6,6 +6,7 @@
 mod capture;
 mod ledger;
 
+#[allow(unused_imports)]
 pub use capture::{Capture, Noted};
 pub use ledger::Ledger;
 

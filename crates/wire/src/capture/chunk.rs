@@ -206,6 +206,11 @@ impl Start {
     pub fn of_header(header: &[u8; HEADER_BYTES]) -> Result<Option<(Kind, Start)>, Wrong> {
         Ok(read(header)?.map(|(start, rest)| (rest.kind, start)))
     }
+
+    /// How many bytes of a chunk hold, by its header alone.
+    pub fn committed(header: &[u8; HEADER_BYTES]) -> Result<u32, Wrong> {
+        Ok(read(header)?.map_or(0, |(_, rest)| rest.committed))
+    }
 }
 
 impl<'a> Chunk<'a> {

@@ -75,7 +75,7 @@ pub(in crate::cmd) fn percent(text: &str) -> Result<f64, String> {
     number.filter(|p| (0.01..=50.0).contains(p)).map(|p| p / 100.0).ok_or_else(|| "expected 0.01% to 50%".into())
 }
 
-fn budget(text: &str) -> Result<Duration, String> {
+pub(in crate::cmd) fn budget(text: &str) -> Result<Duration, String> {
     let duration = text.parse::<jiff::SignedDuration>().ok().and_then(|time| time.try_into().ok());
     duration.filter(|time: &Duration| !time.is_zero()).ok_or_else(|| "expected a time: 90s, 5min, 2h".into())
 }

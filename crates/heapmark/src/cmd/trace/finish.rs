@@ -38,8 +38,15 @@ pub fn run(args: Args) -> Result<Exit> {
 }
 
 /// Makes the trace of a capture, and says what did not fit.
-pub fn into_file(capture: &Path, output: &Path) -> Result<Finished> {
+fn into_file(capture: &Path, output: &Path) -> Result<Finished> {
     let finished = whole_file(output, |to| in_file(finish(capture, to), capture))?;
+    if finished.inherited > 0 {
+        let objects = finished.inherited;
+        say(&format!(
+            "{}: {objects} objects come from the parent process; the trace begins with them",
+            capture.display()
+        ));
+    }
     warnings(&finished).iter().for_each(|line| say(&format!("{}: {line}", capture.display())));
     Ok(finished)
 }
@@ -58,14 +65,14 @@ fn summary(finished: &Finished) -> String {
     )
 }
 
-fn warnings(finished: &Finished) -> Vec<String> {
+/// What did not fit, a line each.
+pub fn warnings(finished: &Finished) -> Vec<String> {
     let mut lines: Vec<String> = finished.damage.iter().map(|damage| format!("damaged: {damage}")).collect();
     let mut line = |count: u64, words: &str| {
         if count > 0 {
             lines.push(format!("{count} {words}"));
         }
     };
-    line(finished.inherited, "objects come from the parent process; the trace begins with them");
     line(finished.lost, "events are lost");
     let unknown = finished.mended.unknown;
     line(unknown, "objects ended that had begun before the recording; they are left out");

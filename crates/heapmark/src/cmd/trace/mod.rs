@@ -4,7 +4,7 @@ mod check;
 mod cut;
 mod dump;
 mod export;
-mod finish;
+pub(super) mod finish;
 mod import;
 mod stats;
 
@@ -55,12 +55,12 @@ pub(super) fn exit(kind: Kind) -> Exit {
     }
 }
 
-fn open(file: &Path) -> Result<Reader<File>> {
+pub(super) fn open(file: &Path) -> Result<Reader<File>> {
     in_file(Reader::open(file), file)
 }
 
 /// Names the file in whatever is wrong with it.
-fn in_file<T>(result: Result<T, Fault>, file: &Path) -> Result<T> {
+pub(super) fn in_file<T>(result: Result<T, Fault>, file: &Path) -> Result<T> {
     result.with_context(|| file.display().to_string())
 }
 

@@ -37,6 +37,12 @@ pub struct Finished {
 }
 
 impl Finished {
+    /// Events of the process itself, without what it has from its parent.
+    pub fn own_events(&self) -> u64 {
+        // The announcement is an event, too.
+        self.totals.events - self.inherited - u64::from(self.inherited > 0)
+    }
+
     /// Whether so much was repaired that the order of events is doubtful.
     pub fn is_doubtful(&self) -> bool {
         self.mended.repairs() as f64 > self.totals.events as f64 * MOST_REPAIRS

@@ -1,0 +1,61 @@
+//! `heapmark-guest pairs COUNT`: what a pair of malloc and free costs this process, in nanoseconds of CPU time per call, before it
+//! has ever had a second thread and after. Under the recorder and without, it tells what recording costs on this machine.
+
+use crate::api::Api;
+use crate::clock::thread_cpu_ns;
+use crate::fail;
+use crate::launch::File;
+use crate::rng::SplitMix;
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::fmt::Write;
+
+/// Blocks that live at a time.
+const ALIVE: usize = 64;
+
+/// Prints the two numbers.
+///
+/// # Safety
+/// `argv` must be what the C runtime passed to `main`, with an argument behind `pairs`.
+pub unsafe fn main(argv: *const *const c_char) -> c_int {
+    // SAFETY: the C runtime passed valid strings.
+    let count = unsafe { CStr::from_ptr(*argv.add(2)) };
+    let Some(count) = count.to_str().ok().and_then(|text| text.parse().ok()).filter(|count| *count > 0) else {
+        return fail::usage();
+    };
+    let alone = time(count);
+    // SAFETY: the thread does nothing and is waited for.
+    let started = unsafe {
+        let mut thread = core::mem::zeroed();
+        libc::pthread_create(&mut thread, core::ptr::null(), nothing, core::ptr::null_mut()) == 0
+            && libc::pthread_join(thread, core::ptr::null_mut()) == 0
+    };
+    let threaded = time(count);
+    c_int::from(!started || write!(File(1), "{alone:.3} {threaded:.3}").is_err())
+}
+
+extern "C" fn nothing(_: *mut c_void) -> *mut c_void {
+    core::ptr::null_mut()
+}
+
+fn time(count: u64) -> f64 {
+    let api = Api::resolve();
+    let mut random = SplitMix::new(1, 0);
+    let mut blocks = [core::ptr::null_mut(); ALIVE];
+    let mut round = |count: u64| {
+        for _ in 0..count {
+            let place = &mut blocks[random.below(ALIVE as u32) as usize];
+            // SAFETY: the place holds NULL or a block of ours.
+            unsafe {
+                (api.free)(*place);
+                *place = (api.malloc)(16 + random.below(256) as usize);
+            }
+        }
+    };
+    round(count / 8);
+    let start = thread_cpu_ns();
+    round(count);
+    let passed = thread_cpu_ns() - start;
+    // SAFETY: as above.
+    blocks.iter().for_each(|block| unsafe { (api.free)(*block) });
+    passed as f64 / (2 * count) as f64
+}

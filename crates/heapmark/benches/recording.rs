@@ -1,0 +1,166 @@
+//! What recording costs beside heaptrack, in CPU time of the recorded process per event, over the same program without either: a loop
+//! of pairs, python3 with JSON, xmllint. Each figure is held against its bar. Not a test: how busy a machine is must not decide whether a
+//! change passes. Ends non-zero where a bar is missed.
+
+use anyhow::{Context, Result, bail, ensure};
+use heapmark::execute::Guest;
+use heapmark::execute::recording::{Recorder, Recording, event_bytes};
+use heapmark::trace::finish::finish;
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+const MOST_ALONE_NS: f64 = 10.0;
+const MOST_THREADED_NS: f64 = 16.0;
+const MOST_BYTES: f64 = 5.0;
+/// Of heaptrack's cost.
+const MOST_SHARE: f64 = 0.2;
+
+/// Of these the least counts: what else the machine does only adds.
+const ROUNDS: usize = 5;
+
+const JSON: &str = "import json
+rows = [{'name': 'row %d' % i, 'values': [i * 0.5, str(i), None], 'more': {'x': i}} for i in range(60000)]
+for _ in range(3):
+    rows = json.loads(json.dumps(rows))
+print(len(rows))";
+
+struct Bars(bool);
+
+impl Bars {
+    fn hold(&mut self, what: &str, ours: f64, most: f64) {
+        self.0 |= ours > most;
+        println!("{ours:8.2} of {most:5.1} {what}{}", if ours > most { ": missed" } else { "" });
+    }
+}
+
+fn main() -> Result<ExitCode> {
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).context("cannot make a folder")?;
+    // SAFETY: no other thread reads the environment yet.
+    unsafe { std::env::set_var("HEAPMARK_GUEST", env!("CARGO_BIN_EXE_heapmark-guest")) };
+    let (recorder, guest) = (Recorder::find()?, Guest::find()?);
+    let mut bars = Bars(false);
+    let cost = recorder.cost(&guest, home.path())?;
+    bars.hold("ns per event, pairs in a loop, one thread", cost.alone_ns, MOST_ALONE_NS);
+    bars.hold("ns per event, pairs in a loop, clocked", cost.threaded_ns, MOST_THREADED_NS);
+
+    let python = output(Command::new("python3").args(["-c", "import sys; print(sys.executable)"]))?;
+    let xml = home.path().join("items.xml");
+    std::fs::write(&xml, items(100_000)).context("cannot write a file")?;
+    let programs = [
+        ("python3, JSON", vec![OsString::from(python.trim()), "-c".into(), JSON.into()], "malloc"),
+        ("xmllint", vec!["xmllint".into(), "--noout".into(), xml.into_os_string()], ""),
+    ];
+    let heaptrack = heaptrack();
+    for (name, words, python_malloc) in &programs {
+        if !python_malloc.is_empty() {
+            // SAFETY: as above.
+            unsafe { std::env::set_var("PYTHONMALLOC", python_malloc) };
+        }
+        program(name, words, &recorder, heaptrack.as_deref(), home.path(), &mut bars)?;
+    }
+    if heaptrack.is_none() {
+        println!("heaptrack is not installed, so nothing is held against it: apt-get install heaptrack");
+    }
+    Ok(if bars.0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn program(
+    name: &str,
+    words: &[OsString],
+    recorder: &Recorder,
+    heaptrack: Option<&Path>,
+    home: &Path,
+    bars: &mut Bars,
+) -> Result<()> {
+    let stem = home.join("run");
+    let plain = || {
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).stdout(Stdio::null());
+        command
+    };
+    let (mut native, mut ours, mut theirs) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
+    let (mut events, mut bytes) = (0, 0);
+    for _ in 0..ROUNDS {
+        native = native.min(cpu_s(|| status(&mut plain()))?);
+        let mut captures = Vec::new();
+        // What the program prints is a line; its own streams are ours.
+        let recording = Recording { command: words, subject: None, stem: &stem, most_bytes: None, duration: None };
+        ours = ours.min(cpu_s(|| {
+            let recorded = recorder.run(&recording)?;
+            ensure!(recorded.status.success(), "{name} failed under the recorder");
+            captures = recorded.captures;
+            Ok(())
+        })?);
+        let [capture] = &captures[..] else { bail!("{name} made {} captures", captures.len()) };
+        if events == 0 {
+            events = finish(capture, std::io::sink())?.own_events();
+            bytes = event_bytes(capture)?;
+        }
+        std::fs::remove_file(capture).context("cannot remove a capture")?;
+        if let Some(library) = heaptrack {
+            let mut command = plain();
+            command.env("LD_PRELOAD", library).env("DUMP_HEAPTRACK_OUTPUT", home.join("heaptrack"));
+            theirs = theirs.min(cpu_s(|| status(&mut command))?);
+        }
+    }
+    let ns = |with: f64| (with - native) * 1e9 / events as f64;
+    println!("{name}: {events} events, {native:.2} s alone");
+    println!("{:8.2} ns per event recorded, {:.1} % of the program", ns(ours), (ours / native - 1.0) * 100.0);
+    bars.hold(&format!("bytes per event, {name}"), bytes as f64 / events as f64, MOST_BYTES);
+    if heaptrack.is_some() {
+        println!("{:8.2} ns per event, heaptrack", ns(theirs));
+        bars.hold(&format!("of heaptrack's cost, {name}"), (ours - native) / (theirs - native), MOST_SHARE);
+    }
+    Ok(())
+}
+
+/// The library that heaptrack preloads: its command would also run a second process.
+fn heaptrack() -> Option<PathBuf> {
+    let folders = ["/usr/lib/heaptrack", "/usr/lib/x86_64-linux-gnu/heaptrack", "/usr/lib/aarch64-linux-gnu/heaptrack"];
+    folders.iter().map(|folder| Path::new(folder).join("libheaptrack_preload.so")).find(|file| file.is_file())
+}
+
+/// CPU time of the processes that ended meanwhile.
+fn cpu_s(run: impl FnOnce() -> Result<()>) -> Result<f64> {
+    let before = children_s();
+    run()?;
+    Ok(children_s() - before)
+}
+
+fn children_s() -> f64 {
+    // SAFETY: `getrusage` fills a structure of plain numbers, for which zeros are valid.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
+        usage
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
+
+fn status(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
+    ensure!(status.success(), "{command:?} failed: {status}");
+    Ok(())
+}
+
+fn output(command: &mut Command) -> Result<String> {
+    let end = command.output().with_context(|| format!("cannot start {command:?}"))?;
+    ensure!(end.status.success(), "{command:?} failed");
+    Ok(String::from_utf8(end.stdout)?)
+}
+
+fn items(count: usize) -> String {
+    let mut text = String::from("<items>\n");
+    for number in 0..count {
+        let _ = writeln!(
+            text,
+            "<item id=\"{number}\"><name>item {number}</name><value unit=\"g\">{}</value></item>",
+            number * 7
+        );
+    }
+    text.push_str("</items>\n");
+    text
+}

@@ -1,0 +1,201 @@
+//! `heapmark record`: the user's own program, and a trace of what it allocates.
+
+use super::run::select;
+use super::trace::{finish::warnings, in_file, open, whole_file};
+use super::{say, usage};
+use crate::build::command::{find, recognise};
+use crate::catalog::Catalog;
+use crate::execute::recording::{Cost, Recorded, Recorder, Recording, event_bytes};
+use crate::execute::{Guest, Subject};
+use crate::report::{self, RecordedProcess};
+use crate::trace::finish::Finished;
+use crate::trace::{self, stats::stats};
+use anyhow::{Context, Result, anyhow, bail};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Run your own program and write down what it allocates: every call, of every thread and child, to be replayed anywhere.
+/// The exit code is the program's, or 128 and the signal's number
+#[derive(clap::Args)]
+pub struct Args {
+    /// The program and its arguments. It keeps its environment, its streams and its exit code
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+    /// The trace; those of further processes lie beside it [default: PROGRAM.trace]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Who serves the program's memory [default: whoever does so without us]
+    #[arg(short, long, value_name = "ALLOCATOR")]
+    allocator: Option<String>,
+    /// No process writes more than this (300M, 2G); then its recording ends, and it goes on
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    max_bytes: Option<u64>,
+    /// Recording ends after this (90s, 5min), and the program goes on
+    #[arg(long, value_name = "TIME", value_parser = super::run::comparison::budget)]
+    duration: Option<Duration>,
+    /// Keep the captures as they are, for `heapmark trace finish`
+    #[arg(long)]
+    raw: bool,
+}
+
+/// Runs the command; returns the program's exit code.
+pub fn run(args: Args) -> Result<u8> {
+    let folder = std::env::current_dir().context("cannot tell where this is")?;
+    let word = args.command[0].to_str().with_context(|| format!("{} is no UTF-8", args.command[0].display()));
+    let program = find(word.map_err(usage)?, &folder).map_err(usage)?;
+    let recognised = recognise(&program);
+    if let Some(why) = recognised.unreachable() {
+        return Err(usage(anyhow!("{} {why}. It cannot be recorded", recognised.program().display())));
+    }
+    for allocator in &recognised.inside {
+        let program = recognised.program().display();
+        say(&format!("{program} has {allocator} inside: calls by other names than malloc's cannot be recorded"));
+    }
+    let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let output = args.output.unwrap_or_else(|| PathBuf::from(format!("{name}.trace")));
+    // Absolute: the program may change its folder and still needs its file.
+    let output = std::path::absolute(&output).with_context(|| output.display().to_string())?;
+    let subject = args.allocator.as_deref().map(allocator).transpose()?;
+    let (recorder, guest) = (Recorder::find()?, Guest::find()?);
+    let cost = recorder.cost(&guest, output.parent().unwrap_or(Path::new("/")))?;
+    let mut command = args.command;
+    command[0] = program.into_os_string();
+    let recorded = recorder.run(&Recording {
+        command: &command,
+        subject: subject.as_ref(),
+        stem: &output,
+        most_bytes: args.max_bytes,
+        duration: args.duration,
+    })?;
+    if recorded.captures.is_empty() {
+        bail!(
+            "nothing was recorded ({}): the program started no process that the recorder got into, or {} cannot be written to",
+            recorded.status,
+            output.parent().unwrap_or(Path::new("/")).display()
+        );
+    }
+    if args.raw {
+        recorded.captures.iter().for_each(|capture| say(&capture.display().to_string()));
+    } else {
+        finish(&recorded, &output, &cost)?;
+    }
+    Ok(recorded.code())
+}
+
+/// `300M`, `2G`, `1000000`; K, M and G are powers of 1024.
+fn bytes(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.trim_end_matches(['i', 'B']) {
+        text if text.ends_with(['K', 'k']) => (&text[..text.len() - 1], 1 << 10),
+        text if text.ends_with('M') => (&text[..text.len() - 1], 1 << 20),
+        text if text.ends_with('G') => (&text[..text.len() - 1], 1 << 30),
+        text => (text, 1),
+    };
+    let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit)).filter(|bytes| *bytes > 0);
+    bytes.ok_or_else(|| "expected a size: 300M, 2G".into())
+}
+
+/// The allocator by its name, a path, or both.
+fn allocator(word: &str) -> Result<Subject> {
+    let catalog = Catalog::load()?;
+    let (_, chosen) = select::choose(&[word.to_owned()], &[], word, &catalog).map_err(usage)?;
+    let subject = select::resolve(chosen, &catalog, false)?.into_iter().next();
+    let subject = subject.with_context(|| format!("-a {word}: it is not ready")).map_err(usage)?;
+    match &subject.refused {
+        Some(why) => Err(usage(anyhow!("-a {word}: {why}"))),
+        None => Ok(subject),
+    }
+}
+
+/// Captures become traces; a table says what is in them.
+fn finish(recorded: &Recorded, output: &Path, cost: &Cost) -> Result<()> {
+    let main = recorded.main();
+    let (mut processes, mut running) = (Vec::new(), false);
+    for capture in &recorded.captures {
+        let part = PathBuf::from(format!("{}.part", capture.display()));
+        let finished = whole_file(&part, |to| in_file(trace::finish::finish(capture, to), capture))?;
+        if finished.own_events() == 0 && Some(capture) != main {
+            std::fs::remove_file(&part).with_context(|| format!("cannot remove {}", part.display()))?;
+            continue;
+        }
+        let trace = if Some(capture) == main { output.to_path_buf() } else { beside(output, capture, &finished) };
+        std::fs::rename(&part, &trace).with_context(|| format!("cannot write {}", trace.display()))?;
+        running |= is_running(&finished);
+        processes.push(process(capture, &trace, &finished, cost, Some(capture) == main)?);
+    }
+    say(&report::recorded(&mut processes));
+    if running {
+        say("processes of the program go on: captures are kept; heapmark trace finish CAPTURE when they have ended");
+        return Ok(());
+    }
+    // Only now: a child's trace begins with what its parent's capture says.
+    recorded.captures.iter().try_for_each(std::fs::remove_file).context("cannot remove a capture")
+}
+
+/// `STEM.PID-EXE.trace`, of a capture `FILE.PID.cap`.
+fn beside(output: &Path, capture: &Path, finished: &Finished) -> PathBuf {
+    let name = capture.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let file = output.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let exe = finished.head.text("exe").unwrap_or_default();
+    let exe: String = exe.rsplit('/').next().unwrap_or_default().chars().filter(|c| is_plain(*c)).collect();
+    let number = name.strip_prefix(&format!("{file}.")).unwrap_or(&name);
+    let stem = output.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    output.with_file_name(format!("{stem}.{number}-{exe}.trace"))
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+')
+}
+
+/// Its recording has no end, and there is such a process.
+fn is_running(finished: &Finished) -> bool {
+    let pid = finished.head.get("pid").unwrap_or_default();
+    finished.head.get("end").is_none() && !pid.is_empty() && Path::new("/proc").join(pid).join("exe").exists()
+}
+
+/// A line of the table. What a program says of its own end matters for the one that was asked for.
+fn process(capture: &Path, trace: &Path, finished: &Finished, cost: &Cost, main: bool) -> Result<RecordedProcess> {
+    let (stats, fault) = stats(open(trace)?);
+    let bytes = event_bytes(capture).with_context(|| capture.display().to_string())?;
+    let mut remarks = warnings(finished);
+    remarks.extend(fault.map(|fault| fault.to_string()));
+    match finished.head.get("end") {
+        Some("exit") => {}
+        Some(reason) => remarks.push(format!("recording ended early: {}", why(reason))),
+        None if is_running(finished) => remarks.push("it still runs; the trace holds what there is".into()),
+        None if main => {
+            remarks.push("it ended without its destructors (killed, _exit); all its events are there".into())
+        }
+        None => {}
+    }
+    let (events, threads) = (finished.own_events(), finished.totals.threads);
+    Ok(RecordedProcess {
+        program: finished.head.text("exe").unwrap_or_default(),
+        pid: finished.head.text("pid").unwrap_or_default(),
+        trace: trace.display().to_string(),
+        events,
+        threads,
+        bytes_per_event: bytes as f64 / events.max(1) as f64,
+        ns_per_event: if threads > 1 { cost.threaded_ns } else { cost.alone_ns },
+        peak_live_bytes: stats.peak_live_bytes,
+        main,
+        remarks,
+    })
+}
+
+/// The recorder's word in the words of the person who asks.
+fn why(reason: &str) -> String {
+    match reason {
+        "max-bytes" => "--max-bytes was reached",
+        "duration" => "--duration was over",
+        "no-space" => "the disk is full",
+        "quota" => "the disk quota is used up",
+        "file-size-limit" => "files may not get larger (ulimit -f)",
+        "no-permission" => "the program gave up the right to write its file",
+        "file-gone" => "its file is out of reach (removed, or the program changed its root)",
+        "no-descriptor" => "the program has no file descriptor left",
+        "no-memory" => "the program has no address space left",
+        _ => "its file cannot be written to",
+    }
+    .into()
+}

@@ -1,0 +1,195 @@
+//! A command of the user's under the recorder. It is their own program: it keeps its environment, its streams, its folder and its
+//! exit code, and gets no more than what records it.
+
+use super::{Guest, Subject};
+use anyhow::{Context, Result, bail};
+use heapmark_wire::capture::{CHUNK_BYTES, HEADER_BYTES, Start};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+const LIBRARY: &str = "libheapmark_recorder.so";
+/// Pairs of calls that the recorder's cost is estimated by: some hundredths of a second.
+const PAIRS: &str = "400000";
+/// Of some tries the quickest.
+const TRIES: usize = 3;
+
+/// The library that is preloaded.
+pub struct Recorder(PathBuf);
+
+/// What is recorded, and how much of it.
+pub struct Recording<'a> {
+    /// The program, found, and its arguments.
+    pub command: &'a [OsString],
+    /// Who serves its memory, if not the C library or what it brings itself.
+    pub subject: Option<&'a Subject>,
+    /// Captures are called `STEM.PID.cap`.
+    pub stem: &'a Path,
+    /// How large the capture of a process may get.
+    pub most_bytes: Option<u64>,
+    /// How long is recorded.
+    pub duration: Option<Duration>,
+}
+
+/// What came of it.
+pub struct Recorded {
+    /// The process that was started.
+    pub pid: u32,
+    /// How it ended.
+    pub status: ExitStatus,
+    /// The captures of it and its descendants, by name.
+    pub captures: Vec<PathBuf>,
+    stem: PathBuf,
+}
+
+/// Nanoseconds of CPU time that noting an event takes on this machine.
+pub struct Cost {
+    /// While a process has one thread.
+    pub alone_ns: f64,
+    /// Afterwards, with a stamp at each event.
+    pub threaded_ns: f64,
+}
+
+impl Recorder {
+    /// `$HEAPMARK_RECORDER`, or the library beside this program, or in `deps/` there, where `cargo test` leaves it.
+    pub fn find() -> Result<Recorder> {
+        let path = match std::env::var_os("HEAPMARK_RECORDER") {
+            Some(path) => std::path::absolute(path).context("HEAPMARK_RECORDER")?,
+            None => {
+                let own = std::env::current_exe().context("cannot tell where heapmark itself is")?;
+                let beside = own.with_file_name(LIBRARY);
+                if beside.is_file() { beside } else { own.with_file_name("deps").join(LIBRARY) }
+            }
+        };
+        if !path.is_file() {
+            bail!(
+                "the recorder {} is missing: build all of heapmark (`cargo build --release`) or set HEAPMARK_RECORDER",
+                path.display()
+            );
+        }
+        // The dynamic linker splits at both, and has no quotes.
+        if path.as_os_str().as_encoded_bytes().iter().any(|byte| matches!(byte, b' ' | b':' | b'$')) {
+            bail!("LD_PRELOAD takes no path with a space, colon or `$`: move {}", path.display());
+        }
+        Ok(Recorder(path))
+    }
+
+    /// Runs a command to its end.
+    pub fn run(&self, recording: &Recording) -> Result<Recorded> {
+        let before = captures(recording.stem)?;
+        let (program, arguments) = recording.command.split_first().context("no command")?;
+        let mut command = self.command(program, recording.subject, recording.stem);
+        command.args(arguments);
+        if let Some(bytes) = recording.most_bytes {
+            command.env("HEAPMARK_RECORD_MAX_BYTES", bytes.to_string());
+        }
+        if let Some(duration) = recording.duration {
+            let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+            let now = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
+            command.env("HEAPMARK_RECORD_UNTIL_NS", (now + duration).as_nanos().to_string());
+        }
+        // A terminal tells all of us of Ctrl-C: whether that ends the program is the program's to say. Other signals go to heapmark
+        // alone and are meant for it.
+        let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP]).context("cannot watch signals")?;
+        let mut child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
+        let (pid, handle) = (child.id(), signals.handle());
+        let watcher = std::thread::spawn(move || {
+            for signal in signals.forever().filter(|signal| [SIGTERM, SIGHUP].contains(signal)) {
+                // SAFETY: a plain system call; the process is not yet waited for, or the watch is over.
+                unsafe { libc::kill(pid as i32, signal) };
+            }
+        });
+        let status = child.wait();
+        handle.close();
+        let _ = watcher.join();
+        let captures = captures(recording.stem)?.difference(&before).cloned().collect();
+        let status = status.context("cannot wait for the program")?;
+        Ok(Recorded { pid, status, captures, stem: recording.stem.to_path_buf() })
+    }
+
+    fn command(&self, program: &OsStr, subject: Option<&Subject>, stem: &Path) -> Command {
+        let mut command = Command::new(program);
+        let mut preload = self.0.clone().into_os_string();
+        let files = subject.iter().flat_map(|subject| &subject.library.files).map(|file| file.clone().into_os_string());
+        for file in files.chain(std::env::var_os("LD_PRELOAD").filter(|files| !files.is_empty())) {
+            preload.push(":");
+            preload.push(file);
+        }
+        command.env("LD_PRELOAD", preload).env("HEAPMARK_RECORD_TO", stem);
+        command.envs(subject.iter().flat_map(|subject| &subject.allocator.environment));
+        command
+    }
+
+    /// What noting an event costs: the same calls with the recorder and without.
+    pub fn cost(&self, guest: &Guest, folder: &Path) -> Result<Cost> {
+        let stem = folder.join("cost");
+        let mut best = [[f64::INFINITY; 2]; 2];
+        for _ in 0..TRIES {
+            for (recorded, best) in best.iter_mut().enumerate() {
+                let mut command = match recorded {
+                    0 => Command::new(guest.path()),
+                    _ => self.command(guest.path().as_os_str(), None, &stem),
+                };
+                let end = command.args(["pairs", PAIRS]).output().context("cannot start the guest program")?;
+                let text = String::from_utf8_lossy(&end.stdout);
+                let mut numbers = text.split_whitespace().map(|word| word.parse::<f64>());
+                for best in best {
+                    let Some(Ok(number)) = numbers.next() else { bail!("the guest program tells no numbers: {text}") };
+                    *best = best.min(number);
+                }
+            }
+        }
+        let [[alone, threaded], recorded] = best;
+        captures(&stem)?.iter().try_for_each(std::fs::remove_file).context("cannot remove a capture")?;
+        Ok(Cost { alone_ns: (recorded[0] - alone).max(0.0), threaded_ns: (recorded[1] - threaded).max(0.0) })
+    }
+}
+
+impl Recorded {
+    /// The capture of the program that was asked for. A shell that executes it in its own place leaves an earlier one.
+    pub fn main(&self) -> Option<&PathBuf> {
+        let start = format!("{}.{}.", self.stem.display(), self.pid);
+        let own = self.captures.iter().filter(|path| path.to_string_lossy().starts_with(&start));
+        own.max_by_key(|path| (path.as_os_str().len(), path.as_os_str()))
+    }
+
+    /// What a shell would say of the end: the exit code, or 128 and the number of the signal.
+    pub fn code(&self) -> u8 {
+        self.status.code().or(self.status.signal().map(|signal| 128 + signal)).unwrap_or(1) as u8
+    }
+}
+
+/// The captures with this stem.
+fn captures(stem: &Path) -> Result<BTreeSet<PathBuf>> {
+    let folder = stem.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut start = stem.file_name().unwrap_or_default().to_owned();
+    start.push(".");
+    let is_ours = |name: &OsStr| {
+        let middle = name.as_encoded_bytes().strip_prefix(start.as_encoded_bytes());
+        middle.and_then(|rest| rest.strip_suffix(b".cap")).is_some_and(|middle| {
+            middle.split(|byte| *byte == b'.').all(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit))
+        })
+    };
+    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let paths = entries.flatten().filter(|entry| is_ours(&entry.file_name()));
+    Ok(paths.map(|entry| folder.join(entry.file_name())).collect())
+}
+
+/// Bytes of events in a capture, of which much may be room that was never used.
+pub fn event_bytes(capture: &Path) -> Result<u64> {
+    let file = File::open(capture)?;
+    let mut bytes = 0;
+    for at in (CHUNK_BYTES as u64..file.metadata()?.len()).step_by(CHUNK_BYTES) {
+        let mut header = [0; HEADER_BYTES];
+        file.read_exact_at(&mut header, at)?;
+        bytes += Start::committed(&header).map_or(0, u64::from);
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,107 @@
+//! What `heapmark record` says when a program has ended.
+
+use super::text::plain;
+use super::units;
+use comfy_table::{CellAlignment, Table, presets};
+
+/// A process that was recorded.
+#[derive(Clone, Debug)]
+pub struct RecordedProcess {
+    /// The file that it executed.
+    pub program: String,
+    /// Its number.
+    pub pid: String,
+    /// Where its trace is.
+    pub trace: String,
+    /// Events of its own.
+    pub events: u64,
+    /// Threads in it.
+    pub threads: u64,
+    /// Bytes in the capture.
+    pub bytes_per_event: f64,
+    /// What noting an event costs on this machine.
+    pub ns_per_event: f64,
+    /// Bytes asked for and not given back, at most.
+    pub peak_live_bytes: u64,
+    /// The one that was asked for.
+    pub main: bool,
+    /// What went wrong.
+    pub remarks: Vec<String>,
+}
+
+/// A shell script can start hundreds of processes: these many lines show which ones matter.
+const MOST_ROWS: usize = 12;
+
+/// A table, the main process first and then those with most events; what went wrong; what the estimate is.
+pub fn recorded(processes: &mut [RecordedProcess]) -> String {
+    processes.sort_by_key(|process| (!process.main, std::cmp::Reverse(process.events)));
+    let (shown, rest) = processes.split_at(processes.len().min(MOST_ROWS));
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).force_no_tty();
+    table.set_header(["program", "pid", "events", "threads", "B/event", "~ns/event", "~cost", "peak live", "trace"]);
+    for process in shown {
+        table.add_row([
+            plain(process.program.rsplit('/').next().unwrap_or_default()),
+            plain(&process.pid),
+            process.events.to_string(),
+            process.threads.to_string(),
+            units::digits(process.bytes_per_event),
+            units::digits(process.ns_per_event),
+            units::duration(process.ns_per_event * process.events as f64),
+            units::bytes(process.peak_live_bytes as f64),
+            plain(&process.trace),
+        ]);
+    }
+    for column in 1..8 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let mut out = table.lines().map(|line| format!("{}\n", line.trim_end())).collect::<String>();
+    if !rest.is_empty() {
+        let events: u64 = rest.iter().map(|process| process.events).sum();
+        out.push_str(&format!(
+            "and {} processes more, with {events} events; their traces lie there, too\n",
+            rest.len()
+        ));
+    }
+    for process in processes.iter() {
+        for remark in &process.remarks {
+            out.push_str(&format!("{} {}: {}\n", plain(&process.program), plain(&process.pid), plain(remark)));
+        }
+    }
+    out.push_str("~ is an estimate of CPU time: what noting a call costs a short loop on this machine, and that times the events\n");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: &str, events: u64, main: bool) -> RecordedProcess {
+        RecordedProcess {
+            program: "/bin/program".into(),
+            pid: pid.into(),
+            trace: format!("{pid}.trace"),
+            events,
+            threads: 2,
+            bytes_per_event: 4.0,
+            ns_per_event: 10.0,
+            peak_live_bytes: 3 << 20,
+            main,
+            remarks: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_program_comes_first_and_what_is_small_is_summed_up() {
+        let mut all: Vec<_> = (0..20).map(|n| process(&format!("10{n}"), 1000 + n, n == 3)).collect();
+        all[5].remarks.push("recording ended\u{1b}[31m early".into());
+        let text = recorded(&mut all);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[1].contains("103.trace") && lines[1].contains("1003") && lines[1].contains("10.0 us"), "{text}");
+        assert!(lines[2].contains("1019.trace"), "{text}");
+        assert_eq!(lines[13], "and 8 processes more, with 8033 events; their traces lie there, too");
+        assert_eq!(lines[14], "/bin/program 105: recording ended[31m early");
+    }
+}

@@ -1,0 +1,127 @@
+//! `heapmark record`: the program is as it was, and a trace lies there afterwards.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn record(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
+    command.current_dir(folder).arg("record").args(arguments).output().unwrap()
+}
+
+fn trace(folder: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
+    let end = command.current_dir(folder).arg("trace").args(arguments).output().unwrap();
+    assert!(end.status.success(), "{}", words(&end));
+    String::from_utf8(end.stdout).unwrap()
+}
+
+fn words(end: &Output) -> String {
+    String::from_utf8_lossy(&end.stderr).into_owned()
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// A program whose calls are known.
+fn compile(folder: &Path, name: &str, source: &str) {
+    let file = folder.join(format!("{name}.c"));
+    std::fs::write(&file, source).unwrap();
+    let end = Command::new("cc").arg("-fno-builtin").arg("-o").arg(folder.join(name)).arg(&file).output().unwrap();
+    assert!(end.status.success(), "{}", words(&end));
+    std::fs::remove_file(file).unwrap();
+}
+
+const THOUSAND: &str = "#include <stdlib.h>\n#include <stdio.h>\n
+int main(int count, char **words) {
+    for (int i = 0; i < 1000; i++) free(malloc(4321));
+    char line[100];
+    if (count > 1 && fgets(line, 100, stdin)) printf(\"%s %s\", words[1], line);
+    return 7;
+}\n";
+
+#[test]
+fn the_program_keeps_its_words_its_streams_and_its_exit_code() {
+    let home = tempfile::tempdir().unwrap();
+    compile(home.path(), "thousand", THOUSAND);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
+    command.current_dir(home.path()).args(["record", "--", "./thousand", "two words"]);
+    std::fs::write(home.path().join("input"), "a line\n").unwrap();
+    let end = command.stdin(std::fs::File::open(home.path().join("input")).unwrap()).output().unwrap();
+    assert_eq!(end.status.code(), Some(7), "{}", words(&end));
+    assert_eq!(String::from_utf8_lossy(&end.stdout), "two words a line\n");
+    let said = words(&end);
+    assert!(said.contains("thousand.trace") && said.contains("~ns/event"), "{said}");
+    assert_eq!(files(home.path()), ["input", "thousand", "thousand.trace"]);
+    let dump = trace(home.path(), &["dump", "thousand.trace"]);
+    assert_eq!(dump.matches("4321").count(), 1000, "{}", &dump[..dump.len().min(2000)]);
+    trace(home.path(), &["check", "thousand.trace"]);
+}
+
+#[test]
+fn children_have_traces_of_their_own_and_the_shells_is_the_main_one() {
+    let home = tempfile::tempdir().unwrap();
+    compile(home.path(), "thousand", THOUSAND);
+    let end = record(home.path(), &["-o", "out.trace", "--", "/bin/sh", "-c", "./thousand; ./thousand; kill -9 $$"]);
+    assert_eq!(end.status.code(), Some(128 + 9), "{}", words(&end));
+    let names = files(home.path());
+    assert_eq!(names.iter().filter(|name| name.ends_with("-thousand.trace")).count(), 2, "{names:?}");
+    assert!(names.contains(&"out.trace".to_string()) && !names.iter().any(|name| name.ends_with(".cap")), "{names:?}");
+    assert!(words(&end).contains("it ended without its destructors"), "{}", words(&end));
+}
+
+#[test]
+fn an_allocator_serves_and_captures_can_be_kept() {
+    let home = tempfile::tempdir().unwrap();
+    compile(home.path(), "thousand", THOUSAND);
+    let library = home.path().join("own.so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fakes/honest.c");
+    let end = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).output().unwrap();
+    assert!(end.status.success(), "{}", words(&end));
+    let end = record(home.path(), &["--raw", "-a", "own=./own.so", "--", "./thousand"]);
+    assert_eq!(end.status.code(), Some(7), "{}", words(&end));
+    let names = files(home.path());
+    let capture = names.iter().find(|name| name.starts_with("thousand.trace.") && name.ends_with(".cap")).unwrap();
+    let finished = trace(home.path(), &["finish", capture, "-o", "own.trace"]);
+    assert!(finished.contains("own.trace"), "{finished}");
+    let stats = trace(home.path(), &["stats", "--to", "json", "own.trace"]);
+    assert!(stats.contains("/own.so"), "the library that served is on record: {stats}");
+}
+
+#[test]
+fn recording_that_ends_early_says_so_and_the_program_goes_on() {
+    let home = tempfile::tempdir().unwrap();
+    let source = THOUSAND.replace("1000", "1000000");
+    compile(home.path(), "many", &source);
+    let end = record(home.path(), &["--max-bytes", "1M", "--", "./many"]);
+    assert_eq!(end.status.code(), Some(7), "{}", words(&end));
+    assert!(words(&end).contains("recording ended early: --max-bytes was reached"), "{}", words(&end));
+}
+
+#[test]
+fn what_cannot_be_recorded_is_said_in_one_line() {
+    let home = tempfile::tempdir().unwrap();
+    let source = home.path().join("none.c");
+    std::fs::write(&source, "int main(void) { return 0; }\n").unwrap();
+    let end = Command::new("cc").args(["-static", "-o"]).arg(home.path().join("static")).arg(&source).output().unwrap();
+    assert!(end.status.success(), "{}", words(&end));
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["--", "./static"], 2, "it has no dynamic linker that could preload"),
+        (&["--", "./missing"], 2, "./missing: No such file"),
+        (&["--", "no-such-command-anywhere"], 2, "no such command in PATH"),
+        (&["-a", "no-such-allocator", "--", "/bin/true"], 2, "no-such-allocator"),
+        (&["--max-bytes", "many", "--", "/bin/true"], 2, "expected a size"),
+        (&["--duration", "0s", "--", "/bin/true"], 2, "expected a time"),
+        (&["-o", "no such folder/x.trace", "--", "/bin/true"], 1, "no such folder"),
+        (&[], 2, "COMMAND"),
+    ];
+    for (arguments, code, part) in cases {
+        let end = record(home.path(), arguments);
+        let said = words(&end);
+        assert_eq!(end.status.code(), Some(*code), "{arguments:?}: {said}");
+        assert!(said.contains(part) && !said.contains("panicked"), "{arguments:?}: {said}");
+    }
+}
