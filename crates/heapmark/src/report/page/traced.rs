@@ -17,14 +17,14 @@ const MOST_MARKS: usize = 8;
 const MOST_THREADS: usize = 32;
 
 /// What is drawn, each with a colour of its own.
-const OBJECTS: usize = 0;
-const BYTES: usize = 1;
+const BYTES: usize = 0;
+const OBJECTS: usize = 1;
 const OTHERS: usize = 2;
 
 /// The page.
 pub(in crate::report) fn traced(stats: &Stats) -> String {
     let member = |name: &str| Member { name: name.into(), companion: false };
-    let members = ["objects", "bytes", "of other threads"].map(member);
+    let members = ["bytes", "objects", "of other threads"].map(member);
     let program = plain(&trace::program(stats));
     let says = trace::summary(stats).into_iter().take(4).map(|(what, says)| format!("{what}: {says}"));
     let heads = [Head { label: None, verdict: program.clone(), says: says.collect::<Vec<_>>().join("; ") }];
@@ -113,11 +113,12 @@ fn lifetimes(stats: &Stats) -> Section {
     if stats.duration_ns > 0 {
         let counts = of(&stats.lifetimes_ns);
         plots.push(bars("Objects by time", OBJECTS, "lifetime", counts, "of all that ended", |power| {
-            units::duration(low(power) as f64)
+            round(&units::duration(low(power) as f64))
         }));
     }
     let text = "Objects that ended, by how long they lived: in bytes that were allocated meanwhile, which no clock disturbs, and in time, \
-                as finely as the trace looks at the clock. What never ended is not here.";
+                as finely as the trace looks at the clock: 0 is \
+                between two looks. What never ended is not here.";
     section("lifetimes", "Lifetimes", text, plots, data)
 }
 
@@ -220,9 +221,12 @@ fn low(power: usize) -> u64 {
 }
 
 fn powers_plot(title: &str, member: usize, axis: &str, counts: Vec<f64>, of: &str) -> Plot {
-    bars(title, member, axis, counts, of, |power| {
-        units::bytes(low(power) as f64).replace(".00 ", " ").replace(".0 ", " ")
-    })
+    bars(title, member, axis, counts, of, |power| round(&units::bytes(low(power) as f64)))
+}
+
+/// `8 KiB` of `8.00 KiB`: zeros say nothing of a border.
+fn round(word: &str) -> String {
+    word.replace(".00 ", " ").replace(".0 ", " ")
 }
 
 /// A bar for each power of two, as its share.

@@ -150,7 +150,10 @@ impl Count {
         }
         self.timeline.add(self.stats.events, self.stats.duration_ns, self.live_bytes);
         self.stats.events += 1;
-        self.other(event);
+        // What stands for an earlier time is no call of the program's.
+        if !inherited {
+            self.other(event);
+        }
         Ok(())
     }
 
