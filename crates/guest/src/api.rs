@@ -34,7 +34,14 @@ pub struct Api {
     pub realloc: unsafe extern "C" fn(*mut u8, usize) -> *mut u8,
     /// `posix_memalign`
     pub posix_memalign: unsafe extern "C" fn(*mut *mut u8, usize, usize) -> i32,
+    /// `free` by somebody who knows the size: block, size, and 0 for `sdallocx`, which takes flags.
+    pub free_sized: unsafe extern "C" fn(*mut u8, usize, usize),
+    /// `malloc_usable_size`; 0 where the allocator has none.
+    pub usable_size: unsafe extern "C" fn(*mut u8) -> usize,
 }
+
+/// Functions that free a block whose size is told, best first.
+const FREE_SIZED: [&CStr; 3] = [c"sdallocx", c"free_sized", c"_ZdlPvm"];
 
 impl Api {
     /// The functions that a program of this process would call.
@@ -49,9 +56,36 @@ impl Api {
                 posix_memalign: transmute::<*mut c_void, unsafe extern "C" fn(*mut *mut u8, usize, usize) -> i32>(
                     must(c"posix_memalign"),
                 ),
+                // Those who take fewer arguments ignore the rest.
+                free_sized: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8, usize, usize)>(
+                    FREE_SIZED.iter().find_map(|name| beside_free(name)).unwrap_or_else(|| must(c"free")),
+                ),
+                usable_size: beside_free(c"malloc_usable_size").map_or(unknown_size, |address| {
+                    transmute::<*mut c_void, unsafe extern "C" fn(*mut u8) -> usize>(address)
+                }),
             }
         }
     }
+}
+
+unsafe extern "C" fn unknown_size(_block: *mut u8) -> usize {
+    0
+}
+
+/// A function of the object that owns `free`: another one's would know nothing of its blocks.
+fn beside_free(name: &CStr) -> Option<*mut c_void> {
+    let address = Some(find(name)).filter(|address| !address.is_null())?;
+    (owner(address)? == owner(must(c"free"))?).then_some(address)
+}
+
+/// Where the object begins that a function is part of.
+fn owner(address: *mut c_void) -> Option<*mut c_void> {
+    // SAFETY: fills a local, which is valid when it is zero.
+    let (found, info) = unsafe {
+        let mut info: libc::Dl_info = core::mem::zeroed();
+        (libc::dladdr(address, &mut info), info)
+    };
+    (found != 0).then_some(info.dli_fbase)
 }
 
 fn must(name: &CStr) -> *mut c_void {

@@ -4,13 +4,14 @@ use crate::api::Api;
 use crate::clock::{Moment, Span};
 use crate::counted;
 use crate::fail;
-use crate::job::Job;
+use crate::job::{Job, c_str};
 use crate::laps::{self, Lapse, Load};
 use crate::memory::{self, Resident, Table};
 use crate::purge::Purge;
 use crate::retained;
 use crate::threads::{Body, Team, ThreadTime};
 use crate::watched;
+use core::ffi::CStr;
 use core::fmt::Display;
 use heapmark_wire::{Ledger, Page, Phase, Watched, pairs};
 
@@ -104,6 +105,11 @@ impl<'a> Bench<'a> {
     pub fn parameter(&self, name: &str) -> &'a str {
         let found = pairs(self.job_text()).find(|(key, _)| key.strip_prefix("param.") == Some(name));
         fail_without(found.map(|(_, value)| value), name)
+    }
+
+    /// A parameter that is a path, as a C string in `room`; `None` where it does not fit.
+    pub fn path<'r>(&self, name: &str, room: &'r mut [u8]) -> Option<&'r CStr> {
+        c_str(self.parameter(name), room)
     }
 
     fn job_text(&self) -> &'a str {
@@ -239,7 +245,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn say(&self, key: &str, value: impl Display) {
+    /// A line of the report that others read than tables of times.
+    pub fn say(&self, key: &str, value: impl Display) {
         if self.page.say(format_args!("{key}={value}")).is_err() {
             fail::give_up("error", format_args!("the report is full"));
         }

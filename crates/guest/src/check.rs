@@ -67,7 +67,7 @@ pub fn watch(real: Api, held: Option<&'static Held>) -> Api {
         );
     }
     SHADOW.store(shadow.as_mut_ptr(), Ordering::Release);
-    Api { malloc, free, calloc, realloc, posix_memalign }
+    Api { malloc, free, calloc, realloc, posix_memalign, free_sized, usable_size: real.usable_size }
 }
 
 fn real() -> Api {
@@ -124,6 +124,12 @@ unsafe extern "C" fn free(block: *mut u8) {
     give_back(block);
     // SAFETY: the allocator's own function with a block of its own.
     unsafe { (real().free)(block) };
+}
+
+unsafe extern "C" fn free_sized(block: *mut u8, size: usize, flags: usize) {
+    give_back(block);
+    // SAFETY: as in `free`.
+    unsafe { (real().free_sized)(block, size, flags) };
 }
 
 fn take(call: &str, block: *mut u8, size: usize) {
@@ -279,6 +285,44 @@ impl Shadow {
     fn tell(&self) {
         self.held.iter().for_each(|held| held.set(self.live_bytes, self.occupied_pages << 12));
     }
+}
+
+/// How full the pages are that hold a live block.
+#[derive(Clone, Copy, Default)]
+pub struct Occupied {
+    /// How many there are.
+    pub pages: u64,
+    /// A tenth of them hold at most so many live bytes.
+    pub tenth_bytes: u64,
+    /// Those that are less than a quarter full.
+    pub sparse: u64,
+}
+
+/// Looks at every page. Bytes are counted in granules.
+pub fn occupied() -> Occupied {
+    if SHADOW.load(Ordering::Acquire).is_null() {
+        return Occupied::default();
+    }
+    let mut by_granules = [0u64; GRANULES + 1];
+    with_shadow(|shadow| {
+        for index in 0..MOST_PAGES {
+            let own_page = index * size_of::<PageShadow>() / OWN_PAGE;
+            // Most of the table was never touched, and looking at it would bring it into memory.
+            if shadow.touched[own_page / 64] & 1 << (own_page % 64) != 0 {
+                let taken = &shadow.pages[index].taken;
+                by_granules[taken.iter().map(|word| word.count_ones() as usize).sum::<usize>()] += 1;
+            }
+        }
+    });
+    by_granules[0] = 0;
+    let pages: u64 = by_granules.iter().sum();
+    let mut passed = 0;
+    let tenth = by_granules.iter().position(|count| {
+        passed += count;
+        passed * 10 >= pages.max(1)
+    });
+    let sparse = by_granules[..GRANULES / 4].iter().sum();
+    Occupied { pages, tenth_bytes: tenth.unwrap_or(0) as u64 * 8, sparse }
 }
 
 fn with_shadow(act: impl FnOnce(&mut Shadow)) {

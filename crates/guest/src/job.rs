@@ -42,9 +42,13 @@ impl<'a> Job<'a> {
 
     /// The value of `key` as a C string in `room`.
     pub fn c_str<'r>(&self, key: &str, room: &'r mut [u8]) -> Option<&'r CStr> {
-        let value = self.get(key)?.as_bytes();
-        room.get_mut(..value.len())?.copy_from_slice(value);
-        *room.get_mut(value.len())? = 0;
-        CStr::from_bytes_until_nul(room).ok()
+        c_str(self.get(key)?, room)
     }
+}
+
+/// A text as a C string in `room`; `None` where it does not fit.
+pub fn c_str<'r>(text: &str, room: &'r mut [u8]) -> Option<&'r CStr> {
+    room.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
+    *room.get_mut(text.len())? = 0;
+    CStr::from_bytes_until_nul(room).ok()
 }

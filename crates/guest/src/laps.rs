@@ -106,12 +106,14 @@ fn worker<L: Load>(course: &Course<'_, L>, index: usize) {
     }
 }
 
-fn post(semaphore: &libc::sem_t) {
+/// Wakes one that waits, or the next that will.
+pub fn post(semaphore: &libc::sem_t) {
     // SAFETY: initialised by `run`, which outlives the workers.
     unsafe { libc::sem_post((&raw const *semaphore).cast_mut()) };
 }
 
-fn wait(semaphore: &libc::sem_t) {
+/// Sleeps until somebody posts.
+pub fn wait(semaphore: &libc::sem_t) {
     // SAFETY: as in `post`.
     while unsafe { libc::sem_wait((&raw const *semaphore).cast_mut()) } != 0 {
         // A signal interrupted it; nothing else can go wrong with a semaphore that exists.

@@ -30,6 +30,22 @@ pub fn map_page(path: &CStr) -> Option<&'static Page> {
     }
 }
 
+/// Maps a file for reading, for ever; `None` where that fails or it is empty.
+pub fn map_file(path: &CStr) -> Option<&'static [u8]> {
+    // SAFETY: plain system calls; the mapping is never undone, so `'static` holds.
+    unsafe {
+        let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        let mut stat: libc::stat = core::mem::zeroed();
+        if fd < 0 || libc::fstat(fd, &mut stat) != 0 {
+            return None;
+        }
+        let bytes = stat.st_size as usize;
+        let address = libc::mmap(core::ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, fd, 0);
+        libc::close(fd);
+        (address != libc::MAP_FAILED).then(|| core::slice::from_raw_parts(address.cast(), bytes))
+    }
+}
+
 /// A zeroed table of the harness, present in memory before the clock starts.
 pub struct Table<T> {
     start: NonNull<T>,
@@ -44,27 +60,32 @@ unsafe impl<T: Sync> Sync for Table<T> {}
 impl<T> Table<T> {
     /// A table of `len` zeroed entries. `T` must be valid when all its bytes are zero.
     pub fn zeroed(len: usize) -> Table<T> {
-        Table::map(len, true)
+        Table::map(len, true, libc::MAP_PRIVATE)
+    }
+
+    /// As [`Table::zeroed`], in memory that is not counted as anonymous: for tables that grow with what is measured.
+    pub fn shared(len: usize) -> Table<T> {
+        Table::map(len, true, libc::MAP_SHARED)
     }
 
     /// As [`Table::zeroed`], but its pages come one by one when they are touched: for tables far larger than their use.
     pub fn reserved(len: usize) -> Table<T> {
-        let table: Table<T> = Table::map(len, false);
+        let table: Table<T> = Table::map(len, false, libc::MAP_PRIVATE);
         // SAFETY: advice about a mapping of ours.
         unsafe { libc::madvise(table.start.as_ptr().cast(), len * size_of::<T>(), libc::MADV_NOHUGEPAGE) };
         table
     }
 
-    fn map(len: usize, populated: bool) -> Table<T> {
+    fn map(len: usize, populated: bool, kind: i32) -> Table<T> {
         let bytes = len.saturating_mul(size_of::<T>()).max(1);
         let flags = if populated { libc::MAP_POPULATE } else { libc::MAP_NORESERVE };
-        // SAFETY: a fresh private mapping.
+        // SAFETY: a fresh mapping.
         let address = unsafe {
             libc::mmap(
                 core::ptr::null_mut(),
                 bytes,
                 libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags,
+                kind | libc::MAP_ANONYMOUS | flags,
                 -1,
                 0,
             )
@@ -127,6 +148,8 @@ pub struct Resident {
     pub pss: u64,
     /// Anonymous memory in huge pages.
     pub huge: u64,
+    /// Of all of it what is anonymous: neither a file nor shared memory.
+    pub anonymous: u64,
 }
 
 impl Resident {
@@ -137,13 +160,27 @@ impl Resident {
         match read_file(c"/proc/self/smaps_rollup", &mut room) {
             Some(text) => {
                 let bytes = |key| kib(text, key).unwrap_or(0) << 10;
-                Resident { rss: bytes("Rss:"), pss: bytes("Pss:"), huge: bytes("AnonHugePages:") }
+                let (rss, pss) = (bytes("Rss:"), bytes("Pss:"));
+                Resident { rss, pss, huge: bytes("AnonHugePages:"), anonymous: bytes("Anonymous:") }
             }
             None => {
                 let rss = proc_kib(c"/proc/self/status", "VmRSS:").unwrap_or(0) << 10;
-                Resident { rss, ..Resident::default() }
+                Resident { rss, ..Resident::counted() }
             }
         }
+    }
+
+    /// As the kernel keeps count of it: cheap, and on some kernels off by what each CPU has not told yet. Nothing of `pss` and
+    /// `huge`.
+    pub fn counted() -> Resident {
+        let mut room = [0u8; 256];
+        let text = read_file(c"/proc/self/statm", &mut room).unwrap_or_default();
+        let mut pages = text.split_whitespace().skip(1).map_while(|word| word.parse::<u64>().ok());
+        let (resident, shared) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
+        // SAFETY: asks for a constant of the system.
+        let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
+        let anonymous = resident.saturating_sub(shared) * page_bytes;
+        Resident { rss: resident * page_bytes, anonymous, ..Resident::default() }
     }
 }
 

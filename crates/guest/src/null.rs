@@ -16,7 +16,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 /// The null allocator's functions, once it serves this process.
 pub fn serve() -> Api {
     SERVES.store(true, Ordering::Relaxed);
-    Api { malloc, free, calloc, realloc, posix_memalign }
+    Api { malloc, free, calloc, realloc, posix_memalign, free_sized, usable_size }
 }
 
 static SERVES: AtomicBool = AtomicBool::new(false);
@@ -46,6 +46,12 @@ fn slot(size: usize) -> usize {
 }
 
 unsafe extern "C" fn free(_block: *mut u8) {}
+
+unsafe extern "C" fn free_sized(_block: *mut u8, _size: usize, _flags: usize) {}
+
+unsafe extern "C" fn usable_size(_block: *mut u8) -> usize {
+    0
+}
 
 unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut u8 {
     // SAFETY: as malloc. Nothing is zeroed: that is an allocator's work, and no kernel reads what it has not written.

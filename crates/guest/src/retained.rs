@@ -48,6 +48,6 @@ pub fn report(say: impl Fn(&str, Arguments<'_>)) {
     }
 }
 
-fn tell(say: &impl Fn(&str, Arguments<'_>), when: impl core::fmt::Display, Resident { rss, pss, huge }: Resident) {
+fn tell(say: &impl Fn(&str, Arguments<'_>), when: impl core::fmt::Display, Resident { rss, pss, huge, .. }: Resident) {
     say("resident", format_args!("{when} {rss} {pss} {huge} {}", watched::harness_bytes()));
 }

@@ -5,7 +5,7 @@ use crate::fail;
 use crate::latency;
 use crate::memory::{Padded, Table};
 use crate::null;
-use crate::watched::{self, Stack};
+use crate::watched::Stack;
 use core::ffi::c_void;
 use core::hint::spin_loop;
 use core::ptr;
@@ -85,23 +85,10 @@ impl<'c, C: Sync> Team<'c, C> {
         for (index, Padded(seat)) in team.seats.iter_mut().enumerate() {
             seat.crew = crew;
             seat.index = index;
+            seat.stack = Stack::where_wanted();
             let argument = (&raw mut *seat).cast();
-            // SAFETY: attributes are initialised before their use. The seat outlives the thread, and so does the stack:
-            // `join` takes the team.
-            let error = unsafe {
-                let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
-                libc::pthread_attr_init(&mut attributes);
-                if watched::wanted() {
-                    seat.stack = Stack::map();
-                    seat.stack.give(&mut attributes);
-                }
-                let error = libc::pthread_create(&mut seat.thread, &attributes, work::<C>, argument);
-                libc::pthread_attr_destroy(&mut attributes);
-                error
-            };
-            if error != 0 {
-                no_thread(index, error);
-            }
+            // SAFETY: the seat outlives the thread, and so does the stack: `join` takes the team.
+            seat.thread = unsafe { create(work::<C>, argument, &seat.stack, false, index) };
         }
         team.crew[0].gate.all_here(threads);
         team
@@ -209,6 +196,24 @@ pub fn wait_asleep() {
     PATIENT.store(true, Ordering::Relaxed);
 }
 
+/// Lets others run so often before it sleeps: where many threads wait for long, each of them would take its turn.
+const YIELDS: u32 = 2000;
+
+/// As [`wait_until`], for waits that may be long while more threads than there are CPUs have work to do.
+pub fn wait_long_until(done: impl Fn() -> bool) {
+    for _ in 0..YIELDS {
+        if done() {
+            return;
+        }
+        // SAFETY: no arguments, no effects but on scheduling.
+        unsafe { libc::sched_yield() };
+    }
+    while !done() {
+        // SAFETY: no pointers.
+        unsafe { libc::usleep(50) };
+    }
+}
+
 /// Spins a little, then lets others run: there may be more threads than CPUs.
 pub fn wait_until(done: impl Fn() -> bool) {
     let mut spins = 0u32;
@@ -226,27 +231,44 @@ pub fn wait_until(done: impl Fn() -> bool) {
     }
 }
 
+/// What a thread runs.
+pub type Entry = extern "C" fn(*mut c_void) -> *mut c_void;
+
 /// Creates a thread that nobody joins, as larson's incarnations are.
 ///
 /// # Safety
 /// `argument` must be what `entry` expects and live until the thread has ended.
-pub unsafe fn detach(entry: extern "C" fn(*mut c_void) -> *mut c_void, argument: *mut c_void) {
-    // SAFETY: attributes are initialised before their use; the caller vouches for the argument.
-    let error = unsafe {
+pub unsafe fn detach(entry: Entry, argument: *mut c_void) {
+    // SAFETY: the caller vouches for the argument; the C library takes care of the stack.
+    unsafe { create(entry, argument, &Stack::none(), true, 0) };
+}
+
+/// Creates a thread; `index` names it where that fails.
+///
+/// # Safety
+/// `argument` must be what `entry` expects. It and the stack live until the thread has ended.
+pub unsafe fn create(
+    entry: Entry,
+    argument: *mut c_void,
+    stack: &Stack,
+    detached: bool,
+    index: usize,
+) -> libc::pthread_t {
+    // SAFETY: attributes are initialised before their use; the caller vouches for the rest.
+    let (thread, error) = unsafe {
         let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
         let mut thread: libc::pthread_t = 0;
         libc::pthread_attr_init(&mut attributes);
-        libc::pthread_attr_setdetachstate(&mut attributes, libc::PTHREAD_CREATE_DETACHED);
+        if detached {
+            libc::pthread_attr_setdetachstate(&mut attributes, libc::PTHREAD_CREATE_DETACHED);
+        }
+        stack.give(&mut attributes);
         let error = libc::pthread_create(&mut thread, &attributes, entry, argument);
         libc::pthread_attr_destroy(&mut attributes);
-        error
+        (thread, error)
     };
     if error != 0 {
-        no_thread(0, error);
+        fail::give_up("error", format_args!("pthread_create for thread {index} failed with errno {error}"));
     }
-}
-
-#[cold]
-fn no_thread(index: usize, error: i32) -> ! {
-    fail::give_up("error", format_args!("pthread_create for thread {index} failed with errno {error}"))
+    thread
 }

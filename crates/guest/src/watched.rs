@@ -74,6 +74,11 @@ pub fn live_bytes() -> u64 {
     page().map_or(0, |page| page.watched().held().live_bytes())
 }
 
+/// Bytes of the pages that hold any of them.
+pub fn occupied_bytes() -> u64 {
+    page().map_or(0, |page| page.watched().held().occupied_bytes())
+}
+
 /// What the tables of the harness hold.
 pub fn harness_bytes() -> u64 {
     page().map_or(0, |page| page.watched().held().harness_bytes())
@@ -196,8 +201,18 @@ pub struct Stack {
 }
 
 impl Stack {
+    /// The C library's.
+    pub fn none() -> Stack {
+        Stack { start: ptr::null_mut(), bytes: 0 }
+    }
+
+    /// One that is known where memory over time is recorded, otherwise the C library's.
+    pub fn where_wanted() -> Stack {
+        if wanted() { Stack::map() } else { Stack::none() }
+    }
+
     /// As large as the C library would make it, above a guard that cannot be accessed.
-    pub fn map() -> Stack {
+    fn map() -> Stack {
         // SAFETY: attributes are initialised before their use; a fresh private mapping, whose first part nobody uses.
         unsafe {
             let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
@@ -215,13 +230,15 @@ impl Stack {
         }
     }
 
-    /// Makes the attributes say this stack.
+    /// Makes the attributes say this stack; nothing to do where there is none.
     ///
     /// # Safety
     /// The attributes are initialised, and the stack stays mapped until the thread has ended.
     pub unsafe fn give(&self, attributes: &mut libc::pthread_attr_t) {
-        // SAFETY: the part above the guard is ours.
-        unsafe { libc::pthread_attr_setstack(attributes, self.start.byte_add(GUARD), self.bytes) };
+        if !self.start.is_null() {
+            // SAFETY: the part above the guard is ours.
+            unsafe { libc::pthread_attr_setstack(attributes, self.start.byte_add(GUARD), self.bytes) };
+        }
     }
 
     /// Gives it back; nothing to do where there is none.

@@ -22,6 +22,7 @@ mod local;
 mod next;
 mod note;
 mod process;
+mod signals;
 mod state;
 
 /// The dynamic linker calls this before `main`, in case nobody has allocated until then: the program is on record anyway.

@@ -7,6 +7,7 @@
 use crate::clock;
 use crate::local::{depth, local};
 use crate::process::WIPED;
+use crate::signals::{Quiet, has_interrupted};
 use crate::state::State;
 use crate::{about, file, large, next};
 use core::ffi::c_void;
@@ -97,20 +98,20 @@ fn enter() -> *mut State {
     // SAFETY: the state is this thread's.
     unsafe {
         let state = (*local()).state;
-        if state.is_null() || (*state).calling != 0 { enter_slowly(state) } else { state }
+        if state.is_null() || (*state).calling != 0 { enter_slowly(state, depth()) } else { state }
     }
 }
 
 #[cold]
 #[inline(never)]
-fn enter_slowly(state: *mut State) -> *mut State {
+fn enter_slowly(state: *mut State, now: usize) -> *mut State {
     if state.is_null() {
         return begin_thread_of_caller();
     }
     // SAFETY: the state is this thread's.
     unsafe {
         // Deeper than the call that is under way: the next library has called itself. Otherwise a jump has left it behind.
-        if depth() < (*state).calling {
+        if now < (*state).calling {
             return core::ptr::null_mut();
         }
         (*state).calling = 0;
@@ -123,7 +124,7 @@ unsafe fn note(state: *mut State, event: Event<'_>) -> *mut State {
     // SAFETY: the state is this thread's. Handlers of signals, which may come between any two instructions, find `encoding` set
     // and leave the writer alone.
     unsafe {
-        if (*state).encoding != 0 && note_nested(state, event) {
+        if (*state).encoding != 0 && note_nested(state, event, depth()) {
             return state;
         }
         (*state).encoding = depth();
@@ -192,15 +193,29 @@ pub unsafe fn put(state: *mut State, event: &Event<'_>) -> bool {
 /// away and nobody writes any more.
 #[cold]
 #[inline(never)]
-unsafe fn note_nested(state: *mut State, event: Event<'_>) -> bool {
+unsafe fn note_nested(state: *mut State, event: Event<'_>, now: usize) -> bool {
     // SAFETY: the state is this thread's.
     unsafe {
-        if depth() >= (*state).encoding {
-            return false;
+        if has_interrupted(now, (*state).encoding) {
+            note_elsewhere((*state).thread, &event);
+            return true;
         }
-        note_elsewhere((*state).thread, &event);
+        // What was being written was never committed. Where the stream stands is what a reader would find.
+        if !(*state).writer.at().is_null() {
+            let clocked = (*state).writer.recover();
+            let process_clocked = WIPED.process.clocked.load(Ordering::SeqCst);
+            let kind = if clocked {
+                clock::kind()
+            } else if process_clocked {
+                clock::WANTED
+            } else {
+                clock::OFF
+            };
+            (*state).clocked.store(kind, Ordering::Relaxed);
+        }
+        (*state).limit = core::ptr::null_mut();
     }
-    true
+    false
 }
 
 /// After a thread's destructors, its C library may still free something.
@@ -286,6 +301,7 @@ pub unsafe fn make_room(state: *mut State) -> bool {
         let clocked = (*state).clocked.load(Ordering::Relaxed) != clock::OFF;
         let writer = &mut (*state).writer;
         if writer.at().is_null() || writer.at().wrapping_add(LOOK_BYTES) >= writer.last_place() {
+            let _quiet = Quiet::begin();
             let Some(chunk) = process.chunk() else { return false };
             if !writer.at().is_null() {
                 writer.seal();
@@ -346,6 +362,7 @@ pub fn begin_thread_of_caller() -> *mut State {
     if local.thread_and_one == 0 {
         local.thread_and_one = process.threads.fetch_add(1, Ordering::Relaxed) + 1;
     }
+    let _quiet = Quiet::begin();
     match WIPED.states.take(local.thread_and_one - 1) {
         Some(state) => own(state),
         None => core::ptr::null_mut(),

@@ -2,6 +2,7 @@
 
 use crate::file::{self, File, Reason};
 use crate::large::Large;
+use crate::signals::Quiet;
 use crate::state::States;
 use crate::{about, clock};
 use core::cell::UnsafeCell;
@@ -130,6 +131,7 @@ impl Process {
         if self.phase.load(Ordering::Acquire) != FRESH {
             return self.is_on();
         }
+        let _quiet = Quiet::begin();
         let bytes = SETTINGS.stem_bytes.load(Ordering::Relaxed) as usize;
         let mine = self.phase.compare_exchange(FRESH, STARTING, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if bytes == 0 || !mine {

@@ -9,6 +9,8 @@ mod launched;
 mod page;
 mod pairs;
 mod phase;
+pub mod score;
+mod steps;
 pub mod varint;
 mod watched;
 
@@ -17,6 +19,7 @@ pub use launched::Launched;
 pub use page::{JOB_BYTES, Page, REPORT_BYTES, TextFull};
 pub use pairs::pairs;
 pub use phase::Phase;
+pub use steps::{STEPS, Step};
 pub use watched::{Held, Kind, Known, Ledger, Watched};
 
 /// Exit code of a guest that wrote a `fail=` line into its report and gave up.

@@ -1,6 +1,7 @@
 //! The part of the shared page that a host looks at while the guest runs: how many bytes the workload holds, and which
 //! ranges of the address space are not the allocator's. Plain stores on one side, plain loads on the other.
 
+use crate::{STEPS, Step};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Threads that can publish what they requested and released.
@@ -18,6 +19,9 @@ pub struct Watched {
     ledgers: [Ledger; LEDGERS],
     ranges: [Slot; RANGES],
     held: Held,
+    /// Threads of a replay whose steps stand here.
+    steps_used: AtomicU32,
+    steps: [Step; STEPS],
 }
 
 /// What a guest's blocks hold, where it follows each of them, and what its own tables hold.
@@ -125,6 +129,18 @@ impl Watched {
     /// What blocks and tables hold.
     pub fn held(&self) -> &Held {
         &self.held
+    }
+
+    /// A replay of so many threads writes its steps here from now on; `None` where there are not so many places.
+    pub fn open_steps(&self, threads: usize) -> Option<&[Step]> {
+        let steps = self.steps.get(..threads)?;
+        self.steps_used.store(threads as u32, Ordering::Release);
+        Some(steps)
+    }
+
+    /// The steps of a replay; none where nothing is replayed.
+    pub fn steps(&self) -> &[Step] {
+        self.steps.get(..self.steps_used.load(Ordering::Acquire) as usize).unwrap_or_default()
     }
 
     /// The guest's first `threads` ledgers are in use from now on; `None` where there are not so many. Touches each, so

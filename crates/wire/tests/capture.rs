@@ -152,6 +152,29 @@ fn a_stream_can_be_clocked_from_an_event_on() {
 }
 
 #[test]
+fn a_writer_that_was_left_in_the_middle_goes_on_where_it_stood() {
+    for clocked in [false, true] {
+        let mut room = Room::new();
+        let mut writer = Writer::nowhere();
+        let stamp = |stamp: u64| clocked.then_some(stamp);
+        // SAFETY: a few events fit.
+        unsafe {
+            writer.begin(room.0.as_mut_ptr().cast(), &Start { stream: 5, number: 7, clocked, ..Start::default() });
+            writer.put(&MALLOC, stamp(10));
+            writer.commit();
+            // Never committed: far away, and late.
+            writer.put(&Event::Malloc { address: 1 << 40, size: 1 << 40, operator: false }, stamp(99));
+            assert_eq!(writer.recover(), clocked);
+            writer.put(&FREE, stamp(20));
+            writer.commit();
+        }
+        let bytes = room.bytes();
+        let found: Vec<_> = read(&bytes).into_iter().map(|r| (r.number, r.event, r.stamp)).collect();
+        assert_eq!(found, [(0, MALLOC, stamp(10)), (1, FREE, stamp(20))]);
+    }
+}
+
+#[test]
 fn a_pair_of_calls_close_by_takes_five_bytes() {
     let far = write(&[(MALLOC, 0)], false, false);
     let pair = write(&[(MALLOC, 0), (FREE, 0), (MALLOC, 0), (FREE, 0)], false, false);

@@ -6,6 +6,7 @@ mod cross_vector;
 mod false_sharing;
 mod larson;
 mod memory;
+mod replay;
 mod same_thread;
 mod scatter_loops;
 mod speed;
@@ -38,6 +39,7 @@ pub const ALL: &[Kernel] = &[
     false_sharing::SCRATCH,
     speed::KERNEL,
     memory::KERNEL,
+    replay::KERNEL,
 ];
 
 /// The kernel of this name.

@@ -71,7 +71,7 @@ pub fn watch(real: Api, every: u64, seed: u64) -> Api {
         ptr::write(mode.as_mut_ptr(), Mode { real, every, seed, ticks, began: ticks.begin(), seats: Seats::new(), key })
     };
     MODE.store(mode.as_mut_ptr(), Ordering::Release);
-    Api { malloc, free, calloc, realloc, posix_memalign }
+    Api { malloc, free, calloc, realloc, posix_memalign, free_sized, usable_size: real.usable_size }
 }
 
 /// Gives a worker its seat before the clock, where there is one to give.
@@ -142,6 +142,11 @@ unsafe extern "C" fn free(block: *mut u8) {
         return free(unsafe { &(*MODE.load(Ordering::Relaxed)).real });
     }
     call(Function::Free, 0, free)
+}
+
+unsafe extern "C" fn free_sized(block: *mut u8, size: usize, flags: usize) {
+    // SAFETY: the allocator's own function with a block of its own.
+    call(Function::Free, 0, |real| unsafe { (real.free_sized)(block, size, flags) })
 }
 
 unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut u8 {

@@ -31,12 +31,17 @@ pub fn short_hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());
     }
-    hash.finalize()[..6].iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize()[..6])
+}
+
+/// Bytes as people write hashes.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// All digits of the SHA-256 of a file's content.
 pub fn hash_of(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(bytes))
 }
 
 /// The place of one library or program.

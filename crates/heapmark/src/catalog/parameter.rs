@@ -65,7 +65,14 @@ impl Parameter {
                 let good = value.is_empty() || value.starts_with('/') && !value.contains('\n');
                 (good, "an absolute path, or nothing".into())
             }
-            Kind::Choice => (self.choices.iter().any(|c| c == value), self.choices.join(" or ")),
+            Kind::Choice => {
+                // `*.csv` is any file with that ending, where the whole path fits into a line.
+                let is = |choice: &String| match choice.strip_prefix('*') {
+                    Some(ending) => value.starts_with('/') && value.ends_with(ending) && !value.contains('\n'),
+                    None => choice == value,
+                };
+                (self.choices.iter().any(is), self.choices.join(" or "))
+            }
         };
         if good { Ok(()) } else { Err(expected) }
     }

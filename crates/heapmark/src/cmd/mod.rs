@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod export;
 pub mod list;
 pub mod noise;
+pub mod replay;
 pub mod report;
 pub mod run;
 pub mod selftest;

@@ -155,7 +155,7 @@ pub fn run_watched(
         // Another allocator served this process: however it ended says nothing about this one.
         Some(Err(why)) => Outcome::NotLoaded { why },
         proved => match end.outcome(page.phase(), &report) {
-            Some(outcome) => outcome,
+            Some(outcome) => outcome.at(page.page().watched().steps()),
             None if proved.is_none() => Outcome::NotLoaded { why: "the guest could not tell who serves malloc".into() },
             None => report.verify_work(),
         },

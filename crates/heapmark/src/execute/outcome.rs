@@ -1,5 +1,6 @@
 //! How one process ended. Only [`Outcome::Ok`] ever becomes a number; everything else stays visible as what it is.
 
+use heapmark_wire::Step;
 use serde::{Deserialize, Serialize};
 
 /// The typed end of one measured process.
@@ -64,6 +65,16 @@ impl Outcome {
         matches!(self, Outcome::Ok)
     }
 
+    /// The same, with what its threads were at, where it did not come to its end by itself.
+    pub(super) fn at(mut self, steps: &[Step]) -> Outcome {
+        if let Outcome::Crash { phase, .. } | Outcome::Hang { phase, .. } = &mut self
+            && let Some(place) = place(steps)
+        {
+            *phase += &format!(" ({place})");
+        }
+        self
+    }
+
     /// The one word for tables: `ok`, `wrong-result`, `not-loaded`, …
     pub fn word(&self) -> &'static str {
         match self {
@@ -78,6 +89,20 @@ impl Outcome {
             Outcome::Error { .. } => "error",
         }
     }
+}
+
+/// What the threads of a replay are at; `None` where nothing is replayed.
+fn place(steps: &[Step]) -> Option<String> {
+    const MOST: usize = 8;
+    let at_work = || steps.iter().enumerate().filter(|(_, step)| step.is_at_work());
+    let told = at_work().take(MOST).map(|(thread, step)| {
+        let waits = step.waits_for().map_or_else(String::new, |other| format!(", waits for thread {other}"));
+        format!("thread {thread} at its operation {}{waits}", step.done())
+    });
+    let told: Vec<String> = told.collect();
+    let more = at_work().count().saturating_sub(MOST);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    (!told.is_empty()).then(|| told.join("; ") + &more)
 }
 
 impl std::fmt::Display for Outcome {

@@ -139,6 +139,11 @@ pub fn cases(
             workload.value(&change.parameter, &change.value).map_err(|why| anyhow!("--set: {why}"))?;
             parameters.insert(change.parameter.clone(), change.value.clone());
         }
+        if let Some(classes) =
+            distribution::of_file(&parameters).map_err(|why| anyhow!("{}: {why:#}", workload.name))?
+        {
+            parameters.insert("classes".into(), classes);
+        }
         let implied = workload.threads(&parameters).transpose().map_err(|why| anyhow!("{}: {why}", workload.name))?;
         let interval = workload.series.as_deref().map(formula::interval).transpose().map_err(|why| anyhow!(why))?;
         for &threads in implied.as_ref().map_or(threads, std::slice::from_ref) {

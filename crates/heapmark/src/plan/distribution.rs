@@ -1,4 +1,5 @@
-//! Size distributions of the llheap workloads (specification, section 10.1): classes and how often each is drawn.
+//! Size distributions of the llheap workloads: classes and how often each is drawn. By the specification (section 10.1), or from a
+//! file, as `heapmark trace export --sizes` writes it.
 
 use anyhow::{Context, Result, bail};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
@@ -6,6 +7,34 @@ use std::collections::BTreeMap;
 
 /// Weights sum up to about this; the guest draws with 32 bits.
 const SCALE: f64 = 1e9;
+
+/// Classes of a distribution: all of a job must fit into [`heapmark_wire::JOB_BYTES`].
+const MOST_CLASSES: usize = 4096;
+
+/// One line of a file.
+#[derive(serde::Deserialize)]
+struct Line {
+    size: u32,
+    count: u64,
+}
+
+/// `SIZE:WEIGHT,…` of a file with the columns `size` and `count`; `None` where `distribution` names no file. Read once, with the
+/// plan: what happens to the file later changes no run.
+pub fn of_file(parameters: &BTreeMap<String, String>) -> Result<Option<String>> {
+    let Some(path) = parameters.get("distribution").filter(|word| word.ends_with(".csv")) else { return Ok(None) };
+    let mut reader = csv::Reader::from_path(path).with_context(|| format!("distribution = {path}: cannot be read"))?;
+    let lines: Result<Vec<Line>, csv::Error> = reader.deserialize().collect();
+    let lines =
+        lines.with_context(|| format!("distribution = {path}: expected lines SIZE,COUNT below `size,count`"))?;
+    let all: f64 = lines.iter().map(|line| line.count as f64).sum();
+    if all <= 0.0 || lines.len() > MOST_CLASSES {
+        bail!("distribution = {path}: {} sizes that come {all} times; 1 to {MOST_CLASSES} are needed", lines.len());
+    }
+    // A size that is there at all keeps a chance of one in a thousand million.
+    let weight = |count: u64| (count as f64 / all * SCALE).round().max(f64::from(count > 0));
+    let classes: Vec<String> = lines.iter().map(|line| format!("{}:{}", line.size, weight(line.count))).collect();
+    Ok(Some(classes.join(",")))
+}
 
 /// `SIZE:WEIGHT,…` for workloads that draw from classes; `None` for others. (scatter-loops has distributions of its own.)
 pub fn classes(parameters: &BTreeMap<String, String>) -> Result<Option<String>> {
@@ -23,8 +52,8 @@ pub fn classes(parameters: &BTreeMap<String, String>) -> Result<Option<String>> 
         bail!("max-size = {max} is below min-size = {min}");
     }
     let count = if step > 0.0 { ((max - min) / step).floor() as usize + 1 } else { 1 };
-    if count > 4096 {
-        bail!("{count} size classes from {min} to {max} by {step}: 4096 at most, raise `step`");
+    if count > MOST_CLASSES {
+        bail!("{count} size classes from {min} to {max} by {step}: {MOST_CLASSES} at most, raise `step`");
     }
     let weights = match distribution.as_str() {
         "uniform" => vec![1.0 / count as f64; count],
@@ -84,6 +113,25 @@ mod tests {
         let zero = classes(&parameters("uniform", &[("min-size", "0"), ("max-size", "0")])).unwrap().unwrap();
         assert_eq!(zero, "0:1000000000");
         assert_eq!(classes(&BTreeMap::new()).unwrap(), None);
+    }
+
+    #[test]
+    fn a_file_gives_its_sizes_with_their_weights_or_says_what_it_lacks() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("x.csv");
+        let of = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            of_file(&parameters(file.to_str().unwrap(), &[])).map_err(|error| format!("{error:#}"))
+        };
+        assert_eq!(of("size,count\n16,3\n48,1\n0,0\n").unwrap().unwrap(), "16:750000000,48:250000000,0:0");
+        assert_eq!(of("count,size\n1,16\n99999999999999,32\n").unwrap().unwrap(), "16:1,32:1000000000");
+        for wrong in
+            ["", "size,count\n", "size,count\n16,0\n", "size\n16\n", "size,count\n-1,2\n", "size,count\n1,2,3\n"]
+        {
+            assert!(of(wrong).is_err_and(|why| why.contains("x.csv")), "{wrong}");
+        }
+        assert!(of_file(&parameters("/nowhere/x.csv", &[])).is_err());
+        assert_eq!(of_file(&parameters("fisher", &[])).unwrap(), None);
     }
 
     #[test]

@@ -32,6 +32,7 @@ mod workloads;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use crate::trace::stats::Stats;
 pub use claims::{claims, claims_json, claims_markdown, reason};
 pub use compare::{Subject, comparison, comparison_json, comparison_markdown};
 pub use format::{Exported, Format, export};
@@ -40,10 +41,15 @@ pub use page::{PageRun, page};
 pub use reproduction::reproduction;
 pub use terminal::{Screen, terminal};
 pub use text::plain;
-pub use trace::Dump;
+pub use trace::{Dump, histogram_csv, stats, stats_json, timeline_csv};
 pub use workloads::workloads;
 
 use crate::analyse::Analysis;
+
+/// The page of a trace.
+pub fn trace_page(stats: &Stats) -> String {
+    page::traced(stats)
+}
 
 /// The verdict in words, without escape sequences: the last line of a terminal report, or the first of a page.
 pub fn verdict(analysis: &Analysis) -> String {

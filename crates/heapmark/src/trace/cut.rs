@@ -67,8 +67,8 @@ pub fn cut<R: Read, W: Write>(
     };
     let start_ns = ns;
     let (name, range) = match stretch {
-        Stretch::Events(range) => ("cut_events", range),
-        Stretch::Time(range) => ("cut_ns", range),
+        Stretch::Events(range) => ("cut.events", range),
+        Stretch::Time(range) => ("cut.ns", range),
     };
     let end = if range.end == u64::MAX { String::new() } else { range.end.to_string() };
     head.set(name, format!("{}..{end}", range.start));

@@ -26,12 +26,13 @@ impl Head {
 
     /// Sets a key, or adds it at the end.
     pub fn set(&mut self, key: &str, value: impl ToString) {
-        let value = text::escaped(value.to_string().as_bytes()).map(char::from).collect();
-        self.put(key, value);
+        let value = text::escaped(value.to_string().as_bytes()).map(char::from).collect::<String>();
+        self.set_escaped(key, &value);
     }
 
     /// The same, of a value that is escaped.
-    pub(super) fn put(&mut self, key: &str, value: String) {
+    pub fn set_escaped(&mut self, key: &str, value: &str) {
+        let value = value.to_owned();
         match self.0.iter_mut().find(|(name, _)| name == key) {
             Some((_, old)) => *old = value,
             None => self.0.push((key.to_owned(), value)),

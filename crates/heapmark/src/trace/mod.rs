@@ -2,6 +2,7 @@
 //!
 //! A recording becomes a trace, and a trace is all that the other rooms see of a recorded program. docs/TRACE.md is the format.
 
+mod addresses;
 mod check;
 mod codec;
 mod cut;
@@ -9,20 +10,25 @@ mod event;
 mod fault;
 pub mod finish;
 mod head;
+mod import;
 mod layout;
 mod live;
 mod reader;
+pub mod score;
+pub mod stats;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
+pub use addresses::Mended;
 pub use check::{Checked, check};
 pub use cut::{Stretch, cut};
 pub use event::{Event, Token};
 pub use fault::{Fault, Kind};
 pub use head::Head;
 pub use heapmark_wire::capture::{Call, Variant};
+pub use import::{Imported, import};
 pub use layout::{MOST_LIVE, MOST_RAW_BYTES, MOST_THREADS};
 pub use live::Live;
 pub use reader::Reader;

@@ -6,7 +6,7 @@
 use heapmark::build::{self, State};
 use heapmark::catalog::Catalog;
 use heapmark::execute::{self, Attempt, Guest, Job, Outcome, Subject};
-use heapmark::plan::{Cell, Override, cases};
+use heapmark::plan::{Case, Cell, Override, cases};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -78,13 +78,18 @@ impl Counter {
         iterations: u32,
         exercise: bool,
     ) -> (Counts, Attempt) {
-        let file = self.dir.path().join("counts");
-        std::fs::write(&file, [0; 40]).unwrap();
         let catalog = Catalog::load().unwrap();
         let set: Vec<Override> = set.iter().map(|text| format!("{workload}.{text}").parse().unwrap()).collect();
         let cases = cases(&catalog.workloads(workload).unwrap(), "quick", &[threads], 2, &set).unwrap();
+        self.attempt_of(&cases[0], cold, iterations, exercise)
+    }
+
+    /// As [`Counter::attempt`], of a case that no catalogue has.
+    pub fn attempt_of(&self, case: &Case, cold: u32, iterations: u32, exercise: bool) -> (Counts, Attempt) {
+        let file = self.dir.path().join("counts");
+        std::fs::write(&file, [0; 40]).unwrap();
         let cell = Cell { id: "counting".into(), allocator: "count".into(), seed: 42, ..Cell::default() };
-        let mut job = Job::new(&cases[0], &cell, cold, iterations, false).unwrap();
+        let mut job = Job::new(case, &cell, cold, iterations, false).unwrap();
         job.exercise = exercise;
         let stop = AtomicBool::new(false);
         let attempt = execute::run(&self.guest, &self.subject, &job, Duration::from_secs(60), &stop).unwrap().unwrap();

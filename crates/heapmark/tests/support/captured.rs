@@ -39,7 +39,7 @@ impl Captured {
     /// Begins a file of so many streams, each of the thread with its number. One stream has no clock, several have.
     pub fn new(path: &Path, streams: u32, pairs: &[(&str, &str)]) -> Captured {
         let mut to = BufWriter::new(File::create(path).unwrap());
-        let mut lines = format!("stamps_per_second={STAMPS_PER_SECOND}\n").into_bytes();
+        let mut lines = format!("stamps-per-second={STAMPS_PER_SECOND}\n").into_bytes();
         for (key, value) in pairs {
             lines.extend(key.bytes().chain([b'=']).chain(text::escaped(value.as_bytes())).chain([b'\n']));
         }

@@ -49,12 +49,26 @@ pub struct Records<'a> {
     done: bool,
 }
 
+/// What an event that comes next is told relative to.
+pub(super) struct End {
+    pub word: u64,
+    pub stamp: u64,
+    pub number: u64,
+    pub clocked: bool,
+}
+
 const TORN: &str = "an event is cut off";
 
 impl<'a> Records<'a> {
     pub(super) fn new(payload: &'a [u8], start: &Start) -> Records<'a> {
         let Start { thread, first_event, stamp, clocked, .. } = *start;
         Records { payload, at: 0, word: 0, stamp, number: first_event, thread, clocked, done: false }
+    }
+
+    /// Where a writer would go on.
+    pub(super) fn end(&self) -> End {
+        let Records { word, stamp, number, clocked, .. } = *self;
+        End { word, stamp, number, clocked }
     }
 
     fn number(&mut self) -> Result<u64, &'static str> {

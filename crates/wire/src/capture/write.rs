@@ -1,7 +1,7 @@
 //! Writes events into a chunk. Everything here runs between the calls of somebody else's program, some ten million times a
 //! second: [`Writer::put`] is inlined where the kind of event is known, and what remains are a few shifts and stores.
 
-use super::chunk::{CHUNK_BYTES, HEADER_BYTES, Header, Kind, Start};
+use super::chunk::{CHUNK_BYTES, Chunk, HEADER_BYTES, Header, Kind, Start};
 use super::event::{Event, MOST_EVENT_BYTES, MOST_MARK_BYTES, further, op};
 use crate::varint::{put, zigzag};
 
@@ -65,6 +65,22 @@ impl Writer {
     pub unsafe fn commit(&self) {
         // SAFETY: the caller's.
         unsafe { (*self.header).commit((self.at as usize - self.header as usize - HEADER_BYTES) as u32) };
+    }
+
+    /// Goes back to what is committed, where something has jumped out of [`Writer::put`]. Says whether events there have stamps.
+    ///
+    /// # Safety
+    /// The writer has a chunk.
+    pub unsafe fn recover(&mut self) -> bool {
+        // SAFETY: a chunk of ours, of which only what is committed is looked at.
+        let bytes = unsafe { core::slice::from_raw_parts(self.chunk(), CHUNK_BYTES) };
+        let Ok(Some(chunk)) = Chunk::parse(bytes) else { return false };
+        let mut records = chunk.records();
+        while records.next().is_some() {}
+        let end = records.end();
+        self.at = self.chunk().wrapping_add(HEADER_BYTES + chunk.payload.len());
+        (self.word, self.stamp, self.events) = (end.word, end.stamp, end.number);
+        end.clocked
     }
 
     /// Seals the chunk. More may be put only after another [`Writer::begin`].

@@ -9,6 +9,7 @@ pub(super) mod programs;
 mod progress;
 pub(super) mod select;
 mod session;
+mod traces;
 
 pub(super) use session::TOOLS;
 
@@ -29,16 +30,24 @@ use session::{Ended, Session};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+pub(super) use traces::{MODES, TOUCHES};
 
 /// Measure allocators: every process proves its allocator, every result is stored
 #[derive(clap::Args)]
-pub struct Args {
+pub struct Command {
     /// Named selection of workloads, threads and allocators
     #[arg(default_value = "quick")]
-    suite: String,
-    /// Workloads: names or patterns from `heapmark list workloads`
+    pub(super) suite: String,
+    /// Workloads: names or patterns from `heapmark list workloads`, or trace:FILE
     #[arg(short, long, value_name = "GLOB,...", value_delimiter = ',')]
-    workloads: Vec<String>,
+    pub(super) workloads: Vec<String>,
+    #[command(flatten)]
+    pub(super) args: Args,
+}
+
+/// How something is measured.
+#[derive(clap::Args)]
+pub struct Args {
     /// Thread counts; `all` is the number of usable CPUs
     #[arg(short, long, value_name = "N,...", value_delimiter = ',')]
     threads: Vec<String>,
@@ -47,9 +56,9 @@ pub struct Args {
     preset: Option<String>,
     /// Another value for a parameter of a workload
     #[arg(long, value_name = "WORKLOAD.PARAMETER=VALUE")]
-    set: Vec<Override>,
+    pub(super) set: Vec<Override>,
     #[command(flatten)]
-    comparison: Comparison,
+    pub(super) comparison: Comparison,
     /// Without the null allocator that shows what the harness itself takes
     #[arg(long, overrides_with = "no_floor")]
     no_floor: bool,
@@ -69,7 +78,7 @@ pub struct Args {
     /// Follow memory instead of timing: what is resident for what is live, and what is still resident up to 5 s after
     /// everything was freed
     #[arg(long, conflicts_with_all = ["series", "precision", "max_blocks", "budget", "latency", "counter"])]
-    retained: bool,
+    pub(super) retained: bool,
 }
 
 /// Reading the clock twice costs as much as some calls: 1 of 16 makes that a small part of the process's time.
@@ -81,12 +90,12 @@ fn every(text: &str) -> Result<u32, String> {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<Exit> {
-    let selection = match &args.comparison.resume {
+pub fn run(command: Command) -> Result<Exit> {
+    let selection = match &command.args.comparison.resume {
         Some(run) => Selection::of_stored(run)?,
-        None => Selection::of_flags(&args)?,
+        None => Selection::of_flags(&command)?,
     };
-    go(selection, &args.comparison)
+    go(selection, &command.args.comparison)
 }
 
 /// Measures a selection, whatever chose it, and prints what came of it.

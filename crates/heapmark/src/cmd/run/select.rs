@@ -1,12 +1,13 @@
 //! From flags to what is run: subjects, plan, and what is missing.
 
-use super::Args;
+use super::Command;
 use super::companions::{self, Companions};
 use super::extent::Extent;
 use super::programs;
+use super::traces;
 use crate::build::{self, State};
 use crate::catalog::suite::thread_counts;
-use crate::catalog::{Allocator, Catalog, Tier};
+use crate::catalog::{Allocator, Catalog, Tier, Workload};
 use crate::cmd::{build::build_all, build::jobs, say, tier, usage, version};
 use crate::execute::{Guest, Program, Subject};
 use crate::plan::{Plan, blocks_needed, cases};
@@ -30,16 +31,20 @@ pub(in crate::cmd) struct Selection {
 }
 
 impl Selection {
-    pub(in crate::cmd) fn of_flags(args: &Args) -> Result<Selection> {
+    pub(in crate::cmd) fn of_flags(command: &Command) -> Result<Selection> {
+        let Command { suite, workloads: words, args } = command;
         let catalog = Catalog::load()?;
-        let suite = catalog.suite(&args.suite).map_err(usage)?;
+        let suite = catalog.suite(suite).map_err(usage)?;
         let suite = &suite.under(args.preset.as_ref().unwrap_or(&suite.preset));
         let cpus = machine::usable_cpus();
-        let patterns = if args.workloads.is_empty() { &suite.workloads } else { &args.workloads };
-        let mut workloads = Vec::new();
+        let patterns = if words.is_empty() { &suite.workloads } else { words };
+        let (traces, patterns): (Vec<&String>, Vec<&String>) =
+            patterns.iter().partition(|word| traces::file(word).is_some());
+        let traces = traces::workloads(&traces).map_err(usage)?;
+        let mut workloads: Vec<&Workload> = traces.iter().collect();
         for pattern in patterns {
             for workload in catalog.workloads(pattern).map_err(usage)? {
-                if !workloads.iter().any(|known: &&crate::catalog::Workload| known.name == workload.name) {
+                if !workloads.iter().any(|known| known.name == workload.name) {
                     workloads.push(workload);
                 }
             }
@@ -48,6 +53,9 @@ impl Selection {
         let threads = thread_counts(words, cpus).map_err(|why| usage(anyhow!("-t: {why}")))?;
         let preset = &suite.preset;
         let mut cases = cases(&workloads, preset, &threads, cpus, &args.set).map_err(usage)?;
+        for case in &mut cases {
+            traces::make_ready(case, args.retained, cpus).map_err(usage)?;
+        }
         if let Some(interval) = args.series {
             cases.iter_mut().for_each(|case| case.series_ns = Some(interval.as_nanos() as u64));
         }
@@ -128,8 +136,10 @@ impl Selection {
                 }
             }
         }
+        let mut plan = head.plan.clone();
+        plan.cases.iter_mut().try_for_each(traces::take_up)?;
         Ok(Selection {
-            plan: head.plan.clone(),
+            plan,
             subjects: head.subjects.clone(),
             pinned: head.pinned.clone(),
             programs: head.programs.clone(),

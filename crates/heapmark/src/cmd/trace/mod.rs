@@ -3,7 +3,10 @@
 mod check;
 mod cut;
 mod dump;
+mod export;
 mod finish;
+mod import;
+mod stats;
 
 use super::Exit;
 use crate::trace::{Fault, Kind, Reader};
@@ -23,8 +26,11 @@ pub struct Args {
 enum Command {
     Finish(finish::Args),
     Check(check::Args),
+    Stats(stats::Args),
     Dump(dump::Args),
     Cut(cut::Args),
+    Import(import::Args),
+    Export(export::Args),
 }
 
 /// Runs the command.
@@ -34,6 +40,9 @@ pub fn run(args: Args) -> Result<Exit> {
         Command::Check(args) => check::run(args),
         Command::Dump(args) => dump::run(args),
         Command::Cut(args) => cut::run(args),
+        Command::Stats(args) => stats::run(args),
+        Command::Import(args) => import::run(args),
+        Command::Export(args) => export::run(args),
     }
 }
 

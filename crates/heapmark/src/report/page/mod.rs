@@ -18,12 +18,15 @@ mod scaling;
 mod section;
 mod strips;
 mod thin;
+mod traced;
 mod views;
 mod whole;
 mod words;
 
 #[cfg(test)]
 mod tests;
+
+pub(super) use traced::traced;
 
 use super::text::plain;
 use super::{sentence, trial, verdict};
@@ -34,6 +37,7 @@ use cast::{Cast, Member, Told};
 use minijinja::value::Serde;
 use minijinja::{Environment, context};
 use section::Section;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// A run as it goes onto a page.
@@ -52,23 +56,34 @@ pub struct PageRun<'a> {
 pub fn page(runs: &[PageRun], judged: &[Judged]) -> String {
     let told = runs.iter().map(|run| Told { run, analysis: analyse(run.head, run.records) });
     let cast = Cast::new(told.collect());
-    let sections = sections(&cast, judged);
+    let heads = cast.runs.iter().enumerate().map(|(run, told)| Head {
+        label: (cast.runs.len() > 1).then(|| cast.title(run)),
+        verdict: verdict(&told.analysis),
+        says: plain(&sentence::head(told.run.head)),
+    });
+    let runs = (0..cast.runs.len()).map(|run| cast.title(run)).collect();
+    lay_out(&title(&cast), &heads.collect::<Vec<_>>(), &cast.members, runs, &sections(&cast, judged))
+}
+
+/// What stands on top of a page, of each run.
+#[derive(Serialize)]
+struct Head {
+    label: Option<String>,
+    verdict: String,
+    says: String,
+}
+
+/// A page of any sections.
+fn lay_out(title: &str, heads: &[Head], members: &[Member], runs: Vec<String>, sections: &[Section]) -> String {
     let mut environment = Environment::new();
     environment.add_template("page.html", include_str!("page.html")).expect("our own template has no fault");
     let template = environment.get_template("page.html").expect("it was just added");
-    let heads = cast.runs.iter().enumerate().map(|(run, told)| {
-        context! {
-            label => (cast.runs.len() > 1).then(|| cast.title(run)),
-            verdict => verdict(&told.analysis),
-            head => plain(&sentence::head(told.run.head)),
-        }
-    });
     let laid_out = context! {
-        title => title(&cast),
-        runs => heads.collect::<Vec<_>>(),
+        title => title,
+        runs => Serde(heads),
         sections => sections.iter().map(laid_out).collect::<Vec<_>>(),
         charts => sections.iter().any(|section| !section.views.is_empty()),
-        data => data(&cast, &sections),
+        data => data(members, runs, sections),
         style => include_str!("page.css"),
         script => include_str!("page.js"),
         plotly => plotly_script(),
@@ -120,13 +135,12 @@ fn laid_out(section: &Section) -> minijinja::Value {
 }
 
 /// What the script reads. No `<` is left in it that could end the element it stands in.
-fn data(cast: &Cast, sections: &[Section]) -> String {
+fn data(members: &[Member], runs: Vec<String>, sections: &[Section]) -> String {
     let charted = sections.iter().filter(|section| !section.views.is_empty());
     let charts: serde_json::Map<String, Value> =
         charted.map(|section| (section.id.to_owned(), json!(section.views))).collect();
-    let runs: Vec<String> = (0..cast.runs.len()).map(|run| cast.title(run)).collect();
     let member = |member: &Member| json!({ "name": plain(&member.name), "companion": member.companion });
-    let members: Vec<Value> = cast.members.iter().map(member).collect();
+    let members: Vec<Value> = members.iter().map(member).collect();
     json!({ "members": members, "runs": runs, "charts": charts }).to_string().replace('<', "\\u003c")
 }
 

@@ -179,7 +179,7 @@ fn samples_are_hollow_where_they_were_disturbed() {
         serde_json::from_str(r#"{"wall_ns": 1, "foreign_cpu_share": 0.9}"#).unwrap();
     let run = run("r", &lab);
     let cast = Cast::new(vec![Told { run: &run, analysis: analyse(&lab.run, &lab.records) }]);
-    let told: Value = serde_json::from_str(&data(&cast, &sections(&cast, &[]))).unwrap();
+    let told: Value = serde_json::from_str(&data(&cast.members, Vec::new(), &sections(&cast, &[]))).unwrap();
     let traces = told["charts"]["samples"][0]["plots"][0]["traces"].as_array().unwrap();
     let hollow: Vec<&Value> = traces.iter().filter(|one| one["drawn"]["marker"]["symbol"] == "circle-open").collect();
     assert_eq!(hollow.len(), 1);

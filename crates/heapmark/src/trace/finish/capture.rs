@@ -57,7 +57,7 @@ impl Capture {
             return Err(none("it does not begin with what it is of".into()));
         };
         let mut head = Head::default();
-        chunk.pairs().for_each(|(key, value)| head.put(key, value.to_owned()));
+        chunk.pairs().for_each(|(key, value)| head.set_escaped(key, value));
         let dropped = chunk.dropped;
         (self.head, self.dropped) = (head, dropped);
         Ok(())

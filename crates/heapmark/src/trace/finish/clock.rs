@@ -14,7 +14,7 @@ pub(super) struct Rate {
 
 impl Rate {
     pub(super) fn of(capture: &Capture) -> Rate {
-        let told: f64 = capture.head.get("stamps_per_second").and_then(|text| text.parse().ok()).unwrap_or(0.0);
+        let told: f64 = capture.head.get("stamps-per-second").and_then(|text| text.parse().ok()).unwrap_or(0.0);
         if told <= 0.0 || !told.is_finite() {
             return Rate { ns_per_stamp: 0.0 };
         }

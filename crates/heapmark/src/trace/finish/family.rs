@@ -17,7 +17,7 @@ pub(super) fn inherited(path: &Path, head: &Head) -> Vec<(u64, Event)> {
 
 fn of_generation(path: &Path, head: &Head, left: usize) -> Vec<(u64, Event)> {
     // Who executed another program has nothing left of its parent's.
-    let forked = head.get("began") == Some("fork");
+    let forked = head.get("begin") == Some("fork");
     let number = |key: &str| head.get(key).and_then(|text| text.parse::<u32>().ok());
     let (Some(pid), Some(parent), true) = (number("pid"), number("parent"), forked && left > 0) else {
         return Vec::new();

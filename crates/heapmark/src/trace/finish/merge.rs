@@ -1,9 +1,9 @@
 //! The streams of a capture as one order of events, with tokens for addresses.
 
-use super::addresses::{Addresses, Mended, Moment, birth, death};
 use super::capture::Capture;
 use super::clock::Rate;
 use super::stream::{Next, Part, Stream};
+use crate::trace::addresses::{Addresses, Mended, Moment, birth, death};
 use crate::trace::fault::Fault;
 use crate::trace::{Event, Token};
 use heapmark_wire::capture;
@@ -46,7 +46,7 @@ impl<'a> Merge<'a> {
 
     /// An object from before the recording.
     pub(super) fn inherit(&mut self, address: u64, event: Event, put: &mut impl FnMut(u32, Event)) {
-        self.addresses.begin(Moment { key: 0, thread: 0 }, address, event, put);
+        self.addresses.begin(Moment { key: 0, thread: 0, stream: usize::MAX }, address, event, put);
     }
 
     /// Gives out all events in their order, until there are none or `put` has had enough.
@@ -95,7 +95,7 @@ impl<'a> Merge<'a> {
     fn step(&mut self, place: usize, put: &mut impl FnMut(u32, Event)) {
         let stream = &mut self.streams[place];
         let Some(Next { key, part, record }) = &stream.next else { return };
-        let at = Moment { key: *key, thread: record.thread };
+        let at = Moment { key: *key, thread: record.thread, stream: place };
         if let capture::Event::Time { ns } = record.event {
             stream.known = (record.stamp.unwrap_or(stream.known.0), ns);
         }

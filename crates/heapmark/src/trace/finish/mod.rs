@@ -1,17 +1,12 @@
 //! A capture becomes a trace: streams become one order, addresses become tokens. Memory is what is alive, whatever the length.
 
-mod addresses;
 mod capture;
 mod clock;
 mod family;
 mod merge;
 mod stream;
 
-#[cfg(test)]
-mod tests;
-
-pub use addresses::Mended;
-
+use super::addresses::Mended;
 use super::fault::Fault;
 use super::{Event, Head, Totals, Writer};
 use capture::Capture;
@@ -72,7 +67,7 @@ pub fn finish<W: Write>(path: &Path, to: W) -> Result<Finished, Fault> {
     if lost > 0 {
         writer.write(0, &Event::Dropped { count: lost })?;
     }
-    if let Some(peak_rss_bytes) = capture.head.get("peak_rss_bytes").and_then(|text| text.parse().ok()) {
+    if let Some(peak_rss_bytes) = capture.head.get("end.peak-rss-bytes").and_then(|text| text.parse().ok()) {
         writer.write(0, &Event::End { peak_rss_bytes })?;
     }
     let mut damage = capture.damage.clone();

@@ -2,7 +2,7 @@
 
 use super::capture::{Capture, Place};
 use heapmark_wire::capture::{Event, Record, Records};
-use std::vec::IntoIter;
+use std::slice::Iter;
 
 /// A `realloc` has two moments: the old address is free when it begins, and the new one is there when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +26,10 @@ pub(super) struct Next<'a> {
 /// A stream that is being read.
 pub(super) struct Stream<'a> {
     capture: &'a Capture,
-    places: IntoIter<Place>,
+    places: Iter<'a, Place>,
     current: Option<(Place, Records<'a>)>,
+    /// When the recording ended. Threads notice a little later, each at another time.
+    end: u64,
     /// The number that the next event must have.
     expected: u64,
     key: u64,
@@ -42,11 +44,12 @@ pub(super) struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    pub(super) fn new(capture: &'a Capture, places: &[Place]) -> Stream<'a> {
-        let places = places.to_vec().into_iter();
+    pub(super) fn new(capture: &'a Capture, places: &'a [Place]) -> Stream<'a> {
+        let places = places.iter();
         let (damage, known) = (Vec::new(), (0, 0));
+        let end = capture.head.get("end.stamp").and_then(|text| text.parse().ok()).unwrap_or(u64::MAX);
         let mut stream =
-            Stream { capture, places, current: None, expected: 0, key: 0, known, next: None, damage, lost: 0 };
+            Stream { capture, places, current: None, end, expected: 0, key: 0, known, next: None, damage, lost: 0 };
         stream.advance();
         stream
     }
@@ -60,7 +63,9 @@ impl<'a> Stream<'a> {
             self.key = *key;
             return;
         }
-        let Some(record) = self.record() else {
+        let end = self.end;
+        let in_time = |record: &Record| record.stamp.is_none_or(|stamp| stamp <= end);
+        let Some(record) = self.record().filter(in_time) else {
             self.next = None;
             return;
         };
@@ -88,7 +93,7 @@ impl<'a> Stream<'a> {
                 }
                 self.capture.leave(*place);
             }
-            let place = self.places.next()?;
+            let place = *self.places.next()?;
             match self.capture.chunk(place) {
                 Ok(chunk) => {
                     let first = chunk.start.first_event;

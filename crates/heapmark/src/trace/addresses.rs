@@ -1,6 +1,6 @@
-//! Addresses become tokens. What cannot be, an address that is given out twice or taken back twice, is repaired and counted.
+//! Addresses become tokens, for whatever tells of addresses. What cannot be, an address that is given out twice or taken back twice, is repaired and counted.
 
-use crate::trace::{Event, Token};
+use super::{Event, MOST_THREADS, Token};
 use foldhash::fast::RandomState;
 use heapmark_wire::capture;
 use std::collections::HashMap;
@@ -35,10 +35,10 @@ pub(super) struct Addresses {
     live: HashMap<u64, u64, RandomState>,
     /// Allocations of each thread.
     allocations: Vec<u64>,
-    /// Addresses that were freed because they were given out again, and when: their end is still to come.
-    owed: HashMap<u64, u64, RandomState>,
-    /// Ends of addresses that were not known: when, and by whom.
-    early: HashMap<u64, (u64, u32), RandomState>,
+    /// Addresses that were freed because they were given out again, and when: their end is still to come, from another stream.
+    owed: HashMap<u64, Moment, RandomState>,
+    /// Ends of addresses that were not known, and when: their beginning may still come, from another stream.
+    early: HashMap<u64, Moment, RandomState>,
     pub mended: Mended,
 }
 
@@ -47,38 +47,47 @@ pub(super) struct Addresses {
 pub(super) struct Moment {
     pub key: u64,
     pub thread: u32,
+    /// Within a stream, order is certain.
+    pub stream: usize,
+}
+
+impl Moment {
+    /// Whether these two may have happened in the other order.
+    fn may_precede(self, earlier: Moment) -> bool {
+        self.stream != earlier.stream && self.key.saturating_sub(earlier.key) <= SKEW
+    }
 }
 
 impl Addresses {
     /// An object at an address. Gives the events that it takes: mostly its own, sometimes a repair around it.
     #[inline]
     pub(super) fn begin(&mut self, at: Moment, address: u64, event: Event, put: &mut impl FnMut(u32, Event)) {
-        let Moment { key, thread } = at;
+        let thread = at.thread;
         let token = self.next_token(thread);
         if let Some(before) = self.live.insert(address, token.packed()) {
             self.mended.reused += 1;
             if self.owed.len() >= MOST_EARLY {
                 self.owed.clear();
             }
-            self.owed.insert(address, key);
+            self.owed.insert(address, at);
             put(thread, Event::Free { token: Token::of_packed(before) });
         }
         put(thread, event);
         if !self.early.is_empty()
-            && let Some((when, who)) = self.early.remove(&address)
-            && key.saturating_sub(when) <= SKEW
+            && let Some(end) = self.early.remove(&address)
+            && at.may_precede(end)
         {
             self.live.remove(&address);
             self.mended.early += 1;
             self.mended.unknown -= 1;
-            put(who, Event::Free { token });
+            put(end.thread, Event::Free { token });
         }
     }
 
     fn next_token(&mut self, thread: u32) -> Token {
         let place = thread as usize;
         // The writer refuses threads beyond what a trace has; nothing is kept for them.
-        if place >= crate::trace::MOST_THREADS as usize {
+        if place >= MOST_THREADS as usize {
             return Token { thread, index: 0 };
         }
         if place >= self.allocations.len() {
@@ -92,8 +101,8 @@ impl Addresses {
     #[inline]
     pub(super) fn end(&mut self, at: Moment, address: u64) -> Option<Token> {
         if !self.owed.is_empty()
-            && let Some(when) = self.owed.remove(&address)
-            && at.key.saturating_sub(when) <= SKEW
+            && let Some(begin) = self.owed.remove(&address)
+            && at.may_precede(begin)
         {
             return None;
         }
@@ -103,7 +112,7 @@ impl Addresses {
             if self.early.len() >= MOST_EARLY {
                 self.early.clear();
             }
-            self.early.insert(address, (at.key, at.thread));
+            self.early.insert(address, at);
         }
         found
     }

@@ -1,3 +1,9 @@
+//! What is written is read, and whatever else a file has in it ends in one line.
+
+mod checked;
+mod crafted;
+mod random;
+
 use super::*;
 
 fn token(thread: u32, index: u64) -> Token {
@@ -5,7 +11,7 @@ fn token(thread: u32, index: u64) -> Token {
 }
 
 /// Each kind of event once at least, over three threads.
-pub(crate) fn every_kind() -> Vec<(u32, Event)> {
+fn every_kind() -> Vec<(u32, Event)> {
     vec![
         (0, Event::Inherit { objects: 1 }),
         (0, Event::Malloc { size: 24, operator: false }),
@@ -39,7 +45,7 @@ pub(crate) fn every_kind() -> Vec<(u32, Event)> {
     ]
 }
 
-pub(crate) fn written(events: &[(u32, Event)]) -> Vec<u8> {
+fn written(events: &[(u32, Event)]) -> Vec<u8> {
     let mut head = Head::default();
     head.set("argv", "a b");
     let mut writer = Writer::new(Vec::new(), &head).unwrap();

@@ -1,0 +1,84 @@
+//! `replay` (issue 7): a recorded program's calls, made again by as many threads in an order that the recorded one allows. What
+//! is played is a score, which the host compiled from a trace; [`heapmark_wire::score`] has its layout.
+//!
+//! Nothing of the harness lies in anonymous memory and nothing is allocated once the clock runs: ops are read from the mapped
+//! score, blocks are kept in shared tables.
+
+mod order;
+mod player;
+mod points;
+mod sheet;
+mod stage;
+mod touch;
+
+use super::Kernel;
+use crate::bench::{Bench, Work};
+use crate::fail;
+use crate::memory::{Padded, Table};
+use core::cell::Cell;
+use core::ptr;
+use points::Points;
+use sheet::Sheet;
+use stage::{Seat, Stage};
+
+pub const KERNEL: Kernel = Kernel {
+    name: "replay",
+    calls: &["malloc", "free", "calloc", "realloc", "posix_memalign"],
+    parameters: &["score", "mode", "touch", "skew", "pace"],
+    run,
+};
+
+fn run(bench: &mut Bench) {
+    let mut room = [0; 4096];
+    let Some(path) = bench.path("score", &mut room) else {
+        fail::give_up("error", format_args!("the path of the score is longer than 4096 bytes"));
+    };
+    let sheet = Sheet::open(path);
+    let head = sheet.head;
+    let threads = head.threads as usize;
+    bench.needs(head.requested_peak_bytes + head.slots * size_of::<*mut u8>() as u64);
+    let slots = Table::<Cell<*mut u8>>::shared(head.slots as usize);
+    let seats = Table::<Padded<Seat>>::shared(threads);
+    let own_steps = Table::shared(if threads > heapmark_wire::STEPS { threads } else { 0 });
+    let steps = bench.watched().open_steps(threads).unwrap_or(&own_steps);
+    let points = Points::of(bench, &head);
+    let mut stage = Stage::new(bench, &sheet, &slots, &seats, steps, &points);
+
+    let (mut done, mut expected, mut last_frees) = (Work::default(), Work::default(), 0);
+    bench.begin();
+    points.begin();
+    for round in bench.rounds() {
+        stage.set();
+        let began = stage.raise();
+        stage.until_all_are_over();
+        let span = began.elapsed();
+        stage.curtain(|index, time| bench.thread_time(round, index % bench.threads, time), &began);
+        bench.record(round, span, 0, head.events);
+        seats.iter().for_each(|Padded(seat)| done.add(&seat.tally.get()));
+        last_frees += free_rest(bench, &slots);
+        expected.malloc += head.malloc;
+        expected.free += head.free;
+        expected.calloc += head.calloc;
+        expected.realloc += head.realloc;
+        expected.posix_memalign += head.aligned;
+        expected.checksum += head.bytes;
+    }
+    done.free += last_frees;
+    bench.account(&done, &expected);
+    bench.requested_peak(head.requested_peak_bytes);
+    points.tell(bench);
+}
+
+/// What the recorded program never freed, after the clock: the next round begins with nothing.
+fn free_rest(bench: &Bench, slots: &[Cell<*mut u8>]) -> u64 {
+    let mut freed = 0;
+    for slot in slots {
+        let block = slot.replace(ptr::null_mut());
+        if !block.is_null() {
+            // SAFETY: a live block; no thread plays any more.
+            unsafe { (bench.api.free)(block) };
+            freed += 1;
+        }
+    }
+    freed
+}

@@ -1,0 +1,303 @@
+//! One thread's stream, op by op.
+
+use super::order::Seen;
+use super::stage::Stage;
+use crate::bench::Work;
+use crate::fail;
+use core::ptr;
+use core::sync::atomic::Ordering;
+use heapmark_wire::Step;
+use heapmark_wire::score::{self, ALL_PAGES, Op, PAGES_FROM_BYTES, Rare};
+
+/// So many ops ahead a slot is brought into the cache.
+const AHEAD: usize = 8;
+
+/// A thread at work.
+pub struct Player<'s> {
+    stage: &'s Stage<'s>,
+    index: usize,
+    step: &'s Step,
+    /// The next word, and where this chunk began.
+    at: usize,
+    chunk: usize,
+    /// Ops that are done: what other threads wait for.
+    done: u64,
+    /// Pages of the next block that are touched.
+    pages: u32,
+    tally: Work,
+    seen: Seen,
+}
+
+/// What follows from an op.
+enum Next {
+    /// It was one of the program's calls.
+    Call,
+    /// It was a word of the score's own.
+    Word,
+    /// The stream is over; whether the thread exits.
+    Over(bool),
+}
+
+impl<'s> Player<'s> {
+    /// The thread `index`, whose stream begins at this word.
+    pub fn new(stage: &'s Stage<'s>, index: usize, first: usize) -> Player<'s> {
+        let (step, seen) = (&stage.steps[index], Seen::nothing());
+        Player { stage, index, step, at: first, chunk: first, done: 0, pages: ALL_PAGES, tally: Work::default(), seen }
+    }
+
+    /// Plays all of it: what was done, and whether the recorded thread ended here.
+    pub fn play(mut self) -> (Work, bool) {
+        let followed = self.stage.points.peak_of(self.index);
+        let api = self.stage.api;
+        loop {
+            let word = self.word();
+            self.prefetch();
+            let (slot, size) = (score::slot(word), score::size(word));
+            // SAFETY of all calls: ordinary calls; a block is given back once, by the thread that the score's order names.
+            match Op::of(word) {
+                Op::Malloc => {
+                    // SAFETY: see above.
+                    let block = unsafe { (api.malloc)(size) };
+                    self.born("malloc", slot, block, size);
+                    self.written(block, size);
+                    self.tally.malloc += 1;
+                }
+                Op::Free => {
+                    let block = self.dies("free", slot);
+                    // SAFETY: see above.
+                    unsafe { (api.free)(block) };
+                    self.tally.free += 1;
+                }
+                Op::Calloc => self.calloc(slot, 1, size),
+                Op::Realloc => self.realloc(slot, size),
+                Op::FreeSized => self.free_sized(slot, size),
+                Op::Wait => {
+                    self.seen.wait(self.stage, self.index, slot, size as u64);
+                    continue;
+                }
+                Op::Position => {
+                    self.stage.skew.reach(self.stage, self.index, word >> 3);
+                    continue;
+                }
+                Op::Rare => match self.rare(word) {
+                    Next::Call => {}
+                    Next::Word => continue,
+                    Next::Over(exits) => return (self.tally, exits),
+                },
+            }
+            self.done += 1;
+            self.step.finish(self.done);
+            if followed == self.done {
+                self.stage.points.at_peak(self.stage.slots, &api);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn word(&mut self) -> u64 {
+        let Some(word) = self.stage.sheet.words.get(self.at) else { self.broken("goes on behind its end") };
+        self.at += 1;
+        *word
+    }
+
+    #[inline(always)]
+    fn prefetch(&self) {
+        if let Some(ahead) = self.stage.sheet.words.get(self.at + AHEAD) {
+            let slot = self.stage.slots.as_ptr().wrapping_add(score::slot(*ahead));
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a hint, which never faults.
+            unsafe {
+                use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+                _mm_prefetch::<_MM_HINT_T0>(slot.cast());
+            }
+            #[cfg(target_arch = "aarch64")]
+            // SAFETY: a hint, which never faults.
+            unsafe {
+                core::arch::asm!("prfm pldl1keep, [{}]", in(reg) slot, options(nostack, preserves_flags));
+            }
+        }
+    }
+
+    /// A call has returned a block. It must be one, and the slot must be free for it.
+    #[inline(always)]
+    fn born(&mut self, call: &str, slot: usize, block: *mut u8, size: usize) {
+        if block.is_null() {
+            self.no_block(call, size);
+        }
+        match self.stage.slots.get(slot) {
+            Some(place) if place.get().is_null() => place.set(block),
+            Some(_) => self.broken("fills a slot that is full: a wait is missing"),
+            None => self.broken("names a slot that it does not have"),
+        }
+        self.tally.checksum += size as u64;
+    }
+
+    /// What the program does with a block that it has just got.
+    #[inline(always)]
+    fn written(&mut self, block: *mut u8, size: usize) {
+        // SAFETY: just born with this size.
+        unsafe { self.stage.touch.write(block, size, self.pages) };
+        if size >= PAGES_FROM_BYTES as usize {
+            self.pages = ALL_PAGES;
+        }
+    }
+
+    /// A block goes out of its slot.
+    #[inline(always)]
+    fn dies(&mut self, call: &str, slot: usize) -> *mut u8 {
+        match self.stage.slots.get(slot).map(|place| place.replace(ptr::null_mut())) {
+            Some(block) if !block.is_null() => block,
+            _ => self.empty(call),
+        }
+    }
+
+    fn calloc(&mut self, slot: usize, count: usize, size: usize) {
+        // SAFETY: an ordinary call; the compiler of the score has seen that the product is a number.
+        let block = unsafe { (self.stage.api.calloc)(count, size) };
+        self.born("calloc", slot, block, count * size);
+        // SAFETY: just born with this size.
+        unsafe { self.stage.touch.read(block, count * size, self.pages) };
+        self.tally.calloc += 1;
+        self.pages = ALL_PAGES;
+    }
+
+    fn realloc(&mut self, slot: usize, size: usize) {
+        let old = self.dies("realloc", slot);
+        // SAFETY: a live block, which is this thread's to move.
+        let block = unsafe { (self.stage.api.realloc)(old, size) };
+        self.born("realloc", slot, block, size);
+        self.written(block, size);
+        self.tally.realloc += 1;
+    }
+
+    fn free_sized(&mut self, slot: usize, size: usize) {
+        let block = self.dies("free_sized", slot);
+        // SAFETY: a live block, which was asked for with this size.
+        unsafe { (self.stage.api.free_sized)(block, size, 0) };
+        self.tally.free += 1;
+    }
+
+    fn aligned(&mut self, slot: usize, alignment: usize, size: usize) {
+        let mut block = ptr::null_mut();
+        // SAFETY: an ordinary call with a place for its result.
+        if unsafe { (self.stage.api.posix_memalign)(&mut block, alignment, size) } != 0 {
+            self.no_block("posix_memalign", size);
+        }
+        if !block.addr().is_multiple_of(alignment) {
+            fail::give_up(
+                "wrong-result",
+                format_args!("posix_memalign({alignment}, {size}) returned {block:p}, which is not aligned to that"),
+            );
+        }
+        self.born("posix_memalign", slot, block, size);
+        self.written(block, size);
+        self.tally.posix_memalign += 1;
+    }
+
+    #[inline(never)]
+    fn rare(&mut self, word: u64) -> Next {
+        let argument = score::size(word);
+        let Some(rare) = Rare::of(word) else { self.broken("has an op of an unknown number") };
+        match rare {
+            Rare::Jump => {
+                let next = self.word() as usize;
+                self.stage.sheet.leave(self.chunk..self.at);
+                (self.at, self.chunk) = (next, next);
+                return Next::Word;
+            }
+            Rare::End => return Next::Over(false),
+            Rare::Exit => return Next::Over(true),
+            Rare::Start => {
+                if let Some(child) = self.stage.steps.get(argument) {
+                    child.reach(self.step.position());
+                }
+                self.stage.create(argument);
+            }
+            Rare::Pages => {
+                self.pages = argument as u32;
+                return Next::Word;
+            }
+            Rare::Clock => {
+                let ns = self.word();
+                self.sleep_until(ns);
+                return Next::Word;
+            }
+            Rare::Point => {
+                let (volume, live) = (self.word(), self.word());
+                self.stage.points.take(volume, live);
+                return Next::Word;
+            }
+            Rare::FreeNull => {
+                // SAFETY: free takes NULL.
+                unsafe { (self.stage.api.free)(ptr::null_mut()) };
+            }
+            Rare::UsableSize => {
+                let block = self.stage.slots.get(argument).map_or(ptr::null_mut(), |place| place.get());
+                if block.is_null() {
+                    self.empty("malloc_usable_size");
+                }
+                // SAFETY: a live block.
+                unsafe { (self.stage.api.usable_size)(block) };
+            }
+            Rare::Malloc => {
+                let size = self.word() as usize;
+                // SAFETY: an ordinary call.
+                let block = unsafe { (self.stage.api.malloc)(size) };
+                self.born("malloc", argument, block, size);
+                self.written(block, size);
+                self.tally.malloc += 1;
+            }
+            Rare::Calloc => {
+                let (count, size) = (self.word() as usize, self.word() as usize);
+                self.calloc(argument, count, size);
+            }
+            Rare::Realloc => {
+                let size = self.word() as usize;
+                self.realloc(argument, size);
+            }
+            Rare::Aligned => {
+                let (alignment, size) = (self.word() as usize, self.word() as usize);
+                self.aligned(argument, alignment, size);
+            }
+            Rare::FreeSized => {
+                let size = self.word() as usize;
+                self.free_sized(argument, size);
+            }
+        }
+        Next::Call
+    }
+
+    /// Until so much recorded time has passed, at the pace of this replay.
+    fn sleep_until(&self, recorded_ns: u64) {
+        if self.stage.pace > 0.0 {
+            let until = self.stage.began_ns.load(Ordering::Relaxed) + (recorded_ns as f64 / self.stage.pace) as u64;
+            let time =
+                libc::timespec { tv_sec: (until / 1_000_000_000) as i64, tv_nsec: (until % 1_000_000_000) as i64 };
+            // SAFETY: sleeps; what a signal interrupts is slept again.
+            while unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &time, ptr::null_mut()) }
+                == libc::EINTR
+            {}
+        }
+    }
+
+    #[cold]
+    fn no_block(&self, call: &str, size: usize) -> ! {
+        let Work { malloc, calloc, realloc, posix_memalign, .. } = self.tally;
+        let (before, done, thread) = (malloc + calloc + realloc + posix_memalign, self.done, self.index);
+        let place = format_args!("operation {done} of thread {thread}, its allocation {before}");
+        fail::give_up("oom", format_args!("{call} returned NULL for {size} bytes: {place}"))
+    }
+
+    #[cold]
+    fn empty(&self, call: &str) -> ! {
+        let (done, thread) = (self.done, self.index);
+        let why = "its slot is empty: a wait is missing in the score, or another thread wrote there";
+        fail::give_up("error", format_args!("{call}, operation {done} of thread {thread}: {why}"))
+    }
+
+    #[cold]
+    fn broken(&self, what: &str) -> ! {
+        let (done, thread) = (self.done, self.index);
+        fail::give_up("error", format_args!("the score {what}: operation {done} of thread {thread}"))
+    }
+}

@@ -1,0 +1,139 @@
+//! What memory a replay in strict order holds, looked at by the replay itself at places that the score names: the same places in
+//! every process, whatever the time. One thread plays at a time then, so that nothing moves meanwhile.
+
+use crate::api::Api;
+use crate::bench::Bench;
+use crate::check;
+use crate::clock::now_ns;
+use crate::memory::{Resident, Table};
+use crate::watched;
+use core::cell::Cell;
+use heapmark_wire::score::Head;
+
+/// Points of a series.
+const MOST_POINTS: u64 = 1000;
+/// The page tables are walked again once the cheaper figure has grown by this part.
+const GROWTH: u64 = 100;
+
+/// The points of one process.
+pub struct Points {
+    taken: Table<Point>,
+    count: Cell<usize>,
+    /// One of so many of the score's points is taken.
+    every: u64,
+    passed: Cell<u64>,
+    wanted: bool,
+    peak: (u64, u64),
+    at_peak: Cell<Option<Peak>>,
+    /// Before the first op: anonymous memory less the harness's own tables.
+    before: Cell<i64>,
+    began_ns: Cell<u64>,
+    highest: Cell<u64>,
+}
+
+#[derive(Clone, Copy)]
+struct Point {
+    volume: u64,
+    ns: u64,
+    live: u64,
+    occupied: u64,
+    heap: u64,
+}
+
+/// When most was live.
+#[derive(Clone, Copy)]
+struct Peak {
+    live: u64,
+    usable: u64,
+    heap: u64,
+    huge: u64,
+    pages: check::Occupied,
+}
+
+// SAFETY: used by one thread at a time, see above; where several play at once nothing is wanted.
+unsafe impl Sync for Points {}
+
+impl Points {
+    /// For a job.
+    pub fn of(bench: &Bench, head: &Head) -> Points {
+        let wanted = bench.parameter("mode") == "memory" && watched::wanted();
+        let places = if wanted { MOST_POINTS as usize + 1 } else { 0 };
+        Points {
+            taken: Table::shared(places),
+            count: Cell::new(0),
+            every: head.points.div_ceil(MOST_POINTS).max(1),
+            passed: Cell::new(0),
+            wanted,
+            peak: head.peak,
+            at_peak: Cell::new(None),
+            before: Cell::new(0),
+            began_ns: Cell::new(0),
+            highest: Cell::new(0),
+        }
+    }
+
+    /// Just before the first op.
+    pub fn begin(&self) {
+        if self.wanted {
+            self.before.set(anonymous(&Resident::now()));
+            self.began_ns.set(now_ns());
+        }
+    }
+
+    /// After how many of its ops this thread brings the most live bytes about; no number of ops where another one does.
+    pub fn peak_of(&self, thread: usize) -> u64 {
+        let (peak, ops) = self.peak;
+        if self.wanted && peak == thread as u64 { ops } else { u64::MAX }
+    }
+
+    /// At one of the score's points.
+    pub fn take(&self, volume: u64, live: u64) {
+        let passed = self.passed.replace(self.passed.get() + 1);
+        let place = self.count.get();
+        if !self.wanted || !passed.is_multiple_of(self.every) || place >= self.taken.len() {
+            return;
+        }
+        let mut heap = self.grown(Resident::counted().anonymous as i64 - watched::harness_bytes() as i64);
+        // Some kernels count per CPU and tell roughly: what may be the peak is looked at exactly.
+        if heap > self.highest.get() + self.highest.get() / GROWTH {
+            heap = self.grown(anonymous(&Resident::now()));
+            self.highest.set(heap);
+        }
+        let point =
+            Point { volume, ns: now_ns() - self.began_ns.get(), live, occupied: watched::occupied_bytes(), heap };
+        // SAFETY: within the table, and one thread plays at a time.
+        unsafe { self.taken.as_ptr().cast_mut().add(place).write(point) };
+        self.count.set(place + 1);
+    }
+
+    /// Most is live now. What the allocator says of each block, and how full the pages are.
+    pub fn at_peak(&self, slots: &[Cell<*mut u8>], api: &Api) {
+        let now = Resident::now();
+        let heap = self.grown(anonymous(&now));
+        let blocks = slots.iter().map(Cell::get).filter(|block| !block.is_null());
+        // SAFETY: live blocks.
+        let usable = blocks.map(|block| unsafe { (api.usable_size)(block) } as u64).sum();
+        let peak = Peak { live: watched::live_bytes(), usable, heap, huge: now.huge, pages: check::occupied() };
+        self.at_peak.set(Some(peak));
+    }
+
+    fn grown(&self, now: i64) -> u64 {
+        (now - self.before.get()).max(0) as u64
+    }
+
+    /// What was seen, into the report.
+    pub fn tell(&self, bench: &Bench) {
+        for Point { volume, ns, live, occupied, heap } in &self.taken[..self.count.get()] {
+            bench.say("point", format_args!("{volume} {ns} {live} {occupied} {heap}"));
+        }
+        if let Some(Peak { live, usable, heap, huge, pages }) = self.at_peak.get() {
+            let check::Occupied { pages, tenth_bytes, sparse } = pages;
+            let occupied = pages << 12;
+            bench.say("peak", format_args!("{live} {usable} {heap} {occupied} {huge} {tenth_bytes} {sparse}"));
+        }
+    }
+}
+
+fn anonymous(resident: &Resident) -> i64 {
+    resident.anonymous as i64 - watched::harness_bytes() as i64
+}

@@ -1,0 +1,57 @@
+//! The score in memory: mapped, read once from front to back by each thread. A small one is brought in before the clock; of a
+//! large one only what is being read stays, so that the length of a trace costs no memory.
+
+use crate::memory;
+use crate::{fail, watched};
+use core::ffi::CStr;
+use heapmark_wire::Kind;
+use heapmark_wire::score::{Fault, Head};
+
+/// Up to this size all of a score is in memory before the clock starts.
+const WHOLE_BYTES: usize = 64 << 20;
+const PAGE: usize = 4096;
+
+/// A mapped score.
+pub struct Sheet {
+    /// What stands at its start.
+    pub head: Head,
+    /// All of it.
+    pub words: &'static [u64],
+    large: bool,
+}
+
+impl Sheet {
+    /// Maps the score at this path, for ever.
+    pub fn open(path: &CStr) -> Sheet {
+        let Some(bytes) = memory::map_file(path) else {
+            fail::give_up("error", format_args!("cannot map the score {}", path.to_str().unwrap_or("?")));
+        };
+        let large = bytes.len() > WHOLE_BYTES;
+        let advice = if large { libc::MADV_SEQUENTIAL } else { libc::MADV_POPULATE_READ };
+        // SAFETY: advice about a mapping of ours. Where the kernel does not know it, pages come as they are read.
+        unsafe { libc::madvise(bytes.as_ptr().cast_mut().cast(), bytes.len(), advice) };
+        watched::know(bytes.as_ptr().addr(), bytes.len(), Kind::Harness);
+        watched::harness_grows(if large { 0 } else { bytes.len().next_multiple_of(PAGE) as i64 });
+        // SAFETY: the mapping is aligned to pages, never undone, and every number is a word.
+        let words = unsafe { core::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / 8) };
+        let what = match Head::decode(words) {
+            Ok(head) => return Sheet { head, words, large },
+            Err(Fault::Length) => "is not as long as it says",
+            Err(Fault::Magic) => "is none, or one of another heapmark",
+            Err(Fault::Numbers) => "has numbers that do not fit each other",
+        };
+        fail::give_up("error", format_args!("the score {what}: {}", path.to_str().unwrap_or("?")));
+    }
+
+    /// A thread goes on elsewhere and does not come back to these words in this round.
+    pub fn leave(&self, words: core::ops::Range<usize>) {
+        if self.large
+            && let Some(left) = self.words.get(words)
+        {
+            let start = left.as_ptr().addr() & !(PAGE - 1);
+            let bytes = left.as_ptr_range().end.addr() - start;
+            // SAFETY: advice about pages of a shared file mapping that nobody writes: whoever still needs one gets it again.
+            unsafe { libc::madvise(start as *mut _, bytes, libc::MADV_DONTNEED) };
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The threads of a replay: those that were there from the start wait at a gate, the others are created by the thread that
+//! created them in the recorded program, and end where they ended there. So an allocator sees threads come and go as it would.
+
+use super::order::Skew;
+use super::player::Player;
+use super::points::Points;
+use super::sheet::Sheet;
+use super::touch::Touch;
+use crate::api::Api;
+use crate::bench::{Bench, Work};
+use crate::clock::{self, Moment};
+use crate::cpus::Cpus;
+use crate::fail;
+use crate::laps::{post, wait};
+use crate::latency;
+use crate::memory::{Padded, Table};
+use crate::null;
+use crate::threads::{Gate, ThreadTime, create, wait_until};
+use crate::watched::Stack;
+use core::cell::Cell;
+use core::ffi::c_void;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use heapmark_wire::Step;
+use heapmark_wire::score::Thread;
+
+/// What all threads of a round share.
+pub struct Stage<'a> {
+    pub api: Api,
+    pub sheet: &'a Sheet,
+    pub slots: &'a [Cell<*mut u8>],
+    pub steps: &'a [Step],
+    pub points: &'a Points,
+    pub touch: Touch,
+    pub skew: Skew,
+    /// Recorded time is played so many times faster; 0 = not at all.
+    pub pace: f64,
+    pub began_ns: AtomicU64,
+    /// One thread plays at a time, in the recorded order.
+    strict: bool,
+    /// More threads than CPUs.
+    pub crowded: bool,
+    seats: &'a [Padded<Seat>],
+    gate: Gate,
+    /// Threads whose streams are over, in that order, each plus one.
+    over: Table<AtomicU32>,
+    overs: AtomicU32,
+    one_is_over: libc::sem_t,
+    curtain: libc::sem_t,
+}
+
+// SAFETY: a slot is used by one thread at a time, which the order of the score brings about; what is played wrongly finds an empty
+// or a full slot where it must not. The semaphores are made to be shared.
+unsafe impl Sync for Stage<'_> {}
+
+/// One thread. All zero before its first round.
+pub struct Seat {
+    stage: Cell<*const c_void>,
+    index: Cell<usize>,
+    thread: Cell<libc::pthread_t>,
+    stack: Cell<Stack>,
+    /// It is there, or was.
+    is_created: Cell<bool>,
+    has_come: AtomicBool,
+    /// Its stream ended with the recorded thread's own end.
+    has_exited: Cell<bool>,
+    /// What it did in this round.
+    pub tally: Cell<Work>,
+    began_ns: Cell<u64>,
+    ended_ns: Cell<u64>,
+    cpu_ns: Cell<u64>,
+}
+
+// SAFETY: written by the thread that creates it, then by that thread, then by the main thread, one after the other.
+unsafe impl Sync for Seat {}
+
+impl<'a> Stage<'a> {
+    /// A stage for all rounds of a job.
+    pub fn new(
+        bench: &Bench,
+        sheet: &'a Sheet,
+        slots: &'a [Cell<*mut u8>],
+        seats: &'a [Padded<Seat>],
+        steps: &'a [Step],
+        points: &'a Points,
+    ) -> Stage<'a> {
+        let strict = bench.parameter("mode") == "memory";
+        let pace =
+            if bench.parameter("mode") == "paced" { bench.parameter("pace").parse().unwrap_or(1.0) } else { 0.0 };
+        let mut stage = Stage {
+            api: bench.api,
+            sheet,
+            slots,
+            steps,
+            points,
+            touch: Touch::of(bench.parameter("touch")),
+            skew: Skew::new(bench.number("skew")),
+            pace,
+            began_ns: AtomicU64::new(0),
+            strict,
+            crowded: sheet.head.threads_at_a_time as usize > Cpus::usable().count(),
+            seats,
+            gate: Gate::default(),
+            over: Table::shared(seats.len()),
+            overs: AtomicU32::new(0),
+            // SAFETY: initialised below before its use.
+            one_is_over: unsafe { core::mem::zeroed() },
+            // SAFETY: likewise.
+            curtain: unsafe { core::mem::zeroed() },
+        };
+        // SAFETY: semaphores nobody uses yet; Linux keeps nothing but the number in them, so that they may move.
+        unsafe {
+            libc::sem_init(&mut stage.one_is_over, 0, 0);
+            libc::sem_init(&mut stage.curtain, 0, 0);
+        }
+        stage
+    }
+
+    fn thread(&self, index: usize) -> Thread {
+        let found = Thread::of(self.sheet.words, &self.sheet.head, index);
+        found.unwrap_or_else(|| fail::give_up("error", format_args!("the score has no thread {index}")))
+    }
+
+    /// Before a round: nobody has done anything.
+    pub fn set(&mut self) {
+        self.gate = Gate::default();
+        self.over.iter().for_each(|place| place.store(0, Ordering::Relaxed));
+        self.overs.store(0, Ordering::Relaxed);
+        self.skew.reset();
+        for (index, Padded(seat)) in self.seats.iter().enumerate() {
+            seat.is_created.set(false);
+            seat.has_come.store(false, Ordering::Relaxed);
+            self.steps[index].reset(!self.thread(index).is_started);
+        }
+    }
+
+    /// Creates the threads that are there from the start, and starts the clock once all of them wait for it.
+    pub fn raise(&self) -> Moment {
+        let first = || (0..self.seats.len()).filter(|index| !self.thread(*index).is_started);
+        first().for_each(|index| self.create(index));
+        self.gate.all_here(first().count());
+        self.began_ns.store(clock::now_ns(), Ordering::Relaxed);
+        self.gate.open()
+    }
+
+    /// Creates a thread; it begins at once, or at the gate if it is one of the first.
+    pub fn create(&self, index: usize) {
+        let Some(Padded(seat)) = self.seats.get(index).filter(|Padded(seat)| !seat.is_created.replace(true)) else {
+            fail::give_up("error", format_args!("the score starts thread {index} twice, or has none"));
+        };
+        seat.stage.set(ptr::from_ref(self).cast());
+        seat.index.set(index);
+        let stack = Stack::where_wanted();
+        let argument = ptr::from_ref(seat).cast_mut().cast();
+        // SAFETY: the seat and the stage outlive the thread, which is joined, and only then its stack goes.
+        seat.thread.set(unsafe { create(enter, argument, &stack, false, index) });
+        seat.stack.set(stack);
+        if self.strict {
+            // What a new thread does before its first op would race with whoever goes on.
+            wait_until(|| seat.has_come.load(Ordering::Acquire));
+        }
+    }
+
+    /// Takes leave of threads that exit; returns once all streams are over.
+    pub fn until_all_are_over(&self) {
+        for place in self.over.iter() {
+            wait(&self.one_is_over);
+            wait_until(|| place.load(Ordering::Acquire) != 0);
+            let index = place.load(Ordering::Acquire) as usize - 1;
+            if self.seats[index].0.has_exited.get() {
+                self.join(index);
+                // Who waits for the thread's end waits for one op more than it has: by now its caches are given back, too.
+                self.steps[index].finish(self.steps[index].done() + 1);
+            }
+        }
+    }
+
+    /// After the clock: the other threads end, and everybody's times are told.
+    pub fn curtain(&self, mut note: impl FnMut(usize, ThreadTime), began: &Moment) {
+        let stayed = |seat: &Padded<Seat>| !seat.0.has_exited.get();
+        self.seats.iter().filter(|seat| stayed(seat)).for_each(|_| post(&self.curtain));
+        for (index, seat) in self.seats.iter().enumerate() {
+            if stayed(seat) {
+                self.join(index);
+            }
+            let Padded(seat) = seat;
+            let wall_ns = seat.ended_ns.get().saturating_sub(seat.began_ns.get().max(began.wall_ns()));
+            note(index, ThreadTime { wall_ns, cpu_ns: seat.cpu_ns.get() });
+        }
+    }
+
+    fn join(&self, index: usize) {
+        let Padded(seat) = &self.seats[index];
+        // Its creator may still be on the way out of `pthread_create`.
+        wait_until(|| seat.thread.get() != 0);
+        // SAFETY: a joinable thread of ours, joined once; then nobody runs on its stack.
+        unsafe {
+            libc::pthread_join(seat.thread.replace(0), ptr::null_mut());
+            seat.stack.replace(Stack::none()).unmap();
+        }
+    }
+}
+
+extern "C" fn enter(seat: *mut c_void) -> *mut c_void {
+    // SAFETY: the seat that `create` handed over, of a stage that outlives this thread.
+    let (seat, stage) = unsafe {
+        let seat = &*seat.cast::<Seat>();
+        (seat, &*seat.stage.get().cast::<Stage>())
+    };
+    let index = seat.index.get();
+    let thread = stage.thread(index);
+    null::prepare();
+    latency::prepare();
+    seat.has_come.store(true, Ordering::Release);
+    if !thread.is_started {
+        stage.gate.wait();
+    }
+    let cpu_ns = clock::thread_cpu_ns();
+    seat.began_ns.set(clock::now_ns());
+    let (tally, has_exited) = Player::new(stage, index, thread.first as usize).play();
+    seat.tally.set(tally);
+    seat.has_exited.set(has_exited);
+    seat.cpu_ns.set(clock::thread_cpu_ns() - cpu_ns);
+    seat.ended_ns.set(clock::now_ns());
+    stage.steps[index].rest();
+    let place = stage.overs.fetch_add(1, Ordering::AcqRel) as usize;
+    stage.over[place].store(index as u32 + 1, Ordering::Release);
+    post(&stage.one_is_over);
+    if !has_exited {
+        wait(&stage.curtain);
+    }
+    ptr::null_mut()
+}

@@ -1,0 +1,52 @@
+//! `heapmark replay`: `heapmark run -w trace:FILE` in fewer words.
+
+use super::run::{self, MODES, TOUCHES};
+use super::{Exit, usage};
+use crate::plan::Override;
+use anyhow::{Result, anyhow};
+use clap::builder::PossibleValuesParser;
+
+/// Replay recorded programs under every allocator
+#[derive(clap::Args)]
+pub struct Args {
+    /// Traces, as `heapmark record` and `heapmark trace` write them
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<String>,
+    /// speed: threads wait for what they need only; memory: one at a time in recorded order, for --retained; paced: at the
+    /// recorded times [default: speed, with --retained memory]
+    #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(MODES))]
+    mode: Option<String>,
+    /// What is written to [default: recorded]
+    #[arg(long, value_name = "HOW", value_parser = PossibleValuesParser::new(TOUCHES))]
+    touch: Option<String>,
+    /// Events that no thread may be ahead of another in recorded order [default: 1000000]
+    #[arg(long, value_name = "N")]
+    skew: Option<u64>,
+    /// With --mode paced: recorded time is played so many times faster [default: 1]
+    #[arg(long, value_name = "N")]
+    pace: Option<f64>,
+    #[command(flatten)]
+    run: run::Args,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<Exit> {
+    let Args { traces, mode, touch, skew, pace, mut run } = args;
+    if run.comparison.resume.is_some() {
+        return Err(usage(anyhow!("a run of traces is taken up by `heapmark run --resume RUN`")));
+    }
+    run.retained |= mode.as_deref() == Some("memory");
+    let values = [
+        ("mode", mode),
+        ("touch", touch),
+        ("skew", skew.map(|skew| skew.to_string())),
+        ("pace", pace.map(|pace| pace.to_string())),
+    ];
+    let set = values.into_iter().filter_map(|(parameter, value)| {
+        Some(Override { workload: "trace:*".into(), parameter: parameter.into(), value: value? })
+    });
+    // Before those of `--set`, which may be for one trace only.
+    run.set.splice(0..0, set);
+    let workloads = traces.iter().map(|trace| format!("trace:{trace}")).collect();
+    run::run(run::Command { suite: "quick".into(), workloads, args: run })
+}

@@ -1,0 +1,204 @@
+//! `-w trace:FILE`: a workload made from a recorded program. Its threads are the program's, its parameters say how it is replayed.
+
+use crate::build::{self, Score};
+use crate::catalog::parameter::{Kind, Parameter};
+use crate::catalog::workload::{Calibrated, Preset};
+use crate::catalog::{Iterations, Workload};
+use crate::plan::Case;
+use crate::trace::score::Order;
+use anyhow::{Context, Result, bail};
+use heapmark_wire::score::{Head, POSITION_EVERY};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Parameters of a trace's workload: what each is, its form, its value.
+const PARAMETERS: [(&str, &str, Kind, &str); 7] = [
+    ("trace", "the recorded program", Kind::Path, ""),
+    ("sha256", "of the trace", Kind::Choice, ""),
+    ("score", "what was compiled from it", Kind::Path, ""),
+    (
+        "mode",
+        "speed: threads wait for what they need only; memory: one at a time in recorded order; paced: at the recorded times",
+        Kind::Choice,
+        "speed",
+    ),
+    (
+        "touch",
+        "what is written to: nothing, first bytes, as much as the program did, or every page",
+        Kind::Choice,
+        "recorded",
+    ),
+    ("skew", "events that no thread may be ahead of another in recorded order", Kind::Count, "1000000"),
+    ("pace", "with mode = paced: recorded time is played so many times faster", Kind::Seconds, "1"),
+];
+
+/// The words that some of them may have.
+pub(in crate::cmd) const MODES: [&str; 3] = ["speed", "memory", "paced"];
+/// As [`MODES`], of `touch`.
+pub(in crate::cmd) const TOUCHES: [&str; 4] = ["none", "first", "recorded", "all"];
+
+/// The file that a word of `-w` names, where it names one.
+pub(super) fn file(word: &str) -> Option<&Path> {
+    word.strip_prefix("trace:").map(Path::new)
+}
+
+/// A workload for each trace. Two files of one name are told apart by their content.
+pub(super) fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
+    let mut traces: Vec<(PathBuf, String)> = Vec::new();
+    for file in words.iter().filter_map(|word| file(word)) {
+        let path = file.canonicalize().with_context(|| format!("-w trace:{}: no such trace", file.display()))?;
+        if path.to_str().is_none_or(|text| text.contains('\n')) {
+            bail!("-w trace:{}: its name is not text of one line: rename it", path.display());
+        }
+        let sha256 = build::hash_of_file(&path)?;
+        if !traces.iter().any(|(_, known)| *known == sha256) {
+            traces.push((path, sha256));
+        }
+    }
+    let stems: Vec<String> = traces.iter().map(|(path, _)| stem(path)).collect();
+    let name = |place: usize| {
+        let alone = stems.iter().filter(|stem| **stem == stems[place]).count() == 1;
+        let told = if alone { String::new() } else { format!("-{}", &traces[place].1[..6]) };
+        format!("trace:{}{told}", stems[place])
+    };
+    Ok(traces.iter().enumerate().map(|(place, (path, sha256))| workload(name(place), path, sha256)).collect())
+}
+
+/// The file's name as cells and files may have it.
+fn stem(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.strip_suffix(".trace").unwrap_or(&name);
+    let known = |c: char| if c.is_ascii_alphanumeric() || "-_+".contains(c) { c } else { '_' };
+    name.chars().take(60).map(known).collect()
+}
+
+fn workload(name: String, path: &Path, sha256: &str) -> Workload {
+    let parameter = |(name, about, kind, _): (&str, &str, Kind, &str)| {
+        let choices: Vec<String> = match name {
+            "mode" => MODES.map(String::from).into(),
+            "touch" => TOUCHES.map(String::from).into(),
+            _ => vec![sha256.into()],
+        };
+        (name.to_owned(), Parameter { about: about.into(), kind, choices })
+    };
+    let value = |(name, _, _, value): (&str, &str, Kind, &str)| {
+        let value = match name {
+            "trace" => path.display().to_string(),
+            "sha256" => sha256.into(),
+            _ => value.into(),
+        };
+        (name.to_owned(), toml::Value::String(value))
+    };
+    let iterations = Iterations::Calibrated(Calibrated::Calibrated);
+    let preset = Preset { cold: 1, iterations, parameters: PARAMETERS.map(value).into() };
+    Workload {
+        name,
+        variant_of: None,
+        kernel: Some("replay".into()),
+        program: None,
+        rows: Vec::new(),
+        document: String::new(),
+        section: String::new(),
+        about: format!("what {} recorded", path.display()),
+        shows: "what the allocator would do in the recorded program".into(),
+        hides: "the program itself: caches, and all that it does between its calls".into(),
+        operation: "call of the recorded program".into(),
+        // Known once the trace is read.
+        threads: Some("1".into()),
+        series: None,
+        caution: None,
+        parameters: PARAMETERS.map(parameter).into(),
+        presets: BTreeMap::from([("quick".into(), preset.clone()), ("paper".into(), preset)]),
+    }
+}
+
+/// Compiles the score of a case that replays, and writes what follows from it into the case.
+pub(super) fn make_ready(case: &mut Case, retained: bool, cpus: u32) -> Result<()> {
+    if !replays(case) {
+        return Ok(());
+    }
+    let word = |case: &Case, name: &str| case.parameters.get(name).cloned().unwrap_or_default();
+    if retained && word(case, "mode") == "speed" {
+        case.parameters.insert("mode".into(), "memory".into());
+    }
+    let mode = word(case, "mode");
+    if mode == "memory" && !retained {
+        bail!("{}: mode = memory times nothing: add --retained", case.workload);
+    }
+    let skew: u64 = word(case, "skew").parse().unwrap_or(0);
+    if skew < POSITION_EVERY {
+        bail!(
+            "{}: skew = {skew}: {POSITION_EVERY} at least, since threads say no oftener where they are",
+            case.workload
+        );
+    }
+    if mode == "paced" && word(case, "pace").parse::<f64>().is_ok_and(|pace| pace < 0.001) {
+        bail!("{}: pace: 0.001 at least", case.workload);
+    }
+    let Score { path, head } = build::score(Path::new(&word(case, "trace")), &word(case, "sha256"), order(&mode))?;
+    if mode == "paced" && head.recorded_ns == 0 {
+        bail!("{}: the trace tells no times, so nothing can be paced: use another mode", case.workload);
+    }
+    case.parameters.insert("score".into(), path.display().to_string());
+    case.threads = head.threads_at_a_time as u32;
+    case.oversubscribed = case.threads > cpus;
+    if mode != "speed" {
+        // A heap that has been used is another one, and so is a second look at the clock.
+        (case.cold, case.iterations) = (0, Iterations::Fixed(1));
+    }
+    case.caution = caution(&mode, &head);
+    Ok(())
+}
+
+/// A case of a run that is taken up again: the trace must be what it was.
+pub(super) fn take_up(case: &mut Case) -> Result<()> {
+    if !replays(case) {
+        return Ok(());
+    }
+    let parameter = |name: &str| case.parameters.get(name).cloned().unwrap_or_default();
+    let (trace, sha256) = (PathBuf::from(parameter("trace")), parameter("sha256"));
+    if build::hash_of_file(&trace).context("this run replays a trace")? != sha256 {
+        bail!("{} is not the trace that this run began with: start a new run", trace.display());
+    }
+    let score = build::score(&trace, &sha256, order(&parameter("mode")))?;
+    case.parameters.insert("score".into(), score.path.display().to_string());
+    Ok(())
+}
+
+fn replays(case: &Case) -> bool {
+    case.kernel.as_deref() == Some("replay")
+}
+
+fn order(mode: &str) -> Order {
+    match mode {
+        "memory" => Order::Strict,
+        "paced" => Order::Timed,
+        _ => Order::Dependent,
+    }
+}
+
+/// What nobody should read the table without.
+fn caution(mode: &str, head: &Head) -> Option<String> {
+    let count = |number: u64, what: &str| (number > 0).then(|| format!("{what}: {number}"));
+    let told = [
+        (mode == "paced").then(|| "Threads sleep until the recorded times: read the memory, not the time".to_owned()),
+        count(head.failed, "Calls that failed when recorded, and are not made"),
+        count(head.dropped, "Events that the recorder could not write"),
+        count(head.strays, "Calls of threads that had ended, made by another thread"),
+    ];
+    let told: Vec<String> = told.into_iter().flatten().collect();
+    (!told.is_empty()).then(|| told.join(". ") + ".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_name_of_a_file_makes_a_name_of_a_workload() {
+        let stems = ["a.trace", "a b/../c\u{1b}[1m*.x.trace", ".trace", "größe"];
+        let stems = stems.map(|name| stem(Path::new(name)));
+        assert_eq!(stems, ["a", "c__1m__x", "", "gr__e"]);
+        assert!(stem(Path::new(&"x".repeat(300))).len() <= 60);
+    }
+}

@@ -1,0 +1,39 @@
+//! `heapmark trace export`: distributions for workloads and other programs.
+
+use super::{Exit, exit, open};
+use crate::cmd::{put, say};
+use crate::report::histogram_csv;
+use crate::trace::stats::stats;
+use anyhow::Result;
+use std::path::PathBuf;
+
+/// Write how large objects are, or how long they live, as CSV
+#[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("which").required(true))]
+pub struct Args {
+    /// A trace
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+    /// Columns size,count: what the workloads' `distribution` reads
+    #[arg(long, group = "which")]
+    sizes: bool,
+    /// Columns allocated_bytes,count: what was allocated while objects lived
+    #[arg(long, group = "which")]
+    lifetimes: bool,
+    /// File to write; `-` is stdout
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<Exit> {
+    let (stats, fault) = stats(open(&args.trace)?);
+    let text = match args.sizes {
+        true => histogram_csv(&stats.sizes, "size"),
+        false => histogram_csv(&stats.lifetimes_bytes, "allocated_bytes"),
+    };
+    put(text, &args.output)?;
+    let Some(fault) = fault else { return Ok(Exit::Done) };
+    say(&format!("{}: {fault}; the numbers are of what stands before it", args.trace.display()));
+    Ok(exit(fault.kind()))
+}

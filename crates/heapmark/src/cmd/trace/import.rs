@@ -1,0 +1,41 @@
+//! `heapmark trace import`: traces of other tools.
+
+use super::{Exit, in_file, whole_file};
+use crate::cmd::{print, say};
+use crate::trace::import;
+use anyhow::{Context, Result};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+
+/// Make a trace of what another tool recorded: the text of glibc's mtrace
+#[derive(clap::Args)]
+pub struct Args {
+    /// What MALLOC_TRACE named
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The trace; `-` is stdout
+    #[arg(short, long, value_name = "TRACE")]
+    output: PathBuf,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<Exit> {
+    let from = File::open(&args.file).with_context(|| format!("cannot open {}", args.file.display()))?;
+    let imported = whole_file(&args.output, |to| in_file(import(BufReader::new(from), to), &args.file))?;
+    let (mended, name) = (imported.mended, args.file.display());
+    if mended.unknown > 0 {
+        say(&format!("{name}: {} objects ended that had begun before; they are left out", mended.unknown));
+    }
+    if mended.repairs() > 0 {
+        say(&format!(
+            "{name}: {} addresses were given out while they were in use; what used them ends there",
+            mended.repairs()
+        ));
+    }
+    if args.output.as_os_str() != "-" {
+        let totals = imported.totals;
+        print(&format!("{}: {} events, {} allocations\n", args.output.display(), totals.events, totals.allocations))?;
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,45 @@
+//! `heapmark trace stats`: what a trace comes to.
+
+use super::{Exit, exit, open};
+use crate::cmd::{put, say};
+use crate::report::{stats as table, stats_json, timeline_csv, trace_page};
+use crate::trace::stats::stats;
+use anyhow::Result;
+use std::path::PathBuf;
+
+/// Show what a trace comes to: sizes, lifetimes, what is alive over time, threads, growth
+#[derive(clap::Args)]
+pub struct Args {
+    /// A trace
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+    /// table: for the terminal; page: HTML with pictures; json: everything; csv: what is alive over time
+    #[arg(long, value_enum, default_value = "table", value_name = "FORMAT")]
+    to: To,
+    /// File to write; `-` is stdout
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum To {
+    Table,
+    Page,
+    Json,
+    Csv,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<Exit> {
+    let (stats, fault) = stats(open(&args.trace)?);
+    let text = match args.to {
+        To::Table => table(&stats),
+        To::Page => trace_page(&stats),
+        To::Json => stats_json(&stats),
+        To::Csv => timeline_csv(&stats),
+    };
+    put(text, &args.output)?;
+    let Some(fault) = fault else { return Ok(Exit::Done) };
+    say(&format!("{}: {fault}; the numbers are of what stands before it", args.trace.display()));
+    Ok(exit(fault.kind()))
+}

@@ -1,0 +1,135 @@
+//! Traces of other tools. What glibc's `mtrace` writes has all that a replay needs; recordings that lack threads or the identity of
+//! objects are refused with the reason.
+
+use super::addresses::{Addresses, Moment};
+use super::fault::{Fault, damaged, foreign};
+use super::{Call, Event, Head, Mended, Totals, Writer};
+use std::io::{BufRead, Read, Write};
+
+/// Bytes of a line; the name of the calling function is the longest part.
+const MOST_LINE: u64 = 64 << 10;
+
+/// What was imported.
+#[derive(Debug)]
+pub struct Imported {
+    /// What was written.
+    pub totals: Totals,
+    /// What did not fit.
+    pub mended: Mended,
+}
+
+/// Makes a trace of glibc's `mtrace` text.
+pub fn import<R: BufRead, W: Write>(mut from: R, to: W) -> Result<Imported, Fault> {
+    refuse(from.fill_buf().map_err(unread)?)?;
+    let mut head = Head::default();
+    head.set("imported", "glibc mtrace");
+    let mut import = Import { writer: Writer::new(to, &head)?, addresses: Addresses::default(), moving: None };
+    let mut line = Vec::new();
+    for number in 1u64.. {
+        line.clear();
+        if (&mut from).take(MOST_LINE).read_until(b'\n', &mut line).map_err(unread)? == 0 {
+            break;
+        }
+        let text = String::from_utf8_lossy(&line);
+        import.line(text.trim_end()).map_err(|fault| Fault::new(fault.kind(), format!("line {number}: {fault}")))?;
+    }
+    let mended = import.addresses.mended;
+    Ok(Imported { totals: import.writer.finish()?.1, mended })
+}
+
+/// Says what a file is that cannot be imported.
+fn refuse(start: &[u8]) -> Result<(), Fault> {
+    let lost = "a recording of heaptrack cannot be replayed: it does not say which thread made a call, nor that a realloc is one";
+    match start {
+        [] => Err(foreign("the file is empty")),
+        [b'v', b' ', b'0'..=b'9' | b'a'..=b'f', ..] => Err(foreign(format!("{lost}; use `heapmark record`"))),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x1f, 0x8b, ..] => Err(foreign(format!(
+            "this file is packed (zstd or gzip): unpack it first, if it is text of glibc's mtrace; {lost}"
+        ))),
+        [b'=' | b'@' | b'+' | b'-' | b'<' | b'>' | b'!', ..] => Ok(()),
+        _ => Err(foreign(
+            "this is no text of glibc's mtrace, the one format that can be imported: it begins with `= Start`",
+        )),
+    }
+}
+
+fn unread(error: std::io::Error) -> Fault {
+    foreign(format!("cannot be read: {error}"))
+}
+
+struct Import<W> {
+    writer: Writer<W>,
+    addresses: Addresses,
+    /// Between `<`, which frees the old address of a realloc, and `>`, which has the new one.
+    moving: Option<Option<super::Token>>,
+}
+
+impl<W: Write> Import<W> {
+    /// `@ CALLER + ADDRESS SIZE`; the caller may be missing, and may have spaces in it.
+    fn line(&mut self, line: &str) -> Result<(), Fault> {
+        if line.is_empty() || line.starts_with('=') {
+            return Ok(());
+        }
+        let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
+        let sign = |word: &&str| matches!(*word, "+" | "-" | "<" | ">" | "!");
+        let Some(at) = words.iter().rposition(sign).filter(|at| *at == 0 || words[0] == "@") else {
+            return Err(damaged("neither a call (`+ - < > !`) nor a mark (`=`)"));
+        };
+        let moved = self.moving.take();
+        match (words[at], &words[at + 1..]) {
+            ("+", [address, size]) => {
+                let (address, size) = (number(address)?, number(size)?);
+                match address {
+                    0 => self.write(Event::Failed { call: Call::Malloc, size }),
+                    _ => self.begin(address, Event::Malloc { size, operator: false }),
+                }
+            }
+            ("-", [address]) => match number(address)? {
+                0 => self.write(Event::FreeNull),
+                address => match self.addresses.end(NOW, address) {
+                    Some(token) => self.write(Event::Free { token }),
+                    None => Ok(()),
+                },
+            },
+            ("<", [address]) => {
+                self.moving = Some(self.addresses.end(NOW, number(address)?));
+                Ok(())
+            }
+            (">", [address, size]) => {
+                let (address, size) = (number(address)?, number(size)?);
+                match moved {
+                    Some(Some(token)) => self.begin(address, Event::Realloc { token, size }),
+                    Some(None) => self.begin(address, Event::Malloc { size, operator: false }),
+                    None => Err(damaged("a new address of a realloc (`>`) without its old one (`<`) before it")),
+                }
+            }
+            ("!", [_, size]) => self.write(Event::Failed { call: Call::Realloc, size: number(size)? }),
+            (sign, _) => Err(damaged(format!("`{sign}` with other words behind it than it has"))),
+        }
+    }
+
+    fn begin(&mut self, address: u64, event: Event) -> Result<(), Fault> {
+        let (writer, mut written) = (&mut self.writer, Ok(()));
+        self.addresses.begin(NOW, address, event, &mut |thread, event| {
+            if written.is_ok() {
+                written = writer.write(thread, &event);
+            }
+        });
+        written
+    }
+
+    fn write(&mut self, event: Event) -> Result<(), Fault> {
+        self.writer.write(0, &event)
+    }
+}
+
+/// Such a file knows no time, and its lines stand in their order.
+const NOW: Moment = Moment { key: 0, thread: 0, stream: 0 };
+
+fn number(word: &str) -> Result<u64, Fault> {
+    if word == "(nil)" {
+        return Ok(0);
+    }
+    let digits = word.strip_prefix("0x").unwrap_or(word);
+    u64::from_str_radix(digits, 16).map_err(|_| damaged(format!("`{word}` is no hexadecimal number")))
+}

@@ -1,0 +1,291 @@
+use super::*;
+use crate::trace::{Event, Token, Variant};
+use heapmark_wire::score::{self, Head, Op, Rare, Thread};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::io::Read;
+
+type Told = (u32, Event);
+
+fn compiled(events: &[Told], order: Order) -> (Vec<u64>, Head) {
+    let mut file = tempfile::tempfile().unwrap();
+    let head = compile(events.iter().cloned().map(Ok), order, file.try_clone().unwrap()).unwrap();
+    let mut bytes = Vec::new();
+    std::io::Seek::rewind(&mut file).unwrap();
+    file.read_to_end(&mut bytes).unwrap();
+    let words: Vec<u64> = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect();
+    assert_eq!(Head::decode(&words).unwrap(), head);
+    (words, head)
+}
+
+/// A program of some threads that start and end, use each other's objects, and leave some.
+fn program(seed: u64, length: usize, most_threads: u32) -> Vec<Told> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let (mut events, mut live, mut made) = (Vec::new(), Vec::new(), vec![0u64; most_threads as usize]);
+    let (mut alive, mut next) = (vec![0u32], 1);
+    while events.len() < length {
+        let thread = alive[random.random_range(0..alive.len())];
+        let born = |made: &mut Vec<u64>, live: &mut Vec<Token>| {
+            live.push(Token { thread, index: made[thread as usize] });
+            made[thread as usize] += 1;
+        };
+        let old = |random: &mut ChaCha8Rng, live: &mut Vec<Token>| {
+            let place = random.random_range(0..live.len());
+            live.swap_remove(place)
+        };
+        let size = if random.random_range(0..20) == 0 { 70_000 } else { random.random_range(0..500) };
+        let event = match random.random_range(0..100) {
+            0 if next < most_threads => {
+                alive.push(next);
+                next += 1;
+                Event::ThreadStart { child: next - 1 }
+            }
+            1 if alive.len() > 1 && thread != 0 => {
+                alive.retain(|other| *other != thread);
+                Event::ThreadExit
+            }
+            2 => Event::FreeNull,
+            3..10 if !live.is_empty() => Event::UsableSize { token: live[random.random_range(0..live.len())] },
+            10..20 if !live.is_empty() => {
+                let token = old(&mut random, &mut live);
+                born(&mut made, &mut live);
+                Event::Realloc { token, size }
+            }
+            20..55 if !live.is_empty() => Event::Free { token: old(&mut random, &mut live) },
+            55..60 => {
+                born(&mut made, &mut live);
+                Event::Calloc { count: random.random_range(1..3), size }
+            }
+            60..62 => {
+                born(&mut made, &mut live);
+                Event::Aligned { align: 64, size, variant: Variant::Memalign }
+            }
+            _ => {
+                born(&mut made, &mut live);
+                Event::Malloc { size, operator: false }
+            }
+        };
+        events.push((thread, event));
+    }
+    events
+}
+
+/// Plays a score as the guest does, with threads taking turns at random. Says how it went wrong, if it did.
+struct Stage<'s> {
+    words: &'s [u64],
+    slots: Vec<bool>,
+    actors: Vec<Actor>,
+    live_bytes_at_strict_points: Vec<u64>,
+    calls: u64,
+    starts: u64,
+    /// Calls of different threads one after the other.
+    changes: u64,
+    last: usize,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    Unborn,
+    Playing,
+    Over,
+}
+
+struct Actor {
+    at: usize,
+    done: u64,
+    state: State,
+}
+
+impl<'s> Stage<'s> {
+    fn new(words: &'s [u64]) -> Stage<'s> {
+        let head = Head::decode(words).unwrap();
+        let actors = (0..head.threads as usize).map(|number| {
+            let Thread { first, is_started } = Thread::of(words, &head, number).unwrap();
+            Actor { at: first as usize, done: 0, state: if is_started { State::Unborn } else { State::Playing } }
+        });
+        let slots = vec![false; head.slots as usize];
+        Stage {
+            words,
+            slots,
+            actors: actors.collect(),
+            live_bytes_at_strict_points: Vec::new(),
+            calls: 0,
+            starts: 0,
+            changes: 0,
+            last: usize::MAX,
+        }
+    }
+
+    fn fill(&mut self, slot: usize) -> Result<(), String> {
+        if std::mem::replace(&mut self.slots[slot], true) { Err(format!("slot {slot} is full")) } else { Ok(()) }
+    }
+
+    fn empty(&mut self, slot: usize) -> Result<(), String> {
+        if std::mem::replace(&mut self.slots[slot], false) { Ok(()) } else { Err(format!("slot {slot} is empty")) }
+    }
+
+    /// One op of a thread; `false` where it has to wait.
+    fn step(&mut self, who: usize) -> Result<bool, String> {
+        let at = self.actors[who].at;
+        let word = self.words[at];
+        let (slot, size) = (score::slot(word), score::size(word));
+        let mut length = 1;
+        let mut counts = true;
+        match Op::of(word) {
+            Op::Malloc | Op::Calloc => self.fill(slot)?,
+            Op::Free | Op::FreeSized => self.empty(slot)?,
+            Op::Realloc => self.empty(slot).and_then(|()| self.fill(slot))?,
+            Op::Wait if self.actors[slot].done < size as u64 => return Ok(false),
+            Op::Wait | Op::Position => counts = false,
+            Op::Rare => match Rare::of(word).ok_or("no op")? {
+                Rare::Jump => {
+                    self.actors[who].at = self.words[at + 1] as usize;
+                    return Ok(true);
+                }
+                Rare::End | Rare::Exit => {
+                    self.actors[who].state = State::Over;
+                    // What follows is that the thread is joined.
+                    self.actors[who].done += 1;
+                    return Ok(true);
+                }
+                Rare::Start => {
+                    if std::mem::replace(&mut self.actors[size].state, State::Playing) != State::Unborn {
+                        return Err(format!("thread {size} is started twice"));
+                    }
+                    self.starts += 1;
+                }
+                Rare::Pages => counts = false,
+                Rare::Clock => (counts, length) = (false, 2),
+                Rare::Point => {
+                    self.live_bytes_at_strict_points.push(self.words[at + 2]);
+                    (counts, length) = (false, 3);
+                }
+                Rare::FreeNull => {}
+                Rare::UsableSize => self.empty(size).and_then(|()| self.fill(size))?,
+                Rare::Malloc => (_, length) = (self.fill(size)?, 2),
+                Rare::Calloc | Rare::Aligned => (_, length) = (self.fill(size)?, 3),
+                Rare::Realloc => (_, length) = (self.empty(size).and_then(|()| self.fill(size))?, 2),
+                Rare::FreeSized => (_, length) = (self.empty(size)?, 2),
+            },
+        }
+        let actor = &mut self.actors[who];
+        actor.at += length;
+        if counts {
+            actor.done += 1;
+            self.calls += 1;
+            self.changes += u64::from(std::mem::replace(&mut self.last, who) != who);
+        }
+        Ok(true)
+    }
+
+    fn play(mut self, seed: u64) -> Result<Stage<'s>, String> {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let mut idle = 0;
+        while self.actors.iter().any(|actor| actor.state != State::Over) {
+            let who = random.random_range(0..self.actors.len());
+            let turns = random.random_range(1..200);
+            let mut moved = false;
+            let until = self.actors[who].done + turns;
+            while self.actors[who].done < until && self.actors[who].state == State::Playing && self.step(who)? {
+                moved = true;
+            }
+            idle = if moved { 0 } else { idle + 1 };
+            if idle > 100_000 {
+                return Err("nobody can go on".into());
+            }
+        }
+        Ok(self)
+    }
+}
+
+#[test]
+fn whatever_the_threads_turns_are_each_object_is_made_before_it_is_used_and_used_before_it_ends() {
+    for seed in 0..40 {
+        let events = program(seed, 3000, 12);
+        for order in [Order::Dependent, Order::Timed, Order::Strict] {
+            let (words, head) = compiled(&events, order);
+            assert_eq!(head.strays, 0);
+            for turns in 0..4 {
+                let end = Stage::new(&words).play(turns);
+                let end = end.unwrap_or_else(|why| panic!("program {seed}, {order:?}, turns {turns}: {why}"));
+                assert_eq!(end.calls - end.starts, head.events, "program {seed}, {order:?}");
+                let left = end.slots.iter().filter(|full| **full).count() as u64;
+                assert_eq!(head.malloc + head.calloc + head.aligned, head.free, "program {seed}");
+                let ends = events.iter().filter(|(_, event)| matches!(event, Event::Free { .. })).count() as u64;
+                assert_eq!(left, head.free - ends, "program {seed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn objects_that_others_free_find_slots_again_and_a_missing_wait_is_seen() {
+    let mut events = vec![(0, Event::ThreadStart { child: 1 })];
+    for index in 0..200_000 {
+        events.push((0, Event::Malloc { size: 64, operator: false }));
+        events.push((1, Event::Free { token: Token { thread: 0, index } }));
+    }
+    let (mut words, head) = compiled(&events, Order::Dependent);
+    assert!(head.slots < 70_000, "{}", head.slots);
+    assert!((1..10).all(|turns| Stage::new(&words).play(turns).is_ok()));
+    words.iter_mut().filter(|word| Op::of(**word) == Op::Wait).for_each(|word| *word = Op::position(0));
+    assert!((1..10).any(|turns| Stage::new(&words).play(turns).is_err()));
+}
+
+#[test]
+fn in_strict_order_threads_change_seldom_and_every_run_is_the_same() {
+    let events = program(3, 20_000, 5);
+    let recorded = events.windows(2).filter(|pair| pair[0].0 != pair[1].0).count() as u64;
+    let (words, _) = compiled(&events, Order::Strict);
+    let ends: Vec<_> = (0..3).map(|turns| Stage::new(&words).play(turns).unwrap()).collect();
+    assert!(ends[0].changes * 2 < recorded, "{} of {recorded}", ends[0].changes);
+    assert!(!ends[0].live_bytes_at_strict_points.is_empty());
+    assert!(ends.iter().all(|end| end.live_bytes_at_strict_points == ends[0].live_bytes_at_strict_points));
+    assert_eq!(compiled(&events, Order::Strict).0, words);
+}
+
+#[test]
+fn touched_pages_are_known_before_the_block_is_made() {
+    let token = Token { thread: 0, index: 0 };
+    let mut events = vec![(0, Event::Malloc { size: 1 << 20, operator: false })];
+    // So many that the first chunk is written before the object ends.
+    events.extend((0..500).map(|_| (0, Event::FreeNull)));
+    events.push((0, Event::Touch { token, resident_pages: 7, pages: 256 }));
+    events.push((0, Event::Free { token }));
+    events.push((0, Event::Malloc { size: 1 << 33, operator: false }));
+    let (words, head) = compiled(&events, Order::Dependent);
+    let first = Thread::of(&words, &head, 0).unwrap().first as usize;
+    assert_eq!(words[first + 1..first + 3], [Rare::Pages.word(7), Op::Malloc.word(0, 1 << 20)]);
+    assert!(words.windows(3).any(|it| it == [Rare::Pages.word(score::ALL_PAGES), Rare::Malloc.word(0), 1 << 33]));
+    assert_eq!((head.requested_peak_bytes, head.peak), (1 << 33, (0, 503)));
+}
+
+#[test]
+fn what_a_thread_does_after_its_end_is_done_by_another() {
+    let token = |index| Token { thread: 1, index };
+    let malloc = || Event::Malloc { size: 8, operator: false };
+    let mut events = vec![(0, Event::ThreadStart { child: 1 }), (1, malloc()), (1, Event::ThreadExit)];
+    events.extend((0..2000).map(|_| (0, Event::FreeNull)));
+    events.extend([(1, malloc()), (1, Event::Free { token: token(0) }), (0, Event::Free { token: token(1) })]);
+    let (words, head) = compiled(&events, Order::Dependent);
+    assert_eq!((head.strays, head.threads_at_a_time), (2, 2));
+    assert!(Stage::new(&words).play(1).is_ok());
+}
+
+#[test]
+fn what_cannot_be_replayed_is_said_with_its_place() {
+    let error = |events: &[Told]| {
+        let file = tempfile::tempfile().unwrap();
+        let error = compile(events.iter().cloned().map(Ok), Order::Dependent, file).unwrap_err();
+        format!("{error:#}")
+    };
+    let token = Token { thread: 0, index: 0 };
+    assert!(error(&[]).contains("no call that could be replayed"));
+    assert!(error(&[(0, Event::Clock { ns: 5 })]).contains("no call"));
+    let twice =
+        [(0, Event::Malloc { size: 1, operator: false }), (0, Event::Free { token }), (0, Event::Free { token })];
+    assert_eq!(error(&twice), "event 2, thread 0: object 0 of thread 0 is not alive any more");
+    assert!(error(&[(0, Event::Calloc { count: u64::MAX, size: 2 })]).contains("overflows"));
+    assert!(error(&[(0, Event::Malloc { size: 1 << 50, operator: false })]).contains("did not fail"));
+    assert!(error(&[(70_000, Event::FreeNull)]).contains("threads at most"));
+}

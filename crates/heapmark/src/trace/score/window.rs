@@ -1,0 +1,134 @@
+//! A stretch of events at a time. What a thread still does after it has ended (its C library frees its own blocks) is put before
+//! its end; and where one thread plays at a time, a thread's events are brought together as far as nothing depends on what is
+//! between them, because each change of threads costs microseconds.
+
+use super::super::{Event, Token};
+use std::collections::{HashMap, VecDeque};
+
+/// Events of a stretch.
+pub(super) const EVENTS: usize = 1024;
+
+/// An event and its thread.
+pub(super) type Told = (u32, Event);
+
+/// Moves the ends of threads behind what they do afterwards.
+pub(super) fn put_ends_last(events: &mut Vec<Told>) {
+    if !events.iter().any(|(_, event)| *event == Event::ThreadExit) {
+        return;
+    }
+    let last: HashMap<u32, usize> = events.iter().enumerate().map(|(place, (thread, _))| (*thread, place)).collect();
+    let mut sorted = Vec::with_capacity(events.len());
+    let mut ended = Vec::new();
+    for (place, (thread, event)) in events.drain(..).enumerate() {
+        match event {
+            Event::ThreadExit => ended.push(thread),
+            event => sorted.push((thread, event)),
+        }
+        if last[&thread] == place && ended.contains(&thread) {
+            ended.retain(|other| *other != thread);
+            sorted.push((thread, Event::ThreadExit));
+        }
+    }
+    *events = sorted;
+}
+
+/// Brings each thread's events together. `allocations` says how many objects a thread had made before.
+pub(super) fn coalesce(events: Vec<Told>, allocations: impl Fn(u32) -> u64) -> Vec<Told> {
+    let before = dependences(&events, allocations);
+    let mut queues: HashMap<u32, VecDeque<usize>> = HashMap::new();
+    for (place, (thread, _)) in events.iter().enumerate() {
+        queues.entry(*thread).or_default().push_back(place);
+    }
+    let mut done = vec![false; events.len()];
+    let mut order = Vec::with_capacity(events.len());
+    for first in 0..events.len() {
+        // The first that is left depends on nothing that is left; its thread goes on from there as far as it can.
+        if done[first] {
+            continue;
+        }
+        let queue = queues.entry(events[first].0).or_default();
+        while let Some(&place) = queue.front() {
+            if before[place].iter().any(|needed| !done[*needed]) {
+                break;
+            }
+            queue.pop_front();
+            done[place] = true;
+            order.push(place);
+        }
+    }
+    let mut events: Vec<Option<Told>> = events.into_iter().map(Some).collect();
+    order.into_iter().filter_map(|place| events[place].take()).collect()
+}
+
+/// For each event those before it that must come first: the last one of the same object, the start of its thread, the ends of
+/// other threads before a start.
+fn dependences(events: &[Told], allocations: impl Fn(u32) -> u64) -> Vec<Vec<usize>> {
+    let mut made: HashMap<u32, u64> = HashMap::new();
+    let mut used: HashMap<Token, usize> = HashMap::new();
+    let mut started: HashMap<u32, usize> = HashMap::new();
+    let mut ends: Vec<usize> = Vec::new();
+    let mut before = Vec::with_capacity(events.len());
+    for (place, (thread, event)) in events.iter().enumerate() {
+        let mut needed: Vec<usize> = started.remove(thread).into_iter().collect();
+        if let Some(token) = event.names() {
+            needed.extend(used.insert(token, place));
+        }
+        if event.begins().is_some() {
+            let index = made.entry(*thread).or_insert_with(|| allocations(*thread));
+            used.insert(Token { thread: *thread, index: *index }, place);
+            *index += 1;
+        }
+        match event {
+            Event::ThreadStart { child } => {
+                started.insert(*child, place);
+                needed.extend(&ends);
+            }
+            Event::ThreadExit => ends.push(place),
+            _ => {}
+        }
+        before.push(needed);
+    }
+    before
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn malloc() -> Event {
+        Event::Malloc { size: 8, operator: false }
+    }
+
+    fn free(thread: u32, index: u64) -> Event {
+        Event::Free { token: Token { thread, index } }
+    }
+
+    #[test]
+    fn an_end_comes_after_all_that_its_thread_does() {
+        let mut events =
+            vec![(1, Event::ThreadExit), (0, malloc()), (1, free(1, 0)), (2, Event::ThreadExit), (0, malloc())];
+        put_ends_last(&mut events);
+        let threads: Vec<u32> = events.iter().map(|(thread, _)| *thread).collect();
+        assert_eq!(threads, [0, 1, 1, 2, 0]);
+        assert_eq!((&events[2].1, &events[3].1), (&Event::ThreadExit, &Event::ThreadExit));
+    }
+
+    #[test]
+    fn threads_come_together_but_nothing_is_freed_before_it_is_made() {
+        let events = vec![(0, malloc()), (1, malloc()), (0, malloc()), (1, free(0, 3)), (0, free(1, 5)), (1, malloc())];
+        let order = coalesce(events, |thread| if thread == 0 { 2 } else { 5 });
+        let threads: Vec<u32> = order.iter().map(|(thread, _)| *thread).collect();
+        assert_eq!(threads, [0, 0, 1, 1, 1, 0], "{order:?}");
+        assert_eq!(order[5].1, free(1, 5));
+    }
+
+    #[test]
+    fn a_thread_does_nothing_before_it_is_started_and_none_is_started_before_others_have_ended() {
+        let start = Event::ThreadStart { child: 2 };
+        let events = vec![(1, malloc()), (0, malloc()), (1, Event::ThreadExit), (0, start.clone()), (2, malloc())];
+        let order = coalesce(events, |_| 0);
+        let place = |wanted: &Event| order.iter().position(|(_, event)| event == wanted).unwrap();
+        assert!(place(&Event::ThreadExit) < place(&start));
+        assert_eq!(order.last().unwrap().0, 2);
+    }
+}

@@ -1,0 +1,99 @@
+//! How often numbers come, in buckets: exact where they are small, and never wider than a 64th of the number.
+
+use heapmark_wire::{BUCKETS, bucket_of, bucket_range};
+use serde::{Serialize, Serializer};
+
+/// Counts of numbers.
+pub struct Histogram {
+    /// How many, and their sum.
+    buckets: Box<[(u64, u128)]>,
+}
+
+/// Numbers of about the same size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Bucket {
+    /// The smallest number that belongs here.
+    pub low: u64,
+    /// The largest.
+    pub high: u64,
+    /// How many there were.
+    pub count: u64,
+    /// Their mean.
+    pub mean: f64,
+}
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram { buckets: vec![(0, 0); BUCKETS].into() }
+    }
+}
+
+impl Histogram {
+    /// Counts a number.
+    #[inline]
+    pub fn add(&mut self, number: u64) {
+        let (count, sum) = &mut self.buckets[bucket_of(number)];
+        (*count, *sum) = (*count + 1, *sum + u128::from(number));
+    }
+
+    /// How many there were.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().map(|(count, _)| count).sum()
+    }
+
+    /// Those with anything in them, smallest first.
+    pub fn buckets(&self) -> impl Iterator<Item = Bucket> {
+        let filled = self.buckets.iter().enumerate().filter(|(_, (count, _))| *count > 0);
+        filled.filter_map(|(place, (count, sum))| {
+            let (low, high) = bucket_range(place)?;
+            Some(Bucket { low, high, count: *count, mean: *sum as f64 / *count as f64 })
+        })
+    }
+
+    /// By powers of two: 0, 1, 2 to 3, 4 to 7, … up to the largest; how many there are and their sum.
+    pub fn powers(&self) -> Vec<(u64, f64)> {
+        let mut powers = Vec::new();
+        for bucket in self.buckets() {
+            let power = bucket.low.checked_ilog2().map_or(0, |power| power as usize + 1);
+            if power >= powers.len() {
+                powers.resize(power + 1, (0, 0.0));
+            }
+            powers[power].0 += bucket.count;
+            powers[power].1 += bucket.mean * bucket.count as f64;
+        }
+        powers
+    }
+
+    /// The number below which this share of them lies, as exactly as the buckets are; `None` of nothing.
+    pub fn quantile(&self, share: f64) -> Option<u64> {
+        let mut left = (self.count() as f64 * share).ceil().max(1.0) as u64;
+        self.buckets().find_map(|bucket| {
+            let found = bucket.count >= left;
+            left = left.saturating_sub(bucket.count);
+            found.then_some(bucket.mean.round() as u64)
+        })
+    }
+}
+
+impl Serialize for Histogram {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.buckets())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_counted_by_size_and_by_powers_of_two() {
+        let mut histogram = Histogram::default();
+        [0, 1, 2, 3, 3, 1000, 1001].into_iter().for_each(|number| histogram.add(number));
+        assert_eq!(histogram.count(), 7);
+        assert_eq!(histogram.buckets().map(|bucket| bucket.count).collect::<Vec<_>>(), [1, 1, 1, 2, 2]);
+        let powers = histogram.powers();
+        assert_eq!((powers[0], powers[1], powers[2], powers[10]), ((1, 0.0), (1, 1.0), (3, 8.0), (2, 2001.0)));
+        assert_eq!((histogram.quantile(0.5), histogram.quantile(1.0)), (Some(3), Some(1001)));
+        assert_eq!(Histogram::default().quantile(0.5), None);
+    }
+}

@@ -1,0 +1,91 @@
+//! What each thread allocates and frees, and whose objects.
+
+use foldhash::fast::RandomState;
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// Pairs of threads that are told; the rest is in the threads' own counts.
+const MOST_PAIRS: usize = 100;
+/// Pairs that are counted at once: programs with more threads than that have no pairs worth telling.
+const MOST_COUNTED: usize = 1 << 16;
+
+/// One thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Thread {
+    /// Its number.
+    pub thread: u32,
+    /// Objects that it allocated.
+    pub allocations: u64,
+    /// Bytes of these.
+    pub allocated_bytes: u64,
+    /// Objects that it freed.
+    pub frees: u64,
+    /// Those of them that others had allocated.
+    pub frees_of_others: u64,
+    /// Objects that it allocated and others freed.
+    pub freed_by_others: u64,
+    /// When it was first seen.
+    pub first_ns: u64,
+    /// When it was last seen.
+    pub last_ns: u64,
+}
+
+/// One thread frees what another allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Pair {
+    /// Who allocated.
+    pub owner: u32,
+    /// Who freed.
+    pub by: u32,
+    /// How often.
+    pub frees: u64,
+}
+
+/// Counts as events come.
+#[derive(Default)]
+pub(super) struct Threads {
+    threads: Vec<Option<Thread>>,
+    pairs: HashMap<(u32, u32), u64, RandomState>,
+}
+
+impl Threads {
+    fn seen(&mut self, thread: u32, ns: u64) -> &mut Thread {
+        let place = thread as usize;
+        if place >= self.threads.len() {
+            self.threads.resize(place + 1, None);
+        }
+        let known = self.threads[place].get_or_insert(Thread { thread, first_ns: ns, ..Thread::default() });
+        known.last_ns = ns;
+        known
+    }
+
+    pub(super) fn allocate(&mut self, thread: u32, size: u64, ns: u64) {
+        let own = self.seen(thread, ns);
+        own.allocations += 1;
+        own.allocated_bytes = own.allocated_bytes.saturating_add(size);
+    }
+
+    pub(super) fn free(&mut self, thread: u32, owner: u32, ns: u64) {
+        let own = self.seen(thread, ns);
+        own.frees += 1;
+        if thread == owner {
+            return;
+        }
+        own.frees_of_others += 1;
+        // It has allocated before what it now loses; of objects from before the trace nothing is known.
+        if let Some(Some(owner)) = self.threads.get_mut(owner as usize) {
+            owner.freed_by_others += 1;
+        }
+        if self.pairs.len() < MOST_COUNTED || self.pairs.contains_key(&(owner, thread)) {
+            *self.pairs.entry((owner, thread)).or_default() += 1;
+        }
+    }
+
+    pub(super) fn end(self) -> (Vec<Thread>, Vec<Pair>) {
+        let mut pairs: Vec<Pair> =
+            self.pairs.into_iter().map(|((owner, by), frees)| Pair { owner, by, frees }).collect();
+        pairs.sort_unstable_by_key(|pair| (std::cmp::Reverse(pair.frees), pair.owner, pair.by));
+        pairs.truncate(MOST_PAIRS);
+        (self.threads.into_iter().flatten().collect(), pairs)
+    }
+}

@@ -1,0 +1,80 @@
+//! What is alive over time, in as many points as a picture has, however long a trace is.
+
+use serde::Serialize;
+
+/// Points that are kept: when there are twice as many, neighbours become one.
+const MOST: usize = 1024;
+
+/// A stretch of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Point {
+    /// Its last event.
+    pub event: u64,
+    /// The time of that.
+    pub ns: u64,
+    /// Bytes alive, at most.
+    pub most_bytes: u64,
+    /// Bytes alive, at least.
+    pub least_bytes: u64,
+}
+
+/// Points that become coarser as they become more.
+pub(super) struct Timeline {
+    points: Vec<Point>,
+    /// Events of a point.
+    width: u64,
+    left: u64,
+}
+
+impl Default for Timeline {
+    fn default() -> Timeline {
+        Timeline { points: Vec::new(), width: 1, left: 0 }
+    }
+}
+
+impl Timeline {
+    #[inline]
+    pub(super) fn add(&mut self, event: u64, ns: u64, bytes: u64) {
+        if self.left == 0 {
+            if self.points.len() == 2 * MOST {
+                let pairs = self.points.as_chunks::<2>().0.iter();
+                self.points = pairs.map(|[one, other]| one.with(*other)).collect();
+                self.width *= 2;
+            }
+            self.points.push(Point { event, ns, most_bytes: bytes, least_bytes: bytes });
+            self.left = self.width;
+        } else if let Some(last) = self.points.last_mut() {
+            *last = last.with(Point { event, ns, most_bytes: bytes, least_bytes: bytes });
+        }
+        self.left -= 1;
+    }
+
+    pub(super) fn end(self) -> Vec<Point> {
+        self.points
+    }
+}
+
+impl Point {
+    fn with(self, later: Point) -> Point {
+        let most_bytes = self.most_bytes.max(later.most_bytes);
+        Point { most_bytes, least_bytes: self.least_bytes.min(later.least_bytes), ..later }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_trace_has_few_points_and_keeps_its_peak() {
+        let mut timeline = Timeline::default();
+        for event in 0..1_000_000 {
+            timeline.add(event, event * 2, if event == 777_777 { 5000 } else { event % 1000 });
+        }
+        let points = timeline.end();
+        assert!((MOST / 2..=2 * MOST).contains(&points.len()), "{}", points.len());
+        assert_eq!(points.iter().map(|point| point.most_bytes).max(), Some(5000));
+        assert_eq!(points.last().map(|point| (point.event, point.ns)), Some((999_999, 1_999_998)));
+        assert!(points.is_sorted_by_key(|point| point.event));
+    }
+}

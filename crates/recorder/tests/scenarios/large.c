@@ -1,0 +1,17 @@
+/* Large blocks that are touched in part, freed, grown, or kept. */
+#include <stdlib.h>
+#include <string.h>
+
+int main(void) {
+    size_t mib = 1 << 20;
+    char *half = malloc(8 * mib), *none = calloc(4, mib), *grown = malloc(2 * mib), *kept = malloc(16 * mib);
+    memset(half, 1, 4 * mib);
+    memset(grown, 1, 2 * mib);
+    memset(kept, 1, mib);
+    free(half);
+    free(none);
+    grown = realloc(grown, 3 * mib);
+    free(grown);
+    free(malloc(1000));
+    return kept == NULL;
+}
