@@ -29,6 +29,7 @@ fn case(score: &Path, threads: u32, mode: &str) -> Case {
         workload: "trace:test".into(),
         kernel: Some("replay".into()),
         program: None,
+        trial: None,
         rows: Vec::new(),
         operation: String::new(),
         threads,
