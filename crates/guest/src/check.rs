@@ -293,9 +293,9 @@ pub struct Occupied {
     /// How many there are.
     pub pages: u64,
     /// A tenth of them hold at most so many live bytes.
-    pub tenth_bytes: u64,
+    pub tenth_page_bytes: u64,
     /// Those that are less than a quarter full.
-    pub sparse: u64,
+    pub sparse_pages: u64,
 }
 
 /// Looks at every page. Bytes are counted in granules.
@@ -321,8 +321,8 @@ pub fn occupied() -> Occupied {
         passed += count;
         passed * 10 >= pages.max(1)
     });
-    let sparse = by_granules[..GRANULES / 4].iter().sum();
-    Occupied { pages, tenth_bytes: tenth.unwrap_or(0) as u64 * 8, sparse }
+    let sparse_pages = by_granules[..GRANULES / 4].iter().sum();
+    Occupied { pages, tenth_page_bytes: tenth.unwrap_or(0) as u64 * 8, sparse_pages }
 }
 
 fn with_shadow(act: impl FnOnce(&mut Shadow)) {

@@ -17,7 +17,7 @@ enum Command {
     Run(Box<cmd::run::Command>),
     #[command(name = "try")]
     Trial(Box<cmd::trial::Args>),
-    Replay(Box<cmd::replay::Args>),
+    Replay(Box<cmd::replay::Command>),
     Doctor(cmd::doctor::Args),
     List(cmd::list::Args),
     Build(cmd::build::Args),

@@ -200,7 +200,11 @@ fn a_capture_of_another_version_or_with_too_many_threads_ends_in_one_line() {
     capture(&place, "a.cap", &[], &events);
     let end = finish(&place);
     assert_eq!((end.code, end.stderr.lines().count()), (Some(7), 1), "{}", end.stderr);
-    assert!(end.stderr.contains("a trace has 65535 threads at most") && !place.at("a.trace").exists(), "{}", end.stderr);
+    assert!(
+        end.stderr.contains("a trace has 65535 threads at most") && !place.at("a.trace").exists(),
+        "{}",
+        end.stderr
+    );
     let mut bytes = fs::read(place.at("a.cap")).unwrap();
     bytes[8] = 9;
     fs::write(place.at("a.cap"), &bytes).unwrap();

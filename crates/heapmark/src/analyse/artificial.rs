@@ -111,13 +111,14 @@ impl Lab {
                     heap_byte_points: 10 * moment.heap_bytes,
                     most_anon_huge_bytes: moment.heap_bytes,
                     sampling_share: 0.003,
+                    at_peak: None,
                 })
             });
             if let Some(measurement) = &mut record.measurement {
                 let resident = Resident { rss_bytes: 9 << 20, harness_bytes: 1 << 20, ..Resident::default() };
                 let begin = Resident { rss_bytes: 5 << 20, harness_bytes: 0, ..Resident::default() };
                 let retained = vec![Retained { after_ms: 100, resident }];
-                measurement.footprint = Some(Box::new(Footprint { begin, retained }));
+                measurement.footprint = Some(Box::new(Footprint { begin, retained, ..Footprint::default() }));
             }
         }
         self

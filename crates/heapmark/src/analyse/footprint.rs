@@ -61,6 +61,15 @@ pub struct Footprints {
     pub mean_overhead: Option<Spread>,
     /// Live bytes over the bytes of the pages that hold any, when most was live.
     pub page_occupancy: Option<Spread>,
+    /// Of what the allocator gave when most was live, what nobody had asked for: (usable - live) / live. This and the next
+    /// three are `None` where the process did not look itself.
+    pub internal: Option<Spread>,
+    /// All else that was resident then: (resident heap - usable) / live.
+    pub external: Option<Spread>,
+    /// A tenth of the pages with live blocks hold at most this share of live bytes.
+    pub tenth_page: Option<Spread>,
+    /// Share of the pages with live blocks that are less than a quarter full.
+    pub sparse_pages: Option<Spread>,
     /// Most memory in huge pages over the resident heap at its peak.
     pub huge_share: Option<Spread>,
     /// What was still resident after everything was freed.
@@ -143,14 +152,35 @@ impl Footprints {
                     .then(|| course.heap_byte_points as f64 / course.live_byte_points as f64)
             }),
             page_occupancy: over(|course| ratio(course.peak_demand.live_bytes, course.peak_demand.occupied_bytes)),
+            internal: over(|course| {
+                let usable = course.at_peak.map(|it| it.usable_bytes).filter(|usable| *usable > 0)? as f64;
+                Some(usable / overhead_base(&course.peak_demand)? - 1.0)
+            }),
+            external: over(|course| {
+                let usable = course.at_peak.map(|it| it.usable_bytes).filter(|usable| *usable > 0)? as f64;
+                Some((course.peak_demand.heap_bytes as f64 - usable) / overhead_base(&course.peak_demand)?)
+            }),
+            tenth_page: over(|course| Some(course.at_peak?.tenth_page_bytes as f64 / PAGE_BYTES)),
+            sparse_pages: over(|course| {
+                let pages = course.peak_demand.occupied_bytes as f64 / PAGE_BYTES;
+                (pages > 0.0).then_some(course.at_peak?.sparse_pages as f64 / pages)
+            }),
             huge_share: over(|course| ratio(course.most_anon_huge_bytes, course.peak_footprint.heap_bytes)),
             retained: retained(held),
         })
     }
 }
 
+/// Of the shadow's pages.
+const PAGE_BYTES: f64 = 4096.0;
+
+/// Live bytes, where they are enough to say something.
+fn overhead_base(moment: &Moment) -> Option<f64> {
+    Some(moment.live_bytes as f64).filter(|bytes| *bytes >= OVERHEAD_FROM_BYTES)
+}
+
 fn overhead(moment: &Moment) -> Option<f64> {
-    ratio(moment.heap_bytes, moment.live_bytes).filter(|_| moment.live_bytes as f64 >= OVERHEAD_FROM_BYTES)
+    Some(moment.heap_bytes as f64 / overhead_base(moment)?)
 }
 
 fn ratio(over: u64, under: u64) -> Option<f64> {

@@ -8,7 +8,7 @@ use clap::builder::PossibleValuesParser;
 
 /// Replay recorded programs under every allocator
 #[derive(clap::Args)]
-pub struct Args {
+pub struct Command {
     /// Traces, as `heapmark record` and `heapmark trace` write them
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<String>,
@@ -30,8 +30,8 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<Exit> {
-    let Args { traces, mode, touch, skew, pace, mut run } = args;
+pub fn run(command: Command) -> Result<Exit> {
+    let Command { traces, mode, touch, skew, pace, mut run } = command;
     if run.comparison.resume.is_some() {
         return Err(usage(anyhow!("a run of traces is taken up by `heapmark run --resume RUN`")));
     }

@@ -2,6 +2,7 @@
 //! from outside meanwhile stands in `sample::follower`.
 
 use super::report::Report;
+use heapmark_wire::{Peak, Point};
 use serde::{Deserialize, Serialize};
 
 /// A process that was followed.
@@ -11,6 +12,12 @@ pub struct Footprint {
     pub begin: Resident,
     /// After the workload has freed everything.
     pub retained: Vec<Retained>,
+    /// What it saw itself, where its work names places to look at; they are kept in the series.
+    #[serde(skip)]
+    pub points: Vec<Point>,
+    /// And when most was live.
+    #[serde(skip)]
+    pub peak: Option<Peak>,
 }
 
 /// What was in memory at one moment.
@@ -55,7 +62,9 @@ impl Footprint {
         let retained = told
             .iter()
             .filter_map(|(when, resident)| Some(Retained { after_ms: when.parse().ok()?, resident: *resident }));
-        Some(Footprint { begin, retained: retained.collect() })
+        let points = report.values("point").filter_map(Point::parse).collect();
+        let peak = report.values("peak").find_map(Peak::parse);
+        Some(Footprint { begin, retained: retained.collect(), points, peak })
     }
 }
 

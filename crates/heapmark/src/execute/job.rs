@@ -171,7 +171,8 @@ impl Subject {
     }
 
     /// Why this allocator cannot run this kernel, if that is known without trying.
-    pub(super) fn cannot_run(&self, kernel: &str) -> Option<String> {
+    pub(super) fn cannot_run(&self, job: &Job) -> Option<String> {
+        let kernel = job.kernel.as_str();
         if let Some(reason) = self.allocator.except.get(kernel) {
             return Some(reason.clone());
         }
@@ -180,8 +181,9 @@ impl Subject {
         }
         let calls = heapmark_guest::kernels::find(kernel)?.calls;
         let preloads = !self.library.files.is_empty();
-        let missing: Vec<_> = calls.iter().filter(|call| preloads && !self.library.exports.contains(**call)).collect();
-        let names: Vec<&str> = missing.into_iter().copied().collect();
+        let further = job.parameters.get("calls").into_iter().flat_map(|calls| calls.split(' '));
+        let calls = calls.iter().copied().chain(further);
+        let names: Vec<&str> = calls.filter(|call| preloads && !self.library.exports.contains(*call)).collect();
         (!names.is_empty()).then(|| {
             format!("the library exports no {}, which {kernel} calls: libc would answer for it", names.join(", "))
         })

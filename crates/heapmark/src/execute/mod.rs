@@ -136,7 +136,7 @@ pub fn run_watched(
     if let Some(why) = subject.refused.clone() {
         return Ok(Some(Attempt::without_process(Outcome::NotLoaded { why })));
     }
-    if let Some(why) = subject.cannot_run(&job.kernel) {
+    if let Some(why) = subject.cannot_run(job) {
         return Ok(Some(Attempt::without_process(Outcome::Unsupported { why })));
     }
     let environment = subject.environment();

@@ -41,6 +41,15 @@ fn columns(rows: &[(&FootprintRow, &Footprints)]) -> Vec<Column> {
         number("page occupancy", &|held| median(held.page_occupancy, units::percent)).spare(),
         number("huge pages", &|held| median(held.huge_share, units::percent)).spare(),
     ];
+    // Only a replay in strict order looks at each block and page.
+    if rows.iter().any(|(_, held)| held.tenth_page.is_some()) {
+        columns.extend([
+            number("internal", &|held| median(held.internal, units::percent)),
+            number("external", &|held| median(held.external, units::percent)),
+            number("tenth page", &|held| median(held.tenth_page, units::percent)).spare(),
+            number("sparse pages", &|held| median(held.sparse_pages, units::percent)).spare(),
+        ]);
+    }
     let moments = rows.first().map(|(_, held)| held.retained.iter().map(|kept| kept.after_ms)).into_iter().flatten();
     for after_ms in moments {
         let kept = |held: &Footprints| {

@@ -35,7 +35,71 @@ pub struct Course {
     pub most_anon_huge_bytes: u64,
     /// CPU time of the looks, waits between them included, over the time from the first to the last.
     pub sampling_share: f64,
+    /// More of the moment when most was live, where the process looked at it itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_peak: Option<AtPeak>,
 }
+
+/// What a process found when most was live, block by block and page by page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AtPeak {
+    /// What the allocator says that the live blocks have room for; 0 where it does not tell.
+    pub usable_bytes: u64,
+    /// A tenth of the pages with live blocks hold at most so many live bytes.
+    pub tenth_page_bytes: u64,
+    /// Pages with live blocks that are less than a quarter full.
+    pub sparse_pages: u64,
+}
+
+impl Course {
+    /// From what a process saw itself at places that its work names. Nothing is polled, and nothing missed.
+    pub fn of_points(points: &[heapmark_wire::Point], peak: &heapmark_wire::Peak) -> Course {
+        let of_point = |it: &heapmark_wire::Point| Moment {
+            live_bytes: it.live_bytes,
+            occupied_bytes: it.occupied_bytes,
+            heap_bytes: it.heap_bytes,
+        };
+        let heapmark_wire::Peak { live_bytes, occupied_bytes, heap_bytes, .. } = *peak;
+        let peak_demand = Moment { live_bytes, occupied_bytes, heap_bytes };
+        let along: Vec<Moment> = points.iter().map(of_point).collect();
+        let all: Vec<Moment> = along.iter().copied().chain([peak_demand]).collect();
+        Course {
+            points: along.len() as u64,
+            peak_demand,
+            peak_footprint: peak_footprint(&all).unwrap_or(peak_demand),
+            live_byte_points: along.iter().map(|moment| moment.live_bytes).sum(),
+            heap_byte_points: along.iter().map(|moment| moment.heap_bytes).sum(),
+            most_anon_huge_bytes: peak.anon_huge_bytes,
+            sampling_share: 0.0,
+            at_peak: Some(AtPeak {
+                usable_bytes: peak.usable_bytes,
+                tenth_page_bytes: peak.tenth_page_bytes,
+                sparse_pages: peak.sparse_pages,
+            }),
+        }
+    }
+}
+
+/// When most was resident; a footprint often stays at its peak while what is live comes and goes.
+fn peak_footprint(moments: &[Moment]) -> Option<Moment> {
+    let most = moments.iter().map(|moment| moment.heap_bytes).max()? as f64;
+    let at_peak = moments.iter().filter(|moment| moment.heap_bytes as f64 >= most * (1.0 - SAME_PEAK));
+    at_peak.max_by_key(|moment| moment.live_bytes).copied()
+}
+
+/// The points that a process took itself, as a table like a follower's.
+pub fn csv_of_points(points: &[heapmark_wire::Point], before_bytes: u64) -> String {
+    let mut table = format!("{COLUMNS},allocated_bytes\n");
+    for heapmark_wire::Point { allocated_bytes, time_ns, live_bytes, occupied_bytes, heap_bytes } in points {
+        let (phase, rss_bytes) = (Phase::Run.word(), before_bytes + heap_bytes);
+        let _ = writeln!(table, "{time_ns},{phase},{live_bytes},{occupied_bytes},{rss_bytes},0,,,{allocated_bytes}");
+    }
+    table
+}
+
+/// Of the series.
+const COLUMNS: &str =
+    "time_ns,phase,requested_live_bytes,occupied_bytes,rss_bytes,harness_bytes,pss_bytes,anon_huge_bytes";
 
 /// What was there at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -151,24 +215,20 @@ impl Watcher for Follower {
         }
         let (first, last) = (self.points.first()?, self.points.last()?);
         let walked = self.points.iter().filter_map(|point| point.walked);
-        let most = moments.iter().map(|moment| moment.heap_bytes).max()? as f64;
-        let at_peak = moments.iter().filter(|moment| moment.heap_bytes as f64 >= most * (1.0 - SAME_PEAK));
         Some(Course {
             points: moments.len() as u64,
             peak_demand: *moments.iter().max_by_key(|moment| moment.live_bytes)?,
-            // A footprint often stays at its peak while what is live comes and goes.
-            peak_footprint: *at_peak.max_by_key(|moment| moment.live_bytes)?,
+            peak_footprint: peak_footprint(&moments)?,
             live_byte_points: moments.iter().map(|moment| moment.live_bytes).sum(),
             heap_byte_points: moments.iter().map(|moment| moment.heap_bytes).sum(),
             most_anon_huge_bytes: walked.map(|walked| walked.anon_huge_bytes).max().unwrap_or(0),
             sampling_share: (self.cpu_ns.1 - self.cpu_ns.0) as f64 / (last.time_ns - first.time_ns).max(1) as f64,
+            at_peak: None,
         })
     }
 
     fn csv(self: Box<Self>) -> Result<Option<String>> {
-        let mut table = String::from(
-            "time_ns,phase,requested_live_bytes,occupied_bytes,rss_bytes,harness_bytes,pss_bytes,anon_huge_bytes\n",
-        );
+        let mut table = format!("{COLUMNS}\n");
         let began_ns = self.points.first().map_or(0, |point| point.time_ns);
         for point in &self.points {
             let Point { time_ns, running, live_bytes, occupied_bytes, rss_bytes, harness_bytes, walked } = point;

@@ -86,10 +86,11 @@ impl<'s> Player<'s> {
                 },
             }
             self.done += 1;
-            self.step.finish(self.done);
             if followed == self.done {
+                // Before anybody hears of it and goes on.
                 self.stage.points.at_peak(self.stage.slots, &api);
             }
+            self.step.finish(self.done);
         }
     }
 

@@ -3,12 +3,13 @@
 
 use crate::api::Api;
 use crate::bench::Bench;
-use crate::check;
+use crate::check::{self, Occupied};
 use crate::clock::now_ns;
 use crate::memory::{Resident, Table};
 use crate::watched;
 use core::cell::Cell;
 use heapmark_wire::score::Head;
+use heapmark_wire::{Peak, Point};
 
 /// Points of a series.
 const MOST_POINTS: u64 = 1000;
@@ -29,25 +30,6 @@ pub struct Points {
     before: Cell<i64>,
     began_ns: Cell<u64>,
     highest: Cell<u64>,
-}
-
-#[derive(Clone, Copy)]
-struct Point {
-    volume: u64,
-    ns: u64,
-    live: u64,
-    occupied: u64,
-    heap: u64,
-}
-
-/// When most was live.
-#[derive(Clone, Copy)]
-struct Peak {
-    live: u64,
-    usable: u64,
-    heap: u64,
-    huge: u64,
-    pages: check::Occupied,
 }
 
 // SAFETY: used by one thread at a time, see above; where several play at once nothing is wanted.
@@ -99,8 +81,13 @@ impl Points {
             heap = self.grown(anonymous(&Resident::now()));
             self.highest.set(heap);
         }
-        let point =
-            Point { volume, ns: now_ns() - self.began_ns.get(), live, occupied: watched::occupied_bytes(), heap };
+        let point = Point {
+            allocated_bytes: volume,
+            time_ns: now_ns() - self.began_ns.get(),
+            live_bytes: live,
+            occupied_bytes: watched::occupied_bytes(),
+            heap_bytes: heap,
+        };
         // SAFETY: within the table, and one thread plays at a time.
         unsafe { self.taken.as_ptr().cast_mut().add(place).write(point) };
         self.count.set(place + 1);
@@ -112,9 +99,17 @@ impl Points {
         let heap = self.grown(anonymous(&now));
         let blocks = slots.iter().map(Cell::get).filter(|block| !block.is_null());
         // SAFETY: live blocks.
-        let usable = blocks.map(|block| unsafe { (api.usable_size)(block) } as u64).sum();
-        let peak = Peak { live: watched::live_bytes(), usable, heap, huge: now.huge, pages: check::occupied() };
-        self.at_peak.set(Some(peak));
+        let usable_bytes = blocks.map(|block| unsafe { (api.usable_size)(block) } as u64).sum();
+        let Occupied { pages, tenth_page_bytes, sparse_pages } = check::occupied();
+        self.at_peak.set(Some(Peak {
+            live_bytes: watched::live_bytes(),
+            occupied_bytes: pages << 12,
+            heap_bytes: heap,
+            usable_bytes,
+            anon_huge_bytes: now.huge,
+            tenth_page_bytes,
+            sparse_pages,
+        }));
     }
 
     fn grown(&self, now: i64) -> u64 {
@@ -123,14 +118,8 @@ impl Points {
 
     /// What was seen, into the report.
     pub fn tell(&self, bench: &Bench) {
-        for Point { volume, ns, live, occupied, heap } in &self.taken[..self.count.get()] {
-            bench.say("point", format_args!("{volume} {ns} {live} {occupied} {heap}"));
-        }
-        if let Some(Peak { live, usable, heap, huge, pages }) = self.at_peak.get() {
-            let check::Occupied { pages, tenth_bytes, sparse } = pages;
-            let occupied = pages << 12;
-            bench.say("peak", format_args!("{live} {usable} {heap} {occupied} {huge} {tenth_bytes} {sparse}"));
-        }
+        self.taken[..self.count.get()].iter().for_each(|point| bench.say("point", point));
+        self.at_peak.get().iter().for_each(|peak| bench.say("peak", peak));
     }
 }
 

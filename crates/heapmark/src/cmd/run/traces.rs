@@ -140,6 +140,7 @@ pub(super) fn make_ready(case: &mut Case, retained: bool, cpus: u32) -> Result<(
         bail!("{}: the trace tells no times, so nothing can be paced: use another mode", case.workload);
     }
     case.parameters.insert("score".into(), path.display().to_string());
+    case.parameters.insert("calls".into(), calls(&head));
     case.threads = head.threads_at_a_time as u32;
     case.oversubscribed = case.threads > cpus;
     if mode != "speed" {
@@ -163,6 +164,12 @@ pub(super) fn take_up(case: &mut Case) -> Result<()> {
     let score = build::score(&trace, &sha256, order(&parameter("mode")))?;
     case.parameters.insert("score".into(), score.path.display().to_string());
     Ok(())
+}
+
+/// The functions that the trace calls besides malloc and free: an allocator that leaves one of them to libc cannot run it.
+fn calls(head: &Head) -> String {
+    let made = [("malloc", 1), ("calloc", head.calloc), ("realloc", head.realloc), ("posix_memalign", head.aligned)];
+    made.iter().filter(|(_, count)| *count > 0).map(|(name, _)| *name).collect::<Vec<_>>().join(" ")
 }
 
 fn replays(case: &Case) -> bool {

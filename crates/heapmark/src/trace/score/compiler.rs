@@ -284,6 +284,13 @@ impl Compiler {
             Op::Rare => Rare::of(word),
             _ => None,
         };
+        // Before the op: after it somebody else may go on.
+        if self.order == Order::Strict && self.head.bytes >= self.next_point {
+            let (volume, live) = (self.head.bytes, self.live_bytes);
+            self.next_point = volume + POINT_EVERY_BYTES;
+            self.head.points += 1;
+            self.push(actor, &[Rare::Point.word(0), volume, live])?;
+        }
         let place = self.push(actor, &words)?;
         self.head.events += 1;
         let ops = self.count(actor);
@@ -304,12 +311,6 @@ impl Compiler {
         head.bytes += bytes;
         if self.live_bytes > head.requested_peak_bytes {
             (head.requested_peak_bytes, head.peak) = (self.live_bytes, (actor.into(), ops));
-        }
-        if self.order == Order::Strict && self.head.bytes >= self.next_point {
-            let (volume, live) = (self.head.bytes, self.live_bytes);
-            self.next_point = volume + POINT_EVERY_BYTES;
-            self.head.points += 1;
-            self.push(actor, &[Rare::Point.word(0), volume, live])?;
         }
         Ok(kind)
     }

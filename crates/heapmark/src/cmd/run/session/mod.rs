@@ -14,7 +14,7 @@ use crate::execute::{self, Attempt, Guest, Job, Outcome, Subject, Watch, callgri
 use crate::plan::{Case, Cell, Counter};
 use crate::sample::Watcher;
 use crate::sample::disturbance::{Counters, Disturbance};
-use crate::sample::follower::Follower;
+use crate::sample::follower::{Course, Follower, csv_of_points};
 use crate::sample::preflight::{Preflight, When};
 use crate::sample::root::Root;
 use crate::sample::series::Recorder;
@@ -153,14 +153,15 @@ impl Session {
         let disturbance = own_ns.filter(|_| purpose.is_of_a_block());
         let disturbance = disturbance.map(|own_ns| Disturbance::between(&before, &self.counters.snapshot(own_ns)));
         let footprint = attempt.measurement.as_ref().and_then(|measurement| measurement.footprint.as_ref());
-        let course = watcher
-            .as_ref()
-            .zip(footprint)
-            .and_then(|(it, told)| it.course(told.begin.without_harness()))
-            .map(Box::new);
+        let seen = footprint.and_then(|told| Some((told, told.peak.as_ref()?)));
+        let course = match seen {
+            Some((told, peak)) => Some(Course::of_points(&told.points, peak)),
+            None => watcher.as_ref().zip(footprint).and_then(|(it, told)| it.course(told.begin.without_harness())),
+        };
+        let own_points = seen.map(|(told, _)| csv_of_points(&told.points, told.begin.without_harness()));
         // Before the record: whoever finds the record finds the series whole.
         if let (Some(store), Some(watcher)) = (&self.store, watcher)
-            && let Some(table) = watcher.csv()?
+            && let Some(table) = own_points.map_or_else(|| watcher.csv(), |table| Ok(Some(table)))?
         {
             store.keep_series(&cell.id, &table)?;
         }
@@ -169,7 +170,7 @@ impl Session {
         }
         let case = self.case(cell);
         let record = record(purpose, cell, &case.workload, case.threads, started, attempt);
-        self.keep(Record { disturbance, course, ..record })?;
+        self.keep(Record { disturbance, course: course.map(Box::new), ..record })?;
         Ok(())
     }
 

@@ -1,0 +1,249 @@
+//! `heapmark replay` and `run -w trace:FILE` through the built binary: real allocators, allocators that go wrong, traces that are
+//! not there or not what they were.
+
+mod support;
+
+use heapmark::trace::{Event, Head, Token, Writer};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use support::{End, Place, head, of_purpose, samples, word};
+
+type Told = (u32, Event);
+
+fn malloc(size: u64) -> Event {
+    Event::Malloc { size, operator: false }
+}
+
+fn free(thread: u32, index: u64) -> Event {
+    Event::Free { token: Token { thread, index } }
+}
+
+fn write(path: &Path, events: &[Told]) {
+    let mut writer = Writer::new(fs::File::create(path).unwrap(), &Head::default()).unwrap();
+    events.iter().for_each(|(thread, event)| writer.write(*thread, event).unwrap());
+    writer.finish().unwrap();
+}
+
+/// One thread allocates, another frees: some 4 MiB are live at a time.
+fn pipeline() -> Vec<Told> {
+    let mut events = vec![(0, Event::ThreadStart { child: 1 })];
+    for index in 0..12_000 {
+        events.push((0, malloc(16 + index * 37 % 3000)));
+        if let Some(old) = index.checked_sub(3000) {
+            events.push((1, free(0, old)));
+        }
+    }
+    events.push((1, Event::ThreadExit));
+    events
+}
+
+const SHORT: [&str; 6] = ["--target-ms", "2", "--no-shadow", "--no-repeat", "-o", "run"];
+
+fn replay(place: &Place, flags: &[&str]) -> End {
+    place.run(&[&["replay"], flags, &SHORT].concat())
+}
+
+/// Scores of equal traces are one file: whoever damages it must be alone.
+fn with_own_cache(place: &Place, args: &[&str]) -> End {
+    End::of(place.heapmark(args).env("HEAPMARK_CACHE", place.at("cache")).output().unwrap())
+}
+
+fn numbers(record: &Value) -> (u64, u64) {
+    let number = |value: &Value| value.as_u64().unwrap();
+    let calls = &record["measurement"]["calls"];
+    (number(&calls["malloc"]), number(&calls["free"]))
+}
+
+#[test]
+fn a_trace_is_a_workload_like_any_other_and_the_floor_stands_beside_it() {
+    let place = Place::new();
+    write(&place.at("pipe line.trace"), &pipeline());
+    let allocators = place.ready(&["glibc", "jemalloc"]);
+    let end = replay(&place, &["pipe line.trace", "-a", &allocators.join(","), "--blocks", "2"]);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    assert!(end.stdout.contains("trace:pipe_line") && end.stdout.contains("floor"), "{}", end.stdout);
+    let records = samples(&place.at("run"));
+    let timed = of_purpose(&records, "sample");
+    assert_eq!(timed.len(), 2 * (allocators.len() + 1), "two blocks, the null allocator among them");
+    for record in timed {
+        let rounds = record["measurement"]["iterations"].as_array().unwrap().len() as u64;
+        assert_eq!(numbers(record), (12_000 * rounds, 12_000 * rounds), "{}", word(record, "allocator"));
+    }
+    assert_eq!(of_purpose(&records, "check").len(), allocators.len(), "every block was held against all others");
+    let rows = place.rows("run");
+    assert!(rows.iter().any(|row| row["workload"] == "trace:pipe_line" && row["threads"] == "2"), "{rows:?}");
+}
+
+#[test]
+fn in_strict_order_memory_repeats_within_a_page_for_each_thread() {
+    let place = Place::new();
+    write(&place.at("a.trace"), &pipeline());
+    let end = replay(&place, &["a.trace", "-a", "glibc", "--mode", "memory", "--blocks", "5"]);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    assert!(end.stdout.contains("internal") && end.stdout.contains("external"), "{}", end.stdout);
+    let records = samples(&place.at("run"));
+    let followed = of_purpose(&records, "memory");
+    assert_eq!(followed.len(), 5);
+    let course = |record: &Value, moment: &str, what: &str| record["course"][moment][what].as_u64().unwrap();
+    for moment in ["peak_demand", "peak_footprint"] {
+        let held: Vec<u64> = followed.iter().map(|record| course(record, moment, "heap_bytes")).collect();
+        let (least, most) = (held.iter().min().unwrap(), held.iter().max().unwrap());
+        assert!(*least > 3 << 20 && most - least <= 2 * 4096, "{moment}: {held:?}");
+    }
+    let live: Vec<u64> = followed.iter().map(|record| course(record, "peak_demand", "live_bytes")).collect();
+    // The largest sum of sizes over any 3000 or 3001 blocks in a row, as threads took turns.
+    assert!(live.iter().all(|bytes| *bytes == live[0] && (4_000_000..5_000_000).contains(bytes)), "{live:?}");
+    for record in followed {
+        let usable = course(record, "at_peak", "usable_bytes");
+        assert!(live[0] < usable && usable < live[0] + live[0] / 20, "{usable}");
+        let series = fs::read_to_string(place.at("run/series/trace:a@2_b00_glibc.csv")).unwrap();
+        assert!(series.lines().next().unwrap().ends_with(",allocated_bytes"), "{series}");
+        assert!(series.lines().count() > 15, "one point for each MiB: {series}");
+    }
+    assert!(place.rows("run").is_empty(), "no time of such a run is a result");
+}
+
+#[test]
+fn paced_replays_take_as_long_as_they_were_recorded() {
+    let place = Place::new();
+    let mut events: Vec<Told> = vec![(0, Event::Clock { ns: 1_000 }), (0, malloc(10))];
+    events.extend([(0, Event::Clock { ns: 400_000_000 }), (0, free(0, 0))]);
+    write(&place.at("a.trace"), &events);
+    let paced = |name: &str, pace: &str| -> u64 {
+        let flags =
+            ["replay", "a.trace", "-a", "glibc", "--mode", "paced", "--pace", pace, "--blocks", "1", "-o", name];
+        let end = place.run(&[&flags[..], &["--no-floor"]].concat());
+        assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+        assert!(end.stdout.contains("Threads sleep until the recorded times"), "{}", end.stdout);
+        let records = samples(&place.at(name));
+        of_purpose(&records, "sample")[0]["measurement"]["iterations"][0]["wall_ns"].as_u64().unwrap()
+    };
+    // A replay never comes too early.
+    assert!(paced("one", "1") >= 400_000_000);
+    assert!((100_000_000..400_000_000).contains(&paced("four", "4")));
+}
+
+#[test]
+fn allocators_that_go_wrong_are_caught_with_the_place_in_the_trace() {
+    let place = Place::new();
+    write(&place.at("a.trace"), &pipeline());
+    let outcome = |fake: &str, flags: &[&str]| {
+        let allocators = format!("{fake}={}", place.fake(fake).display());
+        let name = format!("run-{fake}");
+        let fixed = ["-a", &allocators, "--blocks", "1", "--target-ms", "2", "--no-floor", "-o", &name];
+        let end = place.run(&[&["replay", "a.trace"], &fixed[..], flags].concat());
+        assert_eq!(end.code, Some(4), "{fake}: {}{}", end.stdout, end.stderr);
+        let records = samples(&place.at(&name));
+        let own = records.iter().find(|record| word(record, "allocator") == fake && record["outcome"]["kind"] != "ok");
+        own.unwrap_or_else(|| panic!("{fake}: {}", end.stderr))["outcome"].clone()
+    };
+    let told = |outcome: &Value| outcome.to_string();
+    let starver = told(&outcome("starver", &[]));
+    assert!(starver.contains("oom") && starver.contains("of thread 0, its allocation"), "{starver}");
+    assert!(told(&outcome("overlapper", &[])).contains("overlaps a live block"));
+    assert!(told(&outcome("misaligner", &[])).contains("not aligned"));
+    let crasher = told(&outcome("crasher", &[]));
+    assert!(crasher.contains("crash") && crasher.contains("at its operation"), "{crasher}");
+    let hanger = told(&outcome("hanger", &["--timeout", "2"]));
+    assert!(hanger.contains("hang") && hanger.contains("at its operation"), "{hanger}");
+}
+
+#[test]
+fn traces_that_are_missing_damaged_or_empty_are_one_line() {
+    let place = Place::new();
+    write(&place.at("empty.trace"), &[]);
+    write(&place.at("good.trace"), &pipeline());
+    let mut bytes = fs::read(place.at("good.trace")).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(place.at("flipped.trace"), &bytes).unwrap();
+    fs::write(place.at("short.trace"), &bytes[..middle]).unwrap();
+    fs::write(place.at("other.trace"), "no trace").unwrap();
+    fs::create_dir(place.at("folder.trace")).unwrap();
+    let dead = [(0, malloc(1)), (0, free(0, 0)), (0, free(0, 0))];
+    write(&place.at("dead.trace"), &dead);
+    let cases = [
+        ("gone.trace", "no such trace"),
+        ("empty.trace", "no call that could be replayed"),
+        ("flipped.trace", "checksum"),
+        ("short.trace", "ends"),
+        ("other.trace", "cannot be replayed"),
+        ("folder.trace", "cannot read"),
+        ("dead.trace", "event 2"),
+    ];
+    for (name, what) in cases {
+        for args in [vec!["replay", name], vec!["run", "-w", &format!("trace:{name}")]] {
+            let end = with_own_cache(&place, &[&args[..], &["-a", "glibc", "-o", "no-run"]].concat());
+            assert!(matches!(end.code, Some(1 | 2)), "{name}: {:?} {}", end.code, end.stderr);
+            assert!(end.stderr.contains(what) && end.stderr.contains(name), "{name}: {}", end.stderr);
+            assert_eq!(end.stderr.lines().count(), 1, "{name}: {}", end.stderr);
+        }
+    }
+    let left_over = fs::read_dir(place.at("cache/scores")).unwrap().count();
+    assert_eq!(left_over, 0, "nothing half compiled stays");
+}
+
+#[test]
+fn flags_that_make_no_sense_are_usage() {
+    let place = Place::new();
+    write(&place.at("a.trace"), &pipeline());
+    let error = |flags: &[&str]| {
+        let end = place.run(&[&["run", "-w", "trace:a.trace", "-a", "glibc"], flags].concat());
+        assert_eq!(end.code, Some(2), "{flags:?}: {}", end.stderr);
+        end.stderr
+    };
+    assert!(error(&["--set", "trace:a.mode=memory"]).contains("add --retained"));
+    assert!(error(&["--set", "trace:a.mode=fast"]).contains("speed or memory or paced"));
+    assert!(error(&["--set", "trace:a.skew=1"]).contains("4096 at least"));
+    assert!(error(&["--set", "trace:a.mode=paced"]).contains("tells no times"));
+    assert!(error(&["--set", "trace:a.sha256=x"]).contains("expected"));
+    assert_eq!(place.run(&["replay"]).code, Some(2));
+    assert_eq!(place.run(&["replay", "a.trace", "--mode", "quick"]).code, Some(2));
+}
+
+#[test]
+fn two_traces_of_one_name_are_told_apart_and_one_given_twice_is_one() {
+    let place = Place::new();
+    fs::create_dir(place.at("old")).unwrap();
+    write(&place.at("a.trace"), &pipeline());
+    write(&place.at("old/a.trace"), &[(0, malloc(1))]);
+    let plan = |traces: &[&str]| {
+        let end = place.run(&[&["replay"], traces, &["-a", "glibc", "--dry-run", "--blocks", "1"]].concat());
+        assert_eq!(end.code, Some(0), "{}", end.stderr);
+        let cells =
+            end.stdout.lines().filter(|line| line.ends_with(|c: char| c.is_ascii_digit()) && line.contains("/b00/"));
+        let names: std::collections::BTreeSet<String> =
+            cells.map(|line| line.split('@').next().unwrap().to_owned()).collect();
+        names
+    };
+    assert_eq!(plan(&["a.trace", "./a.trace"]).into_iter().collect::<Vec<_>>(), ["trace:a"]);
+    let both = plan(&["a.trace", "old/a.trace"]);
+    assert!(both.len() == 2 && both.iter().all(|name| name.starts_with("trace:a-")), "{both:?}");
+}
+
+#[test]
+fn a_run_of_a_trace_is_taken_up_again_with_that_trace_only() {
+    let place = Place::new();
+    write(&place.at("a.trace"), &pipeline());
+    let end = with_own_cache(&place, &[&["replay", "a.trace", "-a", "glibc", "--blocks", "2"], &SHORT[..]].concat());
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    // As if it had been interrupted: the last line is gone, and so is the compiled score.
+    let file = place.at("run/samples.jsonl");
+    let text = fs::read_to_string(&file).unwrap();
+    let whole = text.lines().count();
+    let cut: Vec<&str> = text.lines().take(whole - 1).collect();
+    fs::write(&file, cut.join("\n") + "\n").unwrap();
+    let score = head(&place.at("run"))["plan"]["cases"][0]["parameters"]["score"].as_str().unwrap().to_owned();
+    fs::write(&score, "damaged").unwrap();
+    let again = with_own_cache(&place, &["run", "--resume", "run"]);
+    assert_eq!(again.code, Some(0), "{}{}", again.stdout, again.stderr);
+    assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), whole);
+    write(&place.at("a.trace"), &[(0, malloc(1))]);
+    let other = with_own_cache(&place, &["run", "--resume", "run"]);
+    assert_eq!(other.code, Some(1));
+    assert!(other.stderr.contains("is not the trace that this run began with"), "{}", other.stderr);
+    fs::remove_file(place.at("a.trace")).unwrap();
+    let gone = with_own_cache(&place, &["run", "--resume", "run"]);
+    assert!(gone.stderr.contains("this run replays a trace") && gone.stderr.lines().count() == 1, "{}", gone.stderr);
+}

@@ -1,0 +1,102 @@
+//! What a process saw of its own memory, at places that its work names: lines of the report.
+
+use core::fmt::{self, Display};
+
+/// What was there at one place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Point {
+    /// Bytes that had been allocated by then.
+    pub allocated_bytes: u64,
+    /// Nanoseconds since the first operation.
+    pub time_ns: u64,
+    /// Requested bytes of live blocks.
+    pub live_bytes: u64,
+    /// Bytes of the pages that hold any of them.
+    pub occupied_bytes: u64,
+    /// Growth of the anonymous memory since just before the first operation, the harness's tables taken out.
+    pub heap_bytes: u64,
+}
+
+/// What was there when most was live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Peak {
+    /// As in [`Point`].
+    pub live_bytes: u64,
+    /// As in [`Point`].
+    pub occupied_bytes: u64,
+    /// As in [`Point`].
+    pub heap_bytes: u64,
+    /// What the allocator says that the live blocks have room for; 0 where it does not tell.
+    pub usable_bytes: u64,
+    /// Anonymous memory in huge pages.
+    pub anon_huge_bytes: u64,
+    /// A tenth of the pages with live blocks hold at most so many live bytes.
+    pub tenth_page_bytes: u64,
+    /// Pages with live blocks that are less than a quarter full.
+    pub sparse_pages: u64,
+}
+
+impl Point {
+    /// From a line.
+    pub fn parse(line: &str) -> Option<Point> {
+        let [allocated_bytes, time_ns, live_bytes, occupied_bytes, heap_bytes] = numbers(line)?;
+        Some(Point { allocated_bytes, time_ns, live_bytes, occupied_bytes, heap_bytes })
+    }
+}
+
+impl Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Point { allocated_bytes, time_ns, live_bytes, occupied_bytes, heap_bytes } = self;
+        write!(f, "{allocated_bytes} {time_ns} {live_bytes} {occupied_bytes} {heap_bytes}")
+    }
+}
+
+impl Peak {
+    /// From a line.
+    pub fn parse(line: &str) -> Option<Peak> {
+        let [live_bytes, occupied_bytes, heap_bytes, usable_bytes, anon_huge_bytes, tenth_page_bytes, sparse_pages] =
+            numbers(line)?;
+        Some(Peak {
+            live_bytes,
+            occupied_bytes,
+            heap_bytes,
+            usable_bytes,
+            anon_huge_bytes,
+            tenth_page_bytes,
+            sparse_pages,
+        })
+    }
+}
+
+impl Display for Peak {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {} ", self.live_bytes, self.occupied_bytes, self.heap_bytes)?;
+        write!(f, "{} {} {} {}", self.usable_bytes, self.anon_huge_bytes, self.tenth_page_bytes, self.sparse_pages)
+    }
+}
+
+/// Exactly so many numbers.
+fn numbers<const N: usize>(line: &str) -> Option<[u64; N]> {
+    let mut words = line.split(' ');
+    let mut numbers = [0; N];
+    for number in &mut numbers {
+        *number = words.next()?.parse().ok()?;
+    }
+    words.next().is_none().then_some(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn lines_are_read_as_they_were_written_and_others_are_none() {
+        let point = Point { allocated_bytes: 1, time_ns: 2, live_bytes: 3, occupied_bytes: 4, heap_bytes: 5 };
+        let peak = Peak { live_bytes: 1, usable_bytes: 7, sparse_pages: u64::MAX, ..Peak::default() };
+        assert_eq!(Point::parse(&point.to_string()), Some(point));
+        assert_eq!(Peak::parse(&peak.to_string()), Some(peak));
+        assert_eq!([Point::parse("1 2 3 4"), Point::parse("1 2 3 4 5 6"), Point::parse("1 2 3 4 x")], [None; 3]);
+    }
+}
