@@ -1,4 +1,4 @@
-//! Sources -> shared libraries and programs, cached by recipe hash; and the inspection of libraries that others made. Decides nothing
+//! Sources -> shared libraries and programs, traces -> scores, cached by recipe hash; and the inspection of libraries that others made. Decides nothing
 //! about what is measured.
 
 mod cache;

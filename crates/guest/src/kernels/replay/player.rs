@@ -48,10 +48,18 @@ impl<'s> Player<'s> {
     /// Plays all of it: what was done, and whether the recorded thread ended here.
     pub fn play(mut self) -> (Work, bool) {
         let followed = self.stage.points.peak_of(self.index);
-        let api = self.stage.api;
+        let (api, words) = (self.stage.api, self.stage.sheet.words);
+        // Registers: what goes through memory in each op is a chain as long as the op.
+        let (mut at, mut done) = (self.at, 0);
         loop {
-            let word = self.word();
-            self.prefetch();
+            let word = match words.get(at..=at + AHEAD) {
+                Some(near) => {
+                    self.prefetch(near[AHEAD]);
+                    near[0]
+                }
+                None => self.last_word(at),
+            };
+            at += 1;
             let (slot, size) = (score::slot(word), score::size(word));
             // SAFETY of all calls: ordinary calls; a block is given back once, by the thread that the score's order names.
             match Op::of(word) {
@@ -79,43 +87,55 @@ impl<'s> Player<'s> {
                     self.stage.skew.reach(self.stage, self.index, word >> 3);
                     continue;
                 }
-                Op::Rare => match self.rare(word) {
-                    Next::Call => {}
-                    Next::Word => continue,
-                    Next::Over(exits) => return (self.tally, exits),
-                },
+                Op::Rare => {
+                    self.at = at;
+                    let next = self.rare(word);
+                    at = self.at;
+                    match next {
+                        Next::Call => {}
+                        Next::Word => continue,
+                        Next::Over(exits) => return (self.tally, exits),
+                    }
+                }
             }
-            self.done += 1;
-            if followed == self.done {
+            done += 1;
+            self.done = done;
+            if followed == done {
                 // Before anybody hears of it and goes on.
                 self.stage.points.at_peak(self.stage.slots, &api);
             }
-            self.step.finish(self.done);
+            self.step.finish(done);
         }
     }
 
-    #[inline(always)]
+    /// Near the end of the score nothing is ahead.
+    #[cold]
+    fn last_word(&self, at: usize) -> u64 {
+        match self.stage.sheet.words.get(at) {
+            Some(word) => *word,
+            None => self.broken("goes on behind its end"),
+        }
+    }
+
+    /// The next word of the op at hand.
     fn word(&mut self) -> u64 {
-        let Some(word) = self.stage.sheet.words.get(self.at) else { self.broken("goes on behind its end") };
         self.at += 1;
-        *word
+        self.last_word(self.at - 1)
     }
 
     #[inline(always)]
-    fn prefetch(&self) {
-        if let Some(ahead) = self.stage.sheet.words.get(self.at + AHEAD) {
-            let slot = self.stage.slots.as_ptr().wrapping_add(score::slot(*ahead));
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: a hint, which never faults.
-            unsafe {
-                use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-                _mm_prefetch::<_MM_HINT_T0>(slot.cast());
-            }
-            #[cfg(target_arch = "aarch64")]
-            // SAFETY: a hint, which never faults.
-            unsafe {
-                core::arch::asm!("prfm pldl1keep, [{}]", in(reg) slot, options(nostack, preserves_flags));
-            }
+    fn prefetch(&self, ahead: u64) {
+        let slot = self.stage.slots.as_ptr().wrapping_add(score::slot(ahead));
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a hint, which never faults.
+        unsafe {
+            use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(slot.cast());
+        }
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: a hint, which never faults.
+        unsafe {
+            core::arch::asm!("prfm pldl1keep, [{}]", in(reg) slot, options(nostack, preserves_flags));
         }
     }
 
