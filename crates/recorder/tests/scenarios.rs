@@ -271,6 +271,30 @@ fn where_files_may_not_grow_recording_ends_and_the_program_goes_on() {
 }
 
 #[test]
+fn on_a_full_disk_recording_ends_and_the_program_goes_on() {
+    let scenario = Scenario::new("closefrom.c");
+    let disk = scenario.dir.path().join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let run = |command: &str, arguments: &[&str]| {
+        let mut command = std::process::Command::new(command);
+        command.args(arguments).arg(&disk).output().is_ok_and(|end| end.status.success())
+    };
+    if !run("mount", &["-t", "tmpfs", "-o", "size=1m", "tmpfs"]) {
+        eprintln!("not tested: nothing may be mounted here");
+        return;
+    }
+    let end = scenario.command(scenario.program()).env("HEAPMARK_RECORD_TO", disk.join("run")).output();
+    let captures = support::captures(&disk);
+    assert!(run("umount", &[]));
+    good(end.unwrap());
+    let [capture] = &captures[..] else { panic!("one process, one recording") };
+    Ledger::of(capture).assert_consistent();
+    // The text, and three chunks of events.
+    assert_eq!((capture.text("end"), capture.chunks), ("no-space", 3));
+    assert!(capture.mallocs(8502) > 10_000);
+}
+
+#[test]
 fn recording_ends_at_the_size_that_was_asked_for() {
     let scenario = Scenario::new("closefrom.c").with("HEAPMARK_RECORD_MAX_BYTES", 1 << 20);
     let (_, capture) = scenario.recorded(&[]);
