@@ -4,6 +4,7 @@
 //! Nothing of the harness lies in anonymous memory and nothing is allocated once the clock runs: ops are read from the mapped
 //! score, blocks are kept in shared tables.
 
+mod calls;
 mod order;
 mod player;
 mod points;

@@ -7,24 +7,24 @@ use crate::fail;
 use core::ptr;
 use core::sync::atomic::Ordering;
 use heapmark_wire::Step;
-use heapmark_wire::score::{self, ALL_PAGES, Op, PAGES_FROM_BYTES, Rare};
+use heapmark_wire::score::{self, ALL_PAGES, Op, Rare};
 
 /// So many ops ahead a slot is brought into the cache.
 const AHEAD: usize = 8;
 
 /// A thread at work.
 pub struct Player<'s> {
-    stage: &'s Stage<'s>,
-    index: usize,
+    pub(super) stage: &'s Stage<'s>,
+    pub(super) index: usize,
     step: &'s Step,
     /// The next word, and where this chunk began.
     at: usize,
     chunk: usize,
     /// Ops that are done: what other threads wait for.
-    done: u64,
+    pub(super) done: u64,
     /// Pages of the next block that are touched.
-    pages: u32,
-    tally: Work,
+    pub(super) pages: u32,
+    pub(super) tally: Work,
     seen: Seen,
 }
 
@@ -139,82 +139,6 @@ impl<'s> Player<'s> {
         }
     }
 
-    /// A call has returned a block. It must be one, and the slot must be free for it.
-    #[inline(always)]
-    fn born(&mut self, call: &str, slot: usize, block: *mut u8, size: usize) {
-        if block.is_null() {
-            self.no_block(call, size);
-        }
-        match self.stage.slots.get(slot) {
-            Some(place) if place.get().is_null() => place.set(block),
-            Some(_) => self.broken("fills a slot that is full: a wait is missing"),
-            None => self.broken("names a slot that it does not have"),
-        }
-        self.tally.checksum += size as u64;
-    }
-
-    /// What the program does with a block that it has just got.
-    #[inline(always)]
-    fn written(&mut self, block: *mut u8, size: usize) {
-        // SAFETY: just born with this size.
-        unsafe { self.stage.touch.write(block, size, self.pages) };
-        if size >= PAGES_FROM_BYTES as usize {
-            self.pages = ALL_PAGES;
-        }
-    }
-
-    /// A block goes out of its slot.
-    #[inline(always)]
-    fn dies(&mut self, call: &str, slot: usize) -> *mut u8 {
-        match self.stage.slots.get(slot).map(|place| place.replace(ptr::null_mut())) {
-            Some(block) if !block.is_null() => block,
-            _ => self.empty(call),
-        }
-    }
-
-    fn calloc(&mut self, slot: usize, count: usize, size: usize) {
-        // SAFETY: an ordinary call; the compiler of the score has seen that the product is a number.
-        let block = unsafe { (self.stage.api.calloc)(count, size) };
-        self.born("calloc", slot, block, count * size);
-        // SAFETY: just born with this size.
-        unsafe { self.stage.touch.read(block, count * size, self.pages) };
-        self.tally.calloc += 1;
-        self.pages = ALL_PAGES;
-    }
-
-    fn realloc(&mut self, slot: usize, size: usize) {
-        let old = self.dies("realloc", slot);
-        // SAFETY: a live block, which is this thread's to move.
-        let block = unsafe { (self.stage.api.realloc)(old, size) };
-        self.born("realloc", slot, block, size);
-        self.written(block, size);
-        self.tally.realloc += 1;
-    }
-
-    fn free_sized(&mut self, slot: usize, size: usize) {
-        let block = self.dies("free_sized", slot);
-        // SAFETY: a live block, which was asked for with this size.
-        unsafe { (self.stage.api.free_sized)(block, size, 0) };
-        self.tally.free += 1;
-    }
-
-    fn aligned(&mut self, slot: usize, alignment: usize, size: usize) {
-        let mut block = ptr::null_mut();
-        // SAFETY: an ordinary call with a place for its result.
-        if unsafe { (self.stage.api.posix_memalign)(&mut block, alignment, size) } != 0 {
-            self.no_block("posix_memalign", size);
-        }
-        if !block.addr().is_multiple_of(alignment) {
-            fail::give_up(
-                "wrong-result",
-                format_args!("posix_memalign({alignment}, {size}) returned {block:p}, which is not aligned to that"),
-            );
-        }
-        self.born("posix_memalign", slot, block, size);
-        self.written(block, size);
-        self.tally.posix_memalign += 1;
-    }
-
     #[inline(never)]
     fn rare(&mut self, word: u64) -> Next {
         let argument = score::size(word);
@@ -302,22 +226,7 @@ impl<'s> Player<'s> {
     }
 
     #[cold]
-    fn no_block(&self, call: &str, size: usize) -> ! {
-        let Work { malloc, calloc, realloc, posix_memalign, .. } = self.tally;
-        let (before, done, thread) = (malloc + calloc + realloc + posix_memalign, self.done, self.index);
-        let place = format_args!("operation {done} of thread {thread}, its allocation {before}");
-        fail::give_up("oom", format_args!("{call} returned NULL for {size} bytes: {place}"))
-    }
-
-    #[cold]
-    fn empty(&self, call: &str) -> ! {
-        let (done, thread) = (self.done, self.index);
-        let why = "its slot is empty: a wait is missing in the score, or another thread wrote there";
-        fail::give_up("error", format_args!("{call}, operation {done} of thread {thread}: {why}"))
-    }
-
-    #[cold]
-    fn broken(&self, what: &str) -> ! {
+    pub(super) fn broken(&self, what: &str) -> ! {
         let (done, thread) = (self.done, self.index);
         fail::give_up("error", format_args!("the score {what}: operation {done} of thread {thread}"))
     }

@@ -3,6 +3,8 @@
 //! Events go through once, in recorded order; memory grows with what is live, not with the length of the trace. How a score is
 //! laid out says [`heapmark_wire::score`].
 
+mod ask;
+mod cast;
 mod compiler;
 mod object;
 mod slots;
@@ -12,4 +14,35 @@ mod window;
 #[cfg(test)]
 mod tests;
 
-pub use compiler::{Order, checksum, compile};
+pub use compiler::compile;
+
+use anyhow::{Context, Result};
+use heapmark_wire::score::HEAD_WORDS;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// How the threads of a replay keep to the recorded order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// A thread waits for what its next op needs.
+    Dependent,
+    /// As that, and for the recorded time.
+    Timed,
+    /// One thread plays at a time.
+    Strict,
+}
+
+/// CRC-32 of all words behind the head of a score.
+pub fn checksum(score: &File) -> Result<u32> {
+    let mut hash = crc32fast::Hasher::new();
+    let mut at = HEAD_WORDS as u64 * 8;
+    let mut room = vec![0; 1 << 20];
+    loop {
+        let read = score.read_at(&mut room, at).context("cannot read the score")?;
+        if read == 0 {
+            return Ok(hash.finalize());
+        }
+        hash.update(&room[..read]);
+        at += read as u64;
+    }
+}

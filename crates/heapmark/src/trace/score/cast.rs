@@ -1,0 +1,211 @@
+//! The threads of a score and what they wait for. Knows nothing of objects.
+
+use super::super::MOST_THREADS;
+use super::Order;
+use super::stream::{Paper, Stream};
+use anyhow::{Context, Result, bail};
+use heapmark_wire::score::{Op, POSITION_EVERY, Rare, Thread};
+use std::collections::HashMap;
+
+/// The clock is told to a thread when so much time has passed since it was last told.
+const CLOCK_EVERY_NS: u64 = 50_000;
+
+struct Actor {
+    stream: Stream,
+    /// What other threads wait for.
+    ops: u64,
+    is_started: bool,
+    has_ended: bool,
+    /// Its last position and clock that were written.
+    position: Option<u64>,
+    clock_ns: Option<u64>,
+    /// Ends of other threads that it has waited for.
+    ends_seen: usize,
+}
+
+/// All threads.
+pub(super) struct Cast {
+    pub(super) order: Order,
+    pub(super) paper: Paper,
+    /// The place of the event at hand in the recorded order, and its time.
+    pub(super) position: u64,
+    pub(super) now_ns: u64,
+    pub(super) most_alive: u64,
+    /// Calls of threads that had ended.
+    pub(super) strays: u64,
+    actors: Vec<Actor>,
+    /// What a thread knows of another one's ops.
+    known: HashMap<(u32, u32), u64, foldhash::fast::RandomState>,
+    /// Threads that have ended, and what to wait for.
+    ends: Vec<(u32, u64)>,
+    alive: u64,
+    /// The thread that played last, and what to wait for.
+    last: Option<(u32, u64)>,
+}
+
+impl Cast {
+    pub(super) fn new(order: Order, paper: Paper) -> Cast {
+        Cast {
+            order,
+            paper,
+            position: 0,
+            now_ns: 0,
+            most_alive: 0,
+            strays: 0,
+            actors: Vec::new(),
+            known: HashMap::default(),
+            ends: Vec::new(),
+            alive: 0,
+            last: None,
+        }
+    }
+
+    /// The thread that plays an event of this thread: another one, where it has ended.
+    pub(super) fn actor(&mut self, thread: u32) -> Result<u32> {
+        if thread >= MOST_THREADS {
+            bail!("thread {thread}: a replay has {MOST_THREADS} threads at most");
+        }
+        while self.actors.len() <= thread as usize {
+            self.actors.push(Actor {
+                stream: Stream::new(&mut self.paper),
+                ops: 0,
+                is_started: false,
+                has_ended: false,
+                position: None,
+                clock_ns: None,
+                ends_seen: 0,
+            });
+            self.alive += 1;
+        }
+        self.most_alive = self.most_alive.max(self.alive);
+        if !self.actors[thread as usize].has_ended {
+            return Ok(thread);
+        }
+        self.strays += 1;
+        let other = self.actors.iter().position(|actor| !actor.has_ended);
+        other.map(|other| other as u32).context("it goes on after all threads have ended")
+    }
+
+    /// Ops of a thread so far.
+    pub(super) fn ops(&self, thread: u32) -> u64 {
+        self.actors[thread as usize].ops
+    }
+
+    /// Threads, the last one's number plus one.
+    pub(super) fn count(&self) -> u64 {
+        self.actors.len() as u64
+    }
+
+    /// Appends words that are no op; returns the place of the first.
+    pub(super) fn push(&mut self, thread: u32, words: &[u64]) -> Result<u64> {
+        self.actors[thread as usize].stream.push(&mut self.paper, words).context("cannot write the score")
+    }
+
+    /// Appends an op, which others may wait for; returns its place and how many ops the thread has with it.
+    pub(super) fn op(&mut self, thread: u32, words: &[u64]) -> Result<(u64, u64)> {
+        let place = self.push(thread, words)?;
+        let actor = &mut self.actors[thread as usize];
+        actor.ops += 1;
+        self.last = Some((thread, actor.ops));
+        Ok((place, actor.ops))
+    }
+
+    /// Puts another word at a place that may be in the stream of this thread.
+    pub(super) fn mend(&mut self, thread: u32, place: u64, word: u64) -> Result<()> {
+        self.actors[thread as usize].stream.mend(&self.paper, place, word).context("cannot write the score")
+    }
+
+    /// What stands before an op of this thread, whatever it is: whose turn it was, where it is, what time it is.
+    pub(super) fn prepare(&mut self, thread: u32) -> Result<()> {
+        if self.order == Order::Strict {
+            let other = self.last.filter(|(other, _)| *other != thread);
+            return other.map_or(Ok(()), |(other, ops)| self.wait(thread, other, ops));
+        }
+        let (position, now_ns) = (self.position, self.now_ns);
+        let actor = &mut self.actors[thread as usize];
+        let tells = actor.position.is_none_or(|last| position >= last + POSITION_EVERY);
+        if tells {
+            actor.position = Some(position);
+        }
+        let ticks =
+            self.order == Order::Timed && actor.clock_ns.map_or(now_ns > 0, |last| now_ns >= last + CLOCK_EVERY_NS);
+        if ticks {
+            actor.clock_ns = Some(now_ns);
+        }
+        if tells {
+            self.push(thread, &[Op::position(position)])?;
+        }
+        if ticks {
+            self.push(thread, &[Rare::Clock.word(0), now_ns])?;
+        }
+        Ok(())
+    }
+
+    /// The thread needs what another one has done with so many ops. In strict order everybody has waited for everything.
+    pub(super) fn wait_for(&mut self, thread: u32, other: u32, ops: u64) -> Result<()> {
+        if self.order == Order::Strict { Ok(()) } else { self.wait(thread, other, ops) }
+    }
+
+    fn wait(&mut self, thread: u32, other: u32, ops: u64) -> Result<()> {
+        if thread == other || ops == 0 {
+            return Ok(());
+        }
+        let known = self.known.entry((thread, other)).or_insert(0);
+        if *known >= ops {
+            return Ok(());
+        }
+        *known = ops;
+        let count = u32::try_from(ops).ok().context("more than 4294967295 operations of one thread")?;
+        self.push(thread, &[Op::Wait.word(other, count)]).map(|_| ())
+    }
+
+    /// A thread starts another, unless that has been there before.
+    pub(super) fn start(&mut self, thread: u32, child: u32) -> Result<()> {
+        let actor = self.actor(thread)?;
+        let known = self.actors.get(child as usize);
+        if actor == child || known.is_some_and(|child| child.ops > 0 || child.is_started || child.has_ended) {
+            return Ok(());
+        }
+        // Not more threads at a time than were: those that had ended by now have ended.
+        let seen = std::mem::replace(&mut self.actors[actor as usize].ends_seen, self.ends.len());
+        for place in seen..self.ends.len() {
+            let (ended, ops) = self.ends[place];
+            self.wait_for(actor, ended, ops)?;
+        }
+        self.actor(child)?;
+        self.actors[child as usize].is_started = true;
+        self.prepare(actor)?;
+        self.op(actor, &[Rare::Start.word(child)]).map(|_| ())
+    }
+
+    /// A thread ends.
+    pub(super) fn exit(&mut self, thread: u32) -> Result<()> {
+        if self.actor(thread)? != thread {
+            return Ok(());
+        }
+        self.prepare(thread)?;
+        self.push(thread, &[Rare::Exit.word(0)])?;
+        let actor = &mut self.actors[thread as usize];
+        actor.has_ended = true;
+        actor.stream.end(&self.paper).context("cannot write the score")?;
+        // It has one op more when the thread is gone.
+        let gone = (thread, actor.ops + 1);
+        self.ends.push(gone);
+        self.last = Some(gone);
+        self.alive -= 1;
+        Ok(())
+    }
+
+    /// Ends all streams; returns the table of threads.
+    pub(super) fn end(&mut self) -> Result<Vec<u64>> {
+        let mut table = Vec::new();
+        for actor in &mut self.actors {
+            if !actor.has_ended {
+                actor.stream.push(&mut self.paper, &[Rare::End.word(0)])?;
+                actor.stream.end(&self.paper)?;
+            }
+            table.extend(Thread { first: actor.stream.first, is_started: actor.is_started }.encode());
+        }
+        Ok(table)
+    }
+}
