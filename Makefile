@@ -30,10 +30,11 @@ check: setup-test           ## what a change must pass: format, lints, all tests
 	$(CARGO) clippy $(WHOLE) --all-targets -- -D warnings
 	$(MAKE) test
 
-bench: setup setup-bench build ## the harness's own cost beside each allocator, which planted effects are found, a report of a million samples
+BENCHES = scale recording trace replay_floor
+bench: setup setup-bench build ## the harness's own cost beside each allocator, which planted effects are found; a report of a million samples, the recorder beside heaptrack, long traces, the floor of replays
 	$(HEAPMARK) run floor $(ARGS)
 	$(HEAPMARK) selftest
-	$(CARGO) bench --locked -p heapmark --bench scale
+	$(CARGO) bench --locked --no-fail-fast -p heapmark $(BENCHES:%=--bench %)
 
 reproduction: setup build   ## what the reference documents published and claim, beside our own runs: docs/REPRODUCTION.md
 	HEAPMARK=$(HEAPMARK) scripts/reproduction.sh
