@@ -5,7 +5,7 @@ HEAPMARK = target/release/heapmark
 # Tests and lints see the whole code: one build with everything that can be built in.
 WHOLE = --locked --workspace --features heapmark/parquet
 
-.PHONY: run test check bench reproduction programs docs clean build setup setup-test setup-programs
+.PHONY: run test check bench reproduction programs docs clean build setup setup-test setup-bench setup-programs
 
 run: setup build            ## measure: build what is missing, run the quick suite, print the verdict
 	$(HEAPMARK) run $(ARGS)
@@ -14,7 +14,7 @@ build:
 	$(CARGO) build --release --locked
 
 # System packages: installed when root, otherwise the one line to run.
-setup setup-test setup-programs:
+setup setup-test setup-bench setup-programs:
 	@scripts/setup.sh $(patsubst setup-%,%,$(filter setup-%,$@))
 
 programs: setup-programs build ## the languages of the measured programs, as far as there are packages, then the programs
@@ -30,10 +30,11 @@ check: setup-test           ## what a change must pass: format, lints, all tests
 	$(CARGO) clippy $(WHOLE) --all-targets -- -D warnings
 	$(MAKE) test
 
-bench: setup build          ## the harness's own cost beside each allocator, which planted effects are found, a report of a million samples
+BENCHES = scale recording trace replay_floor
+bench: setup setup-bench build ## the harness's own cost beside each allocator, which planted effects are found; a report of a million samples, the recorder beside heaptrack, long traces, the floor of replays
 	$(HEAPMARK) run floor $(ARGS)
 	$(HEAPMARK) selftest
-	$(CARGO) bench --locked -p heapmark --bench scale
+	$(CARGO) bench --locked --no-fail-fast -p heapmark $(BENCHES:%=--bench %)
 
 reproduction: setup build   ## what the reference documents published and claim, beside our own runs: docs/REPRODUCTION.md
 	HEAPMARK=$(HEAPMARK) scripts/reproduction.sh

@@ -4,12 +4,13 @@
 #
 #   setup.sh            a compiler, and the allocators and libraries that only come as packages
 #   setup.sh test       these, and the languages and tools that the tests ask for
+#   setup.sh bench      what the benchmarks of the recorder run and compare with
 #   setup.sh programs   these, and all other languages of the measured programs
 set -eu
 
 case "$# ${1-}" in
-    "0 " | "1 test" | "1 programs") ;;
-    *) echo "setup: usage: setup.sh [test | programs]" >&2; exit 2 ;;
+    "0 " | "1 test" | "1 bench" | "1 programs") ;;
+    *) echo "setup: usage: setup.sh [test | bench | programs]" >&2; exit 2 ;;
 esac
 
 wanted=""
@@ -29,7 +30,7 @@ want "$(has_library libtbbmalloc_proxy.so.2)" libtbbmalloc2
 want "$(has_library libjemalloc.so.2)" libjemalloc2
 want "$(has_library libmimalloc.so)" libmimalloc2.0 libmimalloc3 libmimalloc2
 
-if [ $# = 1 ]; then
+if [ "${1-}" = test ] || [ "${1-}" = programs ]; then
     want "printf '#include <gc.h>' | cc -fsyntax-only -x c -" libgc-dev
     want "command -v ocamlopt" ocaml-nox
     want "command -v nim" nim
@@ -43,6 +44,15 @@ if [ "${1-}" = test ]; then
     want "command -v python3" python3
     want "python3 -c 'import ensurepip, venv'" python3-venv
     want "test -f /usr/share/benchmark/compare.py" libbenchmark-tools
+    want "command -v redis-server && command -v redis-benchmark" redis-server
+    want "command -v sqlite3" sqlite3
+    want "command -v perl" perl
+    want "command -v git" git
+fi
+if [ "${1-}" = bench ]; then
+    want "command -v python3" python3
+    want "command -v heaptrack" heaptrack
+    want "command -v xmllint" libxml2-utils
 fi
 if [ "${1-}" = programs ]; then
     want "command -v go" golang-go

@@ -13,13 +13,16 @@ use core::cell::Cell;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-/// The null allocator's functions, once it serves this process.
-pub fn serve() -> Api {
+/// The null allocator's functions, once it serves this process. What is larger than a window overlaps too where
+/// `nothing_is_kept` in any block: mapping each such block would make the floor one of page faults.
+pub fn serve(nothing_is_kept: bool) -> Api {
     SERVES.store(true, Ordering::Relaxed);
+    OVERLAPS.store(nothing_is_kept, Ordering::Relaxed);
     Api { malloc, free, calloc, realloc, posix_memalign, free_sized, usable_size }
 }
 
 static SERVES: AtomicBool = AtomicBool::new(false);
+static OVERLAPS: AtomicBool = AtomicBool::new(false);
 
 const WINDOW_BYTES: usize = 256 << 10;
 
@@ -27,6 +30,8 @@ std::thread_local! {
     // Const and without a destructor: an access is one load from the thread pointer.
     static NEXT: Cell<usize> = const { Cell::new(0) };
     static END: Cell<usize> = const { Cell::new(0) };
+    static LARGE: Cell<usize> = const { Cell::new(0) };
+    static LARGE_BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
 unsafe extern "C" fn malloc(size: usize) -> *mut u8 {
@@ -84,12 +89,12 @@ pub fn prepare() {
 }
 
 /// The end of the window: go back to its start, or get one at the thread's first call. Requests that are larger than the
-/// window (the tables that some workloads take from the allocator under test) come from the kernel and stay.
+/// window come from the kernel and stay: some workloads take their tables from the allocator under test.
 #[cold]
 fn turn(size: usize) -> *mut u8 {
     let slot = slot(size);
     if slot > WINDOW_BYTES {
-        return map(slot, size);
+        return if OVERLAPS.load(Ordering::Relaxed) { large(slot, size) } else { map(slot, size) };
     }
     let start = match END.get() {
         0 => SPARE.get(size),
@@ -98,6 +103,16 @@ fn turn(size: usize) -> *mut u8 {
     END.set(start + WINDOW_BYTES);
     NEXT.set(start + slot);
     start as *mut u8
+}
+
+/// The thread's one place for blocks that are larger than a window. It grows by doubling, so it is mapped a few times only.
+fn large(slot: usize, size: usize) -> *mut u8 {
+    if slot > LARGE_BYTES.get() {
+        let bytes = slot.checked_next_power_of_two().unwrap_or(slot);
+        LARGE.set(map(bytes, size) as usize);
+        LARGE_BYTES.set(bytes);
+    }
+    LARGE.get() as *mut u8
 }
 
 /// Windows of threads that have ended, the last one on top: workloads that create a thread per hundred operations would

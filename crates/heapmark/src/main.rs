@@ -15,9 +15,9 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(Box<cmd::run::Command>),
-    Replay(Box<cmd::replay::Command>),
     #[command(name = "try")]
     Trial(Box<cmd::trial::Args>),
+    Replay(Box<cmd::replay::Command>),
     Doctor(cmd::doctor::Args),
     List(cmd::list::Args),
     Build(cmd::build::Args),
@@ -34,8 +34,8 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => cmd::run::run(*args),
-        Command::Replay(args) => cmd::replay::run(*args),
         Command::Trial(args) => cmd::trial::run(*args),
+        Command::Replay(args) => cmd::replay::run(*args),
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::List(args) => cmd::list::run(args),
         Command::Build(args) => cmd::build::run(args),

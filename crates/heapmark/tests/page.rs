@@ -3,6 +3,7 @@
 
 mod support;
 
+use heapmark::trace::{Event, Head, Token, Writer};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,9 +53,9 @@ fn browser() -> PathBuf {
 }
 
 /// What a browser finds wrong with each of these pages.
-fn look(pages: &[PathBuf]) -> Vec<Value> {
+fn look(member: &str, pages: &[PathBuf]) -> Vec<Value> {
     let mut node = Command::new("node");
-    node.arg(browser_folder().join("look.mjs")).arg(browser()).arg("honest").args(pages);
+    node.arg(browser_folder().join("look.mjs")).arg(browser()).arg(member).args(pages);
     let output = node.output().unwrap_or_else(|why| panic!("node: {why}: scripts/setup.sh test brings it"));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
@@ -63,12 +64,36 @@ fn look(pages: &[PathBuf]) -> Vec<Value> {
 
 #[test]
 fn a_page_of_real_runs_has_no_fault_in_a_browser() {
-    let found = look(&[place().at("run/report.html"), place().at("all.html")]);
+    let found = look("honest", &[place().at("run/report.html"), place().at("all.html")]);
     assert_eq!(found.len(), 2);
-    for faults in found {
-        let kinds = faults.as_object().unwrap();
-        assert!(kinds.len() >= 7 && kinds.values().all(|all| all.as_array().unwrap().is_empty()), "{faults:#}");
+    found.iter().for_each(without_fault);
+}
+
+fn without_fault(faults: &Value) {
+    let kinds = faults.as_object().unwrap();
+    assert!(kinds.len() >= 7 && kinds.values().all(|all| all.as_array().unwrap().is_empty()), "{faults:#}");
+}
+
+#[test]
+fn a_page_of_a_trace_has_no_fault_in_a_browser() {
+    let place = Place::new();
+    let mut head = Head::default();
+    // A program's path may be longer than a phone is wide.
+    head.set("argv.0", "/a".repeat(100));
+    let mut writer = Writer::new(fs::File::create(place.at("a.trace")).unwrap(), &head).unwrap();
+    let mut write = |thread, event| writer.write(thread, &event).unwrap();
+    for index in 0..2000 {
+        write(0, Event::Malloc { size: index * 37 % 5000, operator: false });
+        write(0, Event::Clock { ns: index * 5000 });
+        let token = Token { thread: 0, index };
+        if index % 3 > 0 {
+            write((index % 2) as u32, Event::Free { token });
+        }
     }
+    writer.finish().unwrap();
+    let end = place.run(&["trace", "stats", "a.trace", "--to", "page", "-o", "a.html"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    look("bytes", &[place.at("a.html")]).iter().for_each(without_fault);
 }
 
 #[test]
@@ -91,7 +116,7 @@ fn a_damaged_page_is_seen_to_be_damaged() {
         fs::write(&file, page.replace(sound, broken)).unwrap();
         file
     });
-    for ((kind, ..), faults) in damage.iter().zip(look(&doctored)) {
+    for ((kind, ..), faults) in damage.iter().zip(look("honest", &doctored)) {
         assert!(!faults[kind].as_array().unwrap().is_empty(), "{kind}: {faults:#}");
     }
 }

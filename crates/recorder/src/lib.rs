@@ -3,7 +3,7 @@
 //! it: no allocation, no lock, no stdio, no open descriptor, no `errno` of its own.
 //!
 //! A call goes: a hook (`hooks/`) passes it on to the next library (`next`), and notes it (`note`) with the thread's state
-//! (`state`, found through `local`), whose writer puts it into a chunk of the process's file (`process`, `file`). All that a
+//! (`state`, found through `local`), whose writer puts it into a chunk (`room`) of the process's file (`process`, `file`). All that a
 //! fork must not inherit lies in memory that the kernel wipes in the child: it finds zeros, and begins a file of its own.
 //!
 //! docs/RECORDING.md says what is recorded, what it costs, and what it cannot see.
@@ -22,8 +22,10 @@ mod local;
 mod next;
 mod note;
 mod process;
+mod room;
 mod signals;
 mod state;
+mod thread;
 
 /// The dynamic linker calls this before `main`, in case nobody has allocated until then: the program is on record anyway.
 #[used]
@@ -37,9 +39,9 @@ static END: extern "C" fn() = end;
 
 extern "C" fn begin() {
     next::find();
-    note::begin_thread_of_caller();
+    thread::begin_thread_of_caller();
 }
 
 extern "C" fn end() {
-    note::end_process();
+    thread::end_process();
 }

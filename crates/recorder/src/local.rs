@@ -96,3 +96,20 @@ pub fn depth() -> usize {
     }
     depth
 }
+
+/// `errno` as it was: a program does not expect that `free` changes it.
+pub struct Errno(i32);
+
+impl Errno {
+    pub fn keep() -> Errno {
+        // SAFETY: the thread's own.
+        Errno(unsafe { *libc::__errno_location() })
+    }
+}
+
+impl Drop for Errno {
+    fn drop(&mut self) {
+        // SAFETY: the thread's own.
+        unsafe { *libc::__errno_location() = self.0 };
+    }
+}

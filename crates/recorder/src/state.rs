@@ -3,8 +3,8 @@
 
 use crate::clock;
 use crate::local::depth;
-use crate::note;
 use crate::process::{Process, WIPED};
+use crate::room;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use heapmark_wire::capture::{Event, Writer};
@@ -148,9 +148,9 @@ impl States {
             let was = core::mem::replace(&mut (*state).thread, thread);
             let fresh = (*state).writer.at().is_null();
             let ready = if fresh || was == thread {
-                !fresh || note::make_room(state)
+                !fresh || room::make_room(state)
             } else {
-                note::put(state, &Event::Begin { thread })
+                room::put(state, &Event::Begin { thread })
             };
             (*state).encoding = 0;
             if !ready {
@@ -165,7 +165,7 @@ impl States {
     pub fn seal_idle(&self) {
         while let Some(state) = self.pop() {
             // SAFETY: the state is ours.
-            unsafe { note::seal(state) };
+            unsafe { room::seal(state) };
         }
     }
 }

@@ -2,7 +2,6 @@
 
 mod support;
 
-use std::path::Path;
 use std::process::Command;
 use support::{Capture, Ledger, good, recorder};
 
@@ -22,8 +21,7 @@ fn same(line: &str) -> Vec<Capture> {
     let plain = run(false);
     assert!(!plain.is_empty(), "{line}: something to compare");
     assert_eq!(plain, run(true), "{line}");
-    let files = std::fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().path());
-    let captures: Vec<_> = files.filter(|file| is_capture(file)).map(|file| Capture::read(&file)).collect();
+    let captures = support::captures(home.path());
     for capture in &captures {
         let ledger = Ledger::of(capture);
         let inherits = capture.text("begin") == "fork";
@@ -32,10 +30,6 @@ fn same(line: &str) -> Vec<Capture> {
         assert_eq!(capture.dropped, 0);
     }
     captures
-}
-
-fn is_capture(file: &Path) -> bool {
-    file.extension().is_some_and(|end| end == "cap")
 }
 
 /// Events of the processes that executed a file whose name begins so.

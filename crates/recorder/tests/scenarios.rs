@@ -176,37 +176,6 @@ fn a_thread_that_forks_while_others_allocate_leaves_its_child_a_clean_start() {
     }
 }
 
-/// What the program says it had done.
-fn done(scenario: &Scenario) -> usize {
-    u64::from_le_bytes(std::fs::read(scenario.dir.path().join("count")).unwrap().try_into().unwrap()) as usize
-}
-
-#[test]
-fn exit_without_destructors_loses_nothing() {
-    let scenario = Scenario::new("counted.c");
-    let (_, capture) = scenario.recorded(&["50000"]);
-    assert_eq!((done(&scenario), capture.mallocs(9001), capture.text("end")), (50_000, 50_000, ""));
-}
-
-#[test]
-fn killed_at_any_moment_all_that_was_done_is_on_record() {
-    for round in 0..5 {
-        let scenario = Scenario::new("counted.c");
-        let mut child = scenario.command(scenario.program()).arg("0").spawn().unwrap();
-        while std::fs::metadata(scenario.dir.path().join("count")).map_or(true, |file| file.len() < 8) {
-            std::thread::yield_now();
-        }
-        std::thread::sleep(std::time::Duration::from_millis(13 + 29 * round));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        let capture = scenario.capture();
-        Ledger::of(&capture).assert_consistent();
-        let (done, recorded) = (done(&scenario), capture.mallocs(9001));
-        assert!(recorded == done || recorded == done + 1, "{done} done, {recorded} recorded");
-        assert!(done > 0);
-    }
-}
-
 #[test]
 fn a_handler_that_jumps_away_from_an_event_leaves_the_stream_whole() {
     let (_, capture) = Scenario::new("longjmp.c").recorded(&[]);
@@ -253,56 +222,6 @@ fn a_program_that_closes_everything_closes_nothing_of_ours() {
     let (_, capture) = Scenario::new("closefrom.c").recorded(&[]);
     assert_eq!((capture.mallocs(8501), capture.mallocs(8502), capture.text("end")), (1, 200_000, "exit"));
     assert!(capture.chunks > 3, "it had to open its file again: {} chunks", capture.chunks);
-}
-
-#[test]
-fn where_files_may_not_grow_recording_ends_and_the_program_goes_on() {
-    let scenario = Scenario::new("closefrom.c");
-    let program = scenario.program().to_str().unwrap();
-    let mut shell = scenario.command("/bin/sh");
-    // In units of 512 bytes: 768 KiB.
-    shell.arg("-c").arg(format!("ulimit -f 1536; exec {program}"));
-    good(shell.output().unwrap());
-    let captures = scenario.captures();
-    let capture = captures.last().unwrap();
-    Ledger::of(capture).assert_consistent();
-    assert_eq!((capture.text("end"), capture.chunks), ("file-size-limit", 2));
-    assert!(capture.mallocs(8502) > 10_000);
-}
-
-#[test]
-fn recording_ends_at_the_size_that_was_asked_for() {
-    let scenario = Scenario::new("closefrom.c").with("HEAPMARK_RECORD_MAX_BYTES", 1 << 20);
-    let (_, capture) = scenario.recorded(&[]);
-    assert_eq!((capture.text("end"), capture.chunks), ("max-bytes", 3));
-}
-
-#[test]
-fn recording_ends_at_the_moment_that_was_asked_for() {
-    let scenario = Scenario::new("closefrom.c").with("HEAPMARK_RECORD_UNTIL_NS", 1);
-    let (_, capture) = scenario.recorded(&[]);
-    assert_eq!((capture.text("end"), capture.mallocs(8502)), ("duration", 0));
-}
-
-#[test]
-fn where_the_file_is_out_of_reach_recording_ends_and_the_program_goes_on() {
-    // SAFETY: no arguments.
-    if unsafe { libc::geteuid() } != 0 {
-        eprintln!("not tested: only root may chroot");
-        return;
-    }
-    let (_, capture) = Scenario::new("chroot.c").recorded(&[]);
-    assert_eq!((capture.text("end"), capture.mallocs(8601)), ("file-gone", 1));
-    assert!(capture.mallocs(8602) > 10_000);
-}
-
-#[test]
-fn where_no_file_can_be_made_the_program_runs_as_ever() {
-    let scenario = Scenario::new("family.c");
-    let mut command = scenario.command(scenario.program());
-    command.env("HEAPMARK_RECORD_TO", scenario.dir.path().join("no such folder/run"));
-    good(command.output().unwrap());
-    assert!(scenario.captures().is_empty());
 }
 
 #[test]

@@ -100,7 +100,8 @@ pub fn find(word: &str, folder: &Path) -> Result<PathBuf> {
         let found = std::env::split_paths(&path).map(|place| folder.join(place).join(word)).find(executable);
         return found.ok_or_else(|| anyhow::anyhow!("{word}: no such command in PATH"));
     }
-    let path = folder.join(word);
+    // Without its `.` parts, as people would write it.
+    let path: PathBuf = folder.join(word).components().collect();
     match path.metadata() {
         Err(error) => bail!("{word}: {error}"),
         Ok(file) if !file.is_file() => bail!("{word}: not a file that could be executed"),
@@ -206,4 +207,57 @@ fn needed(elf: &ElfFile<FileHeader64<Endianness>>) -> Vec<String> {
     let wanted = entries.iter().filter(|entry| entry.tag(endian) == DT_NEEDED);
     let name = |offset: u64| strings.get(offset.try_into().ok()?).ok();
     wanted.filter_map(|entry| Some(String::from_utf8_lossy(name(entry.d_val(endian))?).into_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A file of this content and mode.
+    fn file(dir: &Path, name: &str, content: &[u8], mode: u32) -> PathBuf {
+        let path = dir.join(name);
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_command_is_found_as_a_shell_finds_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = file(dir.path(), "run", b"#!/bin/sh\n", 0o755);
+        file(dir.path(), "text", b"", 0o644);
+        assert_eq!(find("./run", dir.path()).unwrap(), script);
+        assert!(find("sh", dir.path()).unwrap().ends_with("sh"));
+        let error = |word: &str| find(word, dir.path()).unwrap_err().to_string();
+        assert!(error("./text").contains("not executable"), "{}", error("./text"));
+        assert!(error("./gone").contains("No such file"));
+        assert!(error("no-such-command").contains("no such command in PATH"));
+        assert!(error("..//").contains("not a file"));
+    }
+
+    #[test]
+    fn a_script_is_followed_to_its_interpreter() {
+        let dir = tempfile::tempdir().unwrap();
+        for line in ["#!/bin/sh -e", "#!/usr/bin/env sh", "#! /usr/bin/env -S A=1 sh"] {
+            let script = file(dir.path(), "run", format!("{line}\nexit 0\n").as_bytes(), 0o755);
+            let found = recognise(&script);
+            assert!(found.program().ends_with("sh"), "{line}: {:?}", found.chain);
+            assert_eq!(found.unreachable(), None);
+        }
+        let own = dir.path().join("run");
+        let around = file(dir.path(), "run", format!("#!{}\n", own.display()).as_bytes(), 0o755);
+        assert!(recognise(&around).unreachable().unwrap().contains("no program that this machine knows"));
+    }
+
+    #[test]
+    fn what_is_no_program_of_this_machine_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let why = |content: &[u8]| recognise(&file(dir.path(), "x", content, 0o755)).unreachable().unwrap();
+        assert!(why(b"text").contains("no program that this machine knows"));
+        assert!(recognise(&dir.path().join("gone")).unreachable().unwrap().contains("cannot be read"));
+        let mut other = fs::read("/bin/sh").unwrap();
+        other[18] = 21;
+        assert!(why(&other).contains("made for PowerPc64"), "{}", why(&other));
+    }
 }

@@ -67,7 +67,7 @@ fn selection(args: &Args) -> Result<Selection> {
     let recognised = command::recognise(Path::new(&trial.command[0]));
     if let Some(why) = recognised.unreachable() {
         let program = recognised.program().display();
-        return Err(usage(anyhow!("{program} {why}. No allocator can be tried on it")));
+        return Err(usage(anyhow!("{program}: {why}. No allocator can be tried on it")));
     }
     let cautions = cautions(&recognised);
     cautions.iter().for_each(|line| say(line));

@@ -84,10 +84,7 @@ impl Sheet {
         rows.retain(|(row, _)| row.role != Role::Shadow);
         let (floors, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(row, _)| row.role == Role::Floor);
         Sheet {
-            heading: match &case.trial {
-                Some(tried) => trial::heading(tried),
-                None => heading(&case.workload, case.threads, case.oversubscribed),
-            },
+            heading: heading_of(case),
             floors: floors.iter().map(|(row, numbers)| floor_line(row, numbers)).collect(),
             numberless: case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect(),
             columns: if rows.is_empty() { Vec::new() } else { columns(rows, case, planned_blocks) },
@@ -117,6 +114,14 @@ pub(super) fn overall(analysis: &Analysis) -> Vec<(String, String)> {
             (one.allocator.clone(), format!("{}{}", units::ratio(one.ratio), interval.unwrap_or_default()))
         })
         .collect()
+}
+
+/// The command that was tried, or the workload and its threads.
+pub(super) fn heading_of(case: &Case) -> String {
+    match &case.trial {
+        Some(tried) => trial::heading(tried),
+        None => heading(&case.workload, case.threads, case.oversubscribed),
+    }
 }
 
 /// `larson, 2 threads (oversubscribed)`.

@@ -100,19 +100,25 @@ pub(super) fn lines(case: &Case, tried: &Tried) -> Vec<String> {
 /// How much any allocator could change.
 fn ceiling(case: &Case, tried: &Tried) -> Option<String> {
     let (share, faster) = (tried.malloc_share?, tried.faster_at_most()?);
-    let calls = tried
-        .calls_per_cpu_s
-        .map_or(String::new(), |calls| format!(", {} million calls a second", units::digits(calls / 1e6)));
+    let calls = tried.calls_per_cpu_s.map_or(String::new(), |calls| format!(", {} of them a second", thousands(calls)));
     let most = if faster.is_finite() {
         format!("no allocator can make it more than {} faster by being faster itself", units::percent(faster))
     } else {
         "all of it may depend on the allocator".into()
     };
     Some(format!(
-        "malloc and free take {} of its CPU time under {}{calls}: {most} (where memory lies can still matter)",
+        "calls of malloc and free take {} of its CPU time under {}{calls}: {most} (where memory lies can still matter)",
         units::percent(share),
         case.baseline
     ))
+}
+
+/// `1.84 million`.
+fn thousands(number: f64) -> String {
+    match number {
+        1e6.. => format!("{} million", units::digits(number / 1e6)),
+        _ => units::digits(number),
+    }
 }
 
 /// What to do, in a sentence; `None` where the blocks do not carry any.

@@ -2,9 +2,10 @@
 
 use crate::local::local;
 use crate::next::{find, found};
-use crate::note::{only, own};
+use crate::note::only;
 use crate::process::WIPED;
 use crate::state::State;
+use crate::thread::own;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::Ordering;
 use heapmark_wire::capture::Event;

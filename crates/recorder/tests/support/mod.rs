@@ -63,13 +63,7 @@ impl Scenario {
 
     /// All recordings, in the order in which they began.
     pub fn captures(&self) -> Vec<Capture> {
-        let files = std::fs::read_dir(self.dir.path()).unwrap().map(|entry| entry.unwrap().path());
-        let mut captures: Vec<Capture> = files
-            .filter(|file| file.extension().is_some_and(|end| end == "cap"))
-            .map(|file| Capture::read(&file))
-            .collect();
-        captures.sort_by_key(|capture| capture.text("started-unix-ns").parse::<u64>().unwrap());
-        captures
+        captures(self.dir.path())
     }
 
     /// The recording, where there is one.
@@ -86,6 +80,15 @@ impl Scenario {
         Ledger::of(&capture).assert_consistent();
         (printed, capture)
     }
+}
+
+/// All recordings in a folder, in the order in which they began.
+pub fn captures(folder: &Path) -> Vec<Capture> {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let is_capture = |file: &PathBuf| file.extension().is_some_and(|end| end == "cap");
+    let mut captures: Vec<Capture> = files.filter(is_capture).map(|file| Capture::read(&file)).collect();
+    captures.sort_by_key(|capture| capture.text("started-unix-ns").parse::<u64>().unwrap());
+    captures
 }
 
 /// Compiles a scenario with warnings as errors; nothing is optimised away.

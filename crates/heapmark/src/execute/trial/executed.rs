@@ -2,7 +2,6 @@
 //! each fork and each exec (ptrace), so that nobody is missed. Slow, and never timed. A set-user-ID program has no privileges here,
 //! so how such a tree ends says nothing.
 
-use crate::execute::child;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
@@ -43,7 +42,7 @@ pub(super) fn executed(mut command: Command, timeout: Duration, stop: &AtomicBoo
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => return Ok(Some(Vec::new())),
         Err(error) => return Err(error).context("cannot trace a command"),
     };
-    let (mut all, mut seen) = (Vec::new(), BTreeSet::new());
+    let (mut all, mut alive) = (Vec::new(), BTreeSet::new());
     let mut over = false;
     loop {
         let mut status = 0;
@@ -51,20 +50,23 @@ pub(super) fn executed(mut command: Command, timeout: Duration, stop: &AtomicBoo
         let pid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG) };
         let late = stop.load(Ordering::Relaxed) || began.elapsed() > timeout.saturating_mul(SLOWER);
         if (late || over) && (pid == 0 || pid == first) {
-            end(first);
+            // What it leaves behind shall not keep us, wherever it has gone.
+            alive.iter().for_each(|pid| end(*pid));
         }
         match pid {
             0 => std::thread::sleep(WAIT),
             // Nobody is left.
             ..0 => break,
             _ if libc::WIFSTOPPED(status) => {
-                if seen.insert(pid) {
+                if alive.insert(pid) {
                     trace(libc::PTRACE_SETOPTIONS, pid, OPTIONS as usize);
                 }
                 go_on(pid, first, status, &mut all);
             }
-            // What it leaves behind shall not keep us.
-            _ => over |= pid == first,
+            _ => {
+                alive.remove(&pid);
+                over |= pid == first;
+            }
         }
     }
     Ok((!stop.load(Ordering::Relaxed)).then_some(all))
@@ -84,11 +86,9 @@ fn go_on(pid: i32, first: i32, status: i32, all: &mut Vec<Executed>) {
     trace(libc::PTRACE_CONT, pid, if ours { 0 } else { signal as usize });
 }
 
-fn end(first: i32) {
-    for pid in child::descendants(first).into_iter().chain([-first, first]) {
-        // SAFETY: a plain system call on processes of this tree.
-        unsafe { libc::kill(pid, libc::SIGKILL) };
-    }
+fn end(pid: i32) {
+    // SAFETY: a plain system call on a process that we trace: nobody else can have its number before we have waited for it.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
 }
 
 fn trace(request: libc::c_uint, pid: i32, data: usize) -> bool {

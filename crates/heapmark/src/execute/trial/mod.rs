@@ -14,7 +14,7 @@ use super::child::{self, End, inherited_file, memory_file, text};
 use super::report::Report;
 use super::{Attempt, Iteration, Job, Measurement, Outcome, Subject, Usage};
 use crate::plan::Trial;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use heapmark_wire::{Launched, Phase};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -152,6 +152,9 @@ impl Tried<'_> {
             measurement.notes.extend(witness::told(&plain.witnessed, &[]));
             return Ok(true);
         }
+        if let Some(outcome) = self.prepared()? {
+            bail!("{outcome}");
+        }
         let preload = self.tools.timer.display().to_string();
         let times = in_malloc::Times::new()?;
         let variables = [("LD_PRELOAD".to_string(), preload), times.variable()].into();
@@ -165,7 +168,7 @@ impl Tried<'_> {
             Some(_) => {}
         }
         if let Some(outcome) = self.prepared()? {
-            return Err(anyhow::anyhow!("{outcome}"));
+            bail!("{outcome}");
         }
         let log = witness::Log::new()?;
         let variables = self.variables(&log);

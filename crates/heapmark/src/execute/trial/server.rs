@@ -124,7 +124,10 @@ impl<'a> Drive<'a> {
             let what = ended?;
             // How it ended says more than that it did, where a signal ended it.
             let of_server = server.outcome(heapmark_wire::Phase::Run, &super::Report::parse(""));
-            let crash = of_server.filter(|outcome| matches!(outcome, Outcome::Crash { .. } | Outcome::Hang { .. }));
+            let first = !matches!(self.step, Step::Ends(_));
+            let crash = of_server
+                .filter(|_| first)
+                .filter(|outcome| matches!(outcome, Outcome::Crash { .. } | Outcome::Hang { .. }));
             Some(crash.unwrap_or(Outcome::WrongResult { what }))
         });
         let (wall_ns, client_cpu_ns) =

@@ -14,7 +14,8 @@ const COLUMNS: [&str; 9] =
 
 pub(super) fn section(cast: &Cast) -> Section {
     let cases: Vec<Placed<Case>> = cast.all(|told| &told.analysis.cases);
-    let cases: Vec<Placed<Case>> = cases.into_iter().filter(|(_, case)| !case.whole_process).collect();
+    let cases: Vec<Placed<Case>> =
+        cases.into_iter().filter(|(_, case)| !case.whole_process || case.trial.is_some()).collect();
     let mut views: Vec<View> = overall(cast).into_iter().collect();
     views.extend(views::by_threads(&cases, &COLUMNS, |cases, heading, data| {
         let dots = of_cases(cases, data);

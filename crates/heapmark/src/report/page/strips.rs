@@ -76,7 +76,8 @@ fn plot(cast: &Cast, cases: &[Placed<Case>], heading: &str, most: usize, data: &
             traces.extend((own().count() > 0).then(|| trace(cast, run, row, disturbed, &own().collect::<Vec<_>>())));
         }
     }
-    let layout = Layout::new().x_axis(axes::values("time per operation", &ends, units::duration)).y_axis(axes::names());
+    let what = if cases[0].1.trial.is_some() { "wall time" } else { "time per operation" };
+    let layout = Layout::new().x_axis(axes::values(what, &ends, units::duration)).y_axis(axes::names());
     vec![Plot { title: heading.to_owned(), traces, layout }]
 }
 

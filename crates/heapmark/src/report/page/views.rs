@@ -12,11 +12,11 @@ pub(super) type Placed<'a, T> = (usize, &'a T);
 pub(super) trait Kind {
     fn workload(&self) -> &str;
     fn threads(&self) -> u32;
-    fn oversubscribed(&self) -> bool;
+    fn heading(&self) -> String;
 }
 
 macro_rules! kind {
-    ($($case:ty),*) => {$(
+    ($($case:ty: $heading:expr),*) => {$(
         impl Kind for $case {
             fn workload(&self) -> &str {
                 &self.workload
@@ -24,14 +24,21 @@ macro_rules! kind {
             fn threads(&self) -> u32 {
                 self.threads
             }
-            fn oversubscribed(&self) -> bool {
-                self.oversubscribed
+            fn heading(&self) -> String {
+                ($heading)(self)
             }
         }
     )*};
 }
 
-kind!(Case, LatencyCase, CountCase, FootprintCase);
+/// Of cases that only kernels have.
+macro_rules! heading {
+    () => {
+        |case: &Self| sheet::heading(&case.workload, case.threads, case.oversubscribed)
+    };
+}
+
+kind!(Case: sheet::heading_of, LatencyCase: heading!(), CountCase: heading!(), FootprintCase: heading!());
 
 /// A view per workload. `draw` makes the charts of one thread count and writes down what they show; views and charts without
 /// anything in them are left out.
@@ -65,7 +72,7 @@ pub(super) fn by_workload<'a, T: Kind>(
 
 /// `larson, 2 threads`.
 pub(super) fn heading(case: &impl Kind) -> String {
-    super::plain(&sheet::heading(case.workload(), case.threads(), case.oversubscribed()))
+    super::plain(&case.heading())
 }
 
 /// Those with the same key together, in the order in which keys come up.

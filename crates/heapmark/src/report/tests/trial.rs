@@ -1,0 +1,68 @@
+//! What a run says of a command of the user's.
+
+use super::*;
+use crate::analyse::analyse;
+use crate::plan::Trial;
+use crate::report::verdict;
+
+/// A command under glibc and another allocator that takes so many times as long, with malloc's share of the CPU time.
+fn tried(times: f64, share: f64) -> Lab {
+    let mut lab = Lab::new(&["glibc", "other"], &["build"], 20).fill(|_, name, block| match name {
+        "other" => 10.0 * times * (1.0 + 0.0001 * f64::from(block % 7)),
+        _ => 10.0,
+    });
+    let command = ["/usr/bin/python3", "build.py"].map(String::from).to_vec();
+    let case = &mut lab.run.plan.cases[0];
+    (case.kernel, case.whole_process) = (None, true);
+    case.trial = Some(Trial { command, ..Trial::default() });
+    lab.told("build@2/check/glibc", &[("malloc_share", share), ("malloc_calls_per_cpu_s", 2e6), ("processes", 3.0)])
+}
+
+fn says(times: f64, share: f64) -> String {
+    let lab = tried(times, share);
+    verdict(&analyse(&lab.run, &lab.records))
+}
+
+#[test]
+fn an_allocator_is_recommended_where_it_is_faster_and_the_ceiling_stands_beside_it() {
+    let sentence = says(0.8, 0.25);
+    assert!(
+        sentence.starts_with("Use other: it takes 0.800x the time of glibc (95 % interval 0.800-0.80"),
+        "{sentence}"
+    );
+    assert!(
+        sentence
+            .contains("Calls of malloc and free take 25 % of its CPU time under glibc, 2.00 million of them a second")
+    );
+    assert!(sentence.contains("more than 33 % faster by being faster itself"), "{sentence}");
+}
+
+#[test]
+fn where_none_is_faster_the_sentence_says_stay_or_that_it_does_not_matter() {
+    assert!(says(1.2, 0.25).starts_with("Stay with glibc: no allocator is faster here, and 1 of 1 are slower"));
+    assert!(says(1.001, 0.25).starts_with("It does not matter here: every allocator takes the time of glibc"));
+    let hardly = says(1.001, 0.002);
+    assert!(hardly.starts_with("It does not matter here: malloc is hardly called"), "{hardly}");
+    assert!(hardly.contains("take 0.2 % of its CPU time"), "{hardly}");
+    // Too few blocks carry no recommendation, whatever they show.
+    let mut few = tried(0.5, 0.25);
+    few.records.retain(|record| record.block < 5);
+    let sentence = verdict(&analyse(&few.run, &few.records));
+    assert!(
+        sentence.starts_with("Unclear: 5 blocks are too few") && sentence.contains("Calls of malloc"),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn tables_speak_of_the_command_and_of_processes() {
+    let text = exported(Format::Markdown, &tried(0.8, 0.25));
+    for words in
+        ["python3 build.py", "| allocator |", "wall s", "peak RSS", "ceiling: calls of malloc", "try: python3 build.py"]
+    {
+        assert!(text.contains(words), "no {words} in {text}");
+    }
+    for words in ["ns/op", "2 threads", "longest pause"] {
+        assert!(!text.contains(words), "{words} in {text}");
+    }
+}

@@ -1,0 +1,135 @@
+//! What goes from traces to people and other programs, and what comes from these.
+
+use super::{capture, check, dump, finish, free, malloc};
+use crate::support::{self, Place};
+use heapmark_wire::capture::Event;
+use serde_json::Value;
+use std::fs;
+
+/// A trace of three threads that allocate, grow, and free each other's objects.
+fn busy(place: &Place) {
+    let mut events = Vec::new();
+    for n in 0..3000u64 {
+        let (stream, stamp, address) = ((n % 3) as u32, n * 1000, 0x10000 + n * 4096);
+        events.push((stream, malloc(address, 16 << (n % 4)), stamp));
+        if n % 10 == 0 {
+            let grown = Event::Realloc { old: address, new: address + 64, size: 5000, entered: Some(stamp + 10) };
+            events.push((stream, grown, stamp + 20));
+        }
+        if n >= 30 && n % 2 == 1 {
+            events.push((
+                (n % 2) as u32,
+                free(0x10000 + (n - 30) * 4096 + if (n - 30) % 10 == 0 { 64 } else { 0 }),
+                stamp + 500,
+            ));
+        }
+    }
+    capture(place, "a.cap", &[("argv.0", "busy"), ("argv.1", "<b>")], &events);
+    assert_eq!(finish(place).code, Some(0));
+}
+
+#[test]
+fn what_mtrace_wrote_is_imported_and_what_cannot_be_replayed_is_refused_with_the_reason() {
+    let place = Place::new();
+    let text = "= Start\n\
+                @ ./mt:[0x11c0] + 0x1000 0xa\n\
+                @ /lib/x.so:(a function(int, char)+0x3)[0x11d3] + 0x2000 0x18\n\
+                @ ./mt:[0x11e8] < 0x1000\n\
+                @ ./mt:[0x11e8] > 0x3000 0x186a0\n\
+                + 0x1000 0x0\n\
+                @ ./mt:[0x1212] - 0x2000\n\
+                @ ./mt:[0x1247] + (nil) 0x4000000000000000\n\
+                @ ./mt:[0x1264] ! 0x3000 0x4000\n\
+                - 0x9000\n\
+                = End\n";
+    fs::write(place.at("m.txt"), text).unwrap();
+    let end = place.run(&["trace", "import", "m.txt", "-o", "a.trace"]);
+    assert_eq!((end.code, end.stdout.as_str()), (Some(0), "a.trace: 7 events, 4 allocations\n"), "{}", end.stderr);
+    assert_eq!(end.stderr, "m.txt: 1 objects ended that had begun before; they are left out\n");
+    let expected = [
+        "t0 malloc size=10 -> t0#0",
+        "t0 malloc size=24 -> t0#1",
+        "t0 realloc object=t0#0 size=100000 -> t0#2",
+        "t0 malloc size=0 -> t0#3",
+        "t0 free object=t0#1",
+        "t0 failed call=malloc size=4611686018427387904",
+        "t0 failed call=realloc size=16384",
+    ];
+    assert_eq!(dump(&place, "a.trace"), expected);
+    check(&place, "a.trace");
+
+    let cases: [(&[u8], &str, i32); 9] = [
+        (b"", "the file is empty", 1),
+        (b"v 10400 3\nX ./a\n", "does not say which thread made a call", 1),
+        (b"\x28\xb5\x2f\xfd\0\0", "unpack it first", 1),
+        (b"\x1f\x8b\0\0", "unpack it first", 1),
+        (&[7; 64], "no text of glibc's mtrace", 1),
+        (b"= Start\nhello\n", "line 2: neither a call", 6),
+        (b"= Start\n@ x + 0xzz 0x1\n", "line 2: `0xzz` is no hexadecimal number", 6),
+        (b"= Start\n@ x + 0x1\n", "line 2: `+` with other words", 6),
+        (b"= Start\n@ x > 0x1 0x2\n", "line 2: a new address of a realloc", 6),
+    ];
+    for (bytes, words, code) in cases {
+        fs::write(place.at("m.txt"), bytes).unwrap();
+        let end = place.run(&["trace", "import", "m.txt", "-o", "b.trace"]);
+        assert_eq!((end.code, end.stderr.lines().count()), (Some(code), 1), "{}", end.stderr);
+        assert!(end.stderr.contains(words) && !place.at("b.trace").exists(), "{}", end.stderr);
+    }
+}
+
+#[test]
+fn statistics_count_what_the_events_say() {
+    let place = Place::new();
+    busy(&place);
+    let end = place.run(&["trace", "stats", "a.trace", "--to", "json"]);
+    assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""));
+    let told: Value = serde_json::from_str(&end.stdout).unwrap();
+    let number = |key: &str| told[key].as_u64().unwrap_or_else(|| panic!("{key}"));
+    // 3000 by malloc, of which 300 are moved once by realloc; 1485 are freed.
+    assert_eq!((number("allocations"), number("end_live_objects")), (3300, 3000 - 1485));
+    assert_eq!(number("allocated_bytes"), 750 * (16 + 32 + 64 + 128) + 300 * 5000);
+    assert_eq!((told["calls"]["malloc"].as_u64(), told["calls"]["free"].as_u64()), (Some(3000), Some(1485)));
+    let sum = |key: &str, field: &str| -> u64 {
+        told[key].as_array().unwrap().iter().map(|entry| entry[field].as_u64().unwrap()).sum()
+    };
+    assert_eq!((sum("sizes", "count"), sum("lifetimes_bytes", "count")), (3300, 1485 + 300));
+    assert_eq!((sum("threads", "allocations"), sum("threads", "frees")), (3300, 1485 + 300));
+    assert_eq!(sum("pairs", "frees"), sum("threads", "frees_of_others"));
+    assert!(sum("threads", "frees_of_others") > 500);
+    let last = told["timeline"].as_array().unwrap().last().unwrap();
+    let ends =
+        [&last["least_bytes"], &told["end_live_bytes"], &last["most_bytes"]].map(|bytes| bytes.as_u64().unwrap());
+    assert!(ends.is_sorted() && ends[0] > 0, "{ends:?}");
+
+    let table = place.run(&["trace", "stats", "a.trace"]);
+    assert!(table.stdout.starts_with("busy <b>\n"), "{}", table.stdout);
+    assert!(table.stdout.contains("3300 objects"), "{}", table.stdout);
+    let page = place.run(&["trace", "stats", "a.trace", "--to", "page"]);
+    assert!(page.stdout.contains("busy &lt;b&gt;") && !page.stdout.contains("busy <b>"));
+    for id in ["summary", "alive", "sizes", "lifetimes", "growth", "threads", "recorded"] {
+        assert!(page.stdout.contains(&format!("<section id=\"{id}\"")) || ["growth"].contains(&id), "{id}");
+    }
+}
+
+#[test]
+fn a_workload_draws_the_sizes_that_a_trace_has() {
+    let place = Place::new();
+    busy(&place);
+    let end = place.run(&["trace", "export", "a.trace", "--sizes", "-o", "sizes.csv"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert_eq!(
+        fs::read_to_string(place.at("sizes.csv")).unwrap(),
+        "size,count\n16,750\n32,750\n64,750\n128,750\n5000,300\n"
+    );
+    let lifetimes = place.run(&["trace", "export", "a.trace", "--lifetimes"]);
+    assert!(lifetimes.stdout.starts_with("allocated_bytes,count\n"), "{}", lifetimes.stdout);
+    let set = format!("churn.distribution={}", place.text("sizes.csv"));
+    let end = place.run_small("run", &["-a", "glibc", "--blocks", "1", "--set", &set]);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let parameters = &support::plan(&place.at("run")).cases[0].parameters;
+    assert!(parameters["classes"].starts_with("16:227272727,32:227272727,"), "{}", parameters["classes"]);
+    for wrong in ["relative.csv", "/nowhere/x.csv", "/etc/hostname"] {
+        let end = place.run_small("bad", &["-a", "glibc", "--set", &format!("churn.distribution={wrong}")]);
+        assert_eq!((end.code, end.stderr.lines().count()), (Some(2), 1), "{wrong}: {}", end.stderr);
+    }
+}

@@ -1,0 +1,315 @@
+//! `heapmark try` on real programs and on planted ones: what differs, breaks off, hangs, hides from the proof or outlives itself
+//! must be said for what it is.
+
+mod support;
+
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use support::home::{record, runs_somewhere};
+use support::{End, Place, of_purpose, samples, word};
+
+/// glibc and a library that hands on to it, two processes of each, nothing beside them.
+const SMALL: [&str; 7] = ["try", "-o", "run", "--blocks", "2", "--no-shadow", "--no-repeat"];
+
+/// Tries a command under both.
+fn tried(place: &Place, flags: &[&str], command: &[&str]) -> (End, Vec<Value>) {
+    let honest = format!("glibc,honest={}", place.fake("honest").display());
+    run(place, &[&["-a", &honest], flags, &["--"], command].concat())
+}
+
+fn run(place: &Place, arguments: &[&str]) -> (End, Vec<Value>) {
+    let _ = fs::remove_dir_all(place.at("run"));
+    let end = place.run(&[&SMALL, arguments].concat());
+    let records = if place.at("run/samples.jsonl").exists() { samples(&place.at("run")) } else { Vec::new() };
+    (end, records)
+}
+
+/// What became of the other library's check, in words.
+fn outcome(records: &[Value]) -> String {
+    let outcome = record(records, "check", "honest")["outcome"].clone();
+    let words =
+        ["kind", "what", "why", "signal", "code"].map(|key| outcome[key].as_str().unwrap_or_default().to_owned());
+    words.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn note<'a>(records: &'a [Value], allocator: &str, name: &str) -> &'a str {
+    word(&record(records, "check", allocator)["measurement"]["notes"], name)
+}
+
+fn shell(line: &str) -> [&str; 3] {
+    ["/bin/sh", "-c", line]
+}
+
+#[test]
+fn every_process_of_a_tree_is_measured_and_proven() {
+    let place = Place::new();
+    let line = "seq 3 | cat; /bin/true; exec python3 -c 'print([str(i) for i in range(1000)][-1])'";
+    let (end, records) = tried(&place, &["--check-output"], &shell(line));
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    for allocator in ["glibc", "honest"] {
+        let own = |purpose| of_purpose(&records, purpose).into_iter().filter(|it| it["allocator"] == allocator).count();
+        assert_eq!((own("check"), own("sample")), (1, 2), "{allocator}");
+    }
+    for one in of_purpose(&records, "sample") {
+        let (measurement, proof) = (&one["measurement"], &one["proof"]);
+        let owner = &proof["objects"][proof["owners"]["malloc"].as_u64().unwrap() as usize];
+        let file = if one["allocator"] == "honest" { "libhonest.so" } else { "libc.so.6" };
+        assert!(word(owner, "path").ends_with(file), "{owner}");
+        assert!(measurement["figures"]["processes"].as_f64().unwrap() >= 5.0, "sh, seq, cat, true, python3");
+        let (tree, largest) = (&measurement["peak_rss_bytes"], &measurement["figures"]["largest_process_rss_bytes"]);
+        assert!(tree.as_f64() >= largest.as_f64() && largest.as_f64().unwrap() > 1e6, "{measurement}");
+        let iteration = &measurement["iterations"][0];
+        assert!(iteration["wall_ns"].as_u64().unwrap() > 0 && iteration["user_ns"].as_u64().is_some());
+    }
+    let check = &record(&records, "check", "glibc")["measurement"];
+    assert!(check["figures"]["malloc_calls_per_cpu_s"].as_f64().unwrap() > 0.0, "{check}");
+    assert!(check["figures"]["peak_pss_bytes"].as_f64().unwrap() > 0.0, "{check}");
+    assert_eq!(check["notes"], serde_json::json!({}), "nobody kept silent and nobody was left behind");
+    for text in [&end.stdout, &fs::read_to_string(place.at("run/report.html")).unwrap()] {
+        assert!(text.contains("sh -c") && !text.contains("ns/op"), "{text}");
+    }
+}
+
+#[test]
+fn what_differs_under_an_allocator_is_a_wrong_result() {
+    let place = Place::new();
+    let (end, records) =
+        tried(&place, &["--check-output"], &shell("echo same; echo ${LD_PRELOAD%%witness*} | grep -c honest; true"));
+    assert_eq!(end.code, Some(4), "{}", end.stderr);
+    let what = "line 2 of the output: \"1\\n\", but \"0\\n\" under glibc";
+    assert_eq!(outcome(&records), format!("wrong-result {what}"));
+    assert!(of_purpose(&records, "sample").iter().all(|sample| sample["allocator"] == "glibc"));
+    let (_, records) = tried(&place, &[], &shell("echo $LD_PRELOAD"));
+    assert_eq!(outcome(&records), "ok", "nobody asked for the same output");
+    let leave = "case $LD_PRELOAD in *honest*) exit 4;; esac; exit 3";
+    let (_, records) = tried(&place, &[], &shell(leave));
+    assert_eq!(outcome(&records), "wrong-result exit code 4, under glibc 3");
+    assert_eq!(record(&records, "check", "glibc")["outcome"]["kind"], "ok", "whatever the code, if all have it");
+}
+
+#[test]
+fn crashes_and_hangs_are_what_they_are_and_nothing_is_left() {
+    let place = Place::new();
+    let under = |what: &str| format!("case $LD_PRELOAD in *honest*) {what};; esac");
+    let (_, records) = tried(&place, &[], &shell(&under("kill -SEGV $$")));
+    assert_eq!(outcome(&records), "crash SIGSEGV");
+    let hang = under("setsid sleep 86411 & sleep 86412");
+    let (_, records) = tried(&place, &["--timeout", "2"], &shell(&hang));
+    assert_eq!(outcome(&records), "hang");
+    assert!(!runs_somewhere("sleep\u{0}8641"), "neither the child nor the one that left the group");
+}
+
+#[test]
+fn what_outlives_the_command_is_ended_and_said() {
+    let place = Place::new();
+    let (end, records) = tried(&place, &[], &shell("setsid sleep 86413 >/dev/null 2>&1 & exit 0"));
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert_eq!(note(&records, "honest", "left_behind"), "1");
+    assert!(end.stdout.contains("outlived the command"), "{}", end.stdout);
+    assert!(!runs_somewhere("sleep\u{0}86413"));
+}
+
+#[test]
+fn a_library_that_does_not_serve_is_found_out() {
+    let place = Place::new();
+    // EI_OSABI: the dynamic linker ignores such a library, and glibc serves.
+    let mut bytes = fs::read(place.fake("honest")).unwrap();
+    bytes[7] = 97;
+    fs::write(place.at("libidle.so"), bytes).unwrap();
+    let (end, records) = run(&place, &["-a", &format!("glibc,idle={}", place.text("libidle.so")), "--", "/bin/true"]);
+    assert_eq!(end.code, Some(4), "{}", end.stderr);
+    let outcome = &record(&records, "check", "idle")["outcome"];
+    assert_eq!(outcome["kind"], "not-loaded");
+    assert!(word(outcome, "why").contains("libidle.so was not loaded"), "{outcome}");
+}
+
+#[test]
+fn a_child_that_another_allocator_serves_is_named() {
+    let place = Place::new();
+    let other = place.fake("honest").with_file_name("libother.so");
+    fs::copy(place.fake("honest"), &other).unwrap();
+    let line = format!("LD_PRELOAD={}:${{LD_PRELOAD##*:}} /bin/true", other.display());
+    let (_, records) = tried(&place, &[], &shell(&format!("case $LD_PRELOAD in *honest*) {line};; esac")));
+    let said = outcome(&records);
+    assert!(said.starts_with("not-loaded") && said.contains("libhonest.so was not loaded in /"), "{said}");
+    assert!(said.contains("true (process "), "{said}");
+}
+
+#[test]
+fn who_cannot_be_proven_is_named_and_refused_where_it_is_the_command_itself() {
+    let place = Place::new();
+    fs::write(place.at("still.c"), "int main(void) { return 0; }\n").unwrap();
+    let built = Command::new("cc").args(["-static", "-o"]).args([place.at("still"), place.at("still.c")]).status();
+    assert!(built.unwrap().success());
+    let (end, _) = tried(&place, &[], &["./still"]);
+    assert_eq!(end.code, Some(2));
+    assert!(end.stderr.contains("still: static: it has no dynamic linker"), "{}", end.stderr);
+    assert!(!place.at("run").exists(), "nothing was measured");
+
+    let (end, records) = tried(&place, &[], &shell("./still; env -u LD_PRELOAD /bin/true"));
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let unproven = note(&records, "glibc", "unproven");
+    assert!(
+        unproven.contains("still (static") && unproven.contains("true (it was started without LD_PRELOAD)"),
+        "{unproven}"
+    );
+    assert!(end.stdout.contains("out of reach of any allocator"), "{}", end.stdout);
+}
+
+#[test]
+fn a_privileged_command_is_refused() {
+    if !rustix_is_root() {
+        return;
+    }
+    let place = Place::new();
+    let (copy, nobody) = (place.at("privileged"), 65534);
+    fs::copy("/bin/true", &copy).unwrap();
+    std::os::unix::fs::chown(&copy, Some(nobody), Some(nobody)).unwrap();
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o4755)).unwrap();
+    let (end, _) = tried(&place, &[], &["./privileged"]);
+    assert_eq!(end.code, Some(2));
+    assert!(end.stderr.contains("set-user-ID"), "{}", end.stderr);
+}
+
+/// Only root can give a file away.
+fn rustix_is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
+}
+
+#[test]
+fn a_command_that_does_not_run_under_the_baseline_is_not_measured() {
+    let place = Place::new();
+    let (end, records) = tried(&place, &[], &shell("kill -ABRT $$"));
+    assert_eq!(end.code, Some(1));
+    assert!(end.stderr.contains("cannot be tried: under glibc it ended crash: SIGABRT"), "{}", end.stderr);
+    assert!(of_purpose(&records, "sample").is_empty());
+    // Output that differs from run to run can be held against nothing.
+    let (end, records) = tried(&place, &["--check-output"], &shell("echo $$"));
+    assert_eq!(end.code, Some(1));
+    assert!(end.stderr.contains("under glibc it ended wrong-result: line 1 of the output"), "{}", end.stderr);
+    assert!(of_purpose(&records, "sample").is_empty());
+}
+
+#[test]
+fn prepare_stdin_and_the_environment_reach_the_command_and_no_secret_is_stored() {
+    let place = Place::new();
+    fs::write(place.at("input"), "one\ntwo\n").unwrap();
+    let line = "test \"$(cat)\" = \"$(printf 'one\\ntwo')\" && test \"$SECRET\" = hush && test -e fresh && rm fresh && echo x >> ran";
+    let honest = format!("glibc,honest={}", place.fake("honest").display());
+    let flags = [
+        "-a",
+        &honest,
+        "--prepare",
+        "touch fresh; echo x >> prepared",
+        "--stdin",
+        "input",
+        "--warmup",
+        "1",
+        "--name",
+        "mine",
+    ];
+    let mut command = place.heapmark(&[&SMALL[..], &flags, &["--"], &shell(line)].concat());
+    let end =
+        End::of(command.env("SECRET", "hush").env("LD_PRELOAD", "/lib/x86_64-linux-gnu/libm.so.6").output().unwrap());
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    assert!(end.stderr.contains("of your environment is left out"), "{}", end.stderr);
+    let lines = |name: &str| fs::read_to_string(place.at(name)).unwrap().lines().count();
+    // The reference, the counted and the traced one; of each allocator a warm-up, a check and two samples.
+    assert_eq!((lines("ran"), lines("prepared")), (3 + 2 * 4, 3 + 2 * 4));
+    let stored = fs::read_to_string(place.at("run/samples.jsonl")).unwrap()
+        + &fs::read_to_string(place.at("run/run.json")).unwrap();
+    assert!(
+        !stored.contains(": \"hush\"") && !stored.contains("SECRET\":"),
+        "the user's variables are not ours to keep"
+    );
+    assert_eq!(word(record(&samples(&place.at("run")), "check", "honest"), "workload"), "mine");
+
+    let (end, _) = tried(&place, &["--prepare", "echo why >&2; exit 7"], &["/bin/true"]);
+    assert_eq!(end.code, Some(1));
+    assert!(end.stderr.contains("--prepare: exit status: 7: why"), "{}", end.stderr);
+}
+
+#[test]
+fn what_cannot_be_started_is_said_in_one_line() {
+    let place = Place::new();
+    fs::write(place.at("text"), "x").unwrap();
+    let honest = format!("honest={}", place.fake("honest").display());
+    for (arguments, says) in [
+        (["-a", &honest, "--", "no-such-command"].as_slice(), "no-such-command: no such command in PATH"),
+        (&["-a", &honest, "--", "./text"], "not executable"),
+        (&["-a", &honest, "--stdin", "gone", "--", "true"], "--stdin"),
+        (&["-a", &honest, "--name", "No Name", "--", "true"], "--name No Name"),
+        (&["-a", &honest, "--server", "'", "--client", "true", "--ready", "7"], "a quote that does not end"),
+    ] {
+        let (end, _) = run(&place, arguments);
+        assert_eq!(end.code, Some(2), "{arguments:?}: {}", end.stderr);
+        assert!(end.stderr.contains(says) && end.stderr.lines().count() == 1, "{arguments:?}: {}", end.stderr);
+    }
+    assert_eq!(place.run(&["try"]).code, Some(2));
+}
+
+/// A server of one file: answers each line until it is asked to end.
+const SERVER: &str = "import socket, sys\ns = socket.create_server(('127.0.0.1', int(sys.argv[1])))\n\
+    while True:\n    c, _ = s.accept()\n    c.sendall(b'x' * len(c.recv(100)))\n    c.close()\n";
+const CLIENT: &str = "import socket, sys\nfor i in range(20):\n    \
+    c = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n    c.sendall(b'abc')\n    \
+    assert c.recv(100) == b'xxx'\n    c.close()\n";
+
+/// A port that nobody has had for a while.
+fn free_port() -> String {
+    std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port().to_string()
+}
+
+fn serve(place: &Place, other: &str, server: &str, client: &str) -> (End, Vec<Value>) {
+    let both = format!("glibc,{other}");
+    run(place, &["-a", &both, "--server", server, "--client", client, "--ready", &free_port()])
+}
+
+#[test]
+fn a_server_is_measured_while_its_client_runs() {
+    let place = Place::new();
+    fs::write(place.at("server.py"), SERVER).unwrap();
+    fs::write(place.at("client.py"), CLIENT).unwrap();
+    let (server, client) = ("python3 server.py {port}", "python3 client.py {port}");
+    let honest = format!("honest={}", place.fake("honest").display());
+    let (end, records) = serve(&place, &honest, server, client);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    for sample in of_purpose(&records, "sample") {
+        let iteration = &sample["measurement"]["iterations"][0];
+        let (wall, cpu) = (iteration["wall_ns"].as_u64().unwrap(), iteration["user_ns"].as_u64().unwrap());
+        let whole = sample["usage"]["wall_ns"].as_u64().unwrap();
+        assert!(
+            wall > 0 && wall < whole && cpu > 0,
+            "the client's time, and the server's CPU time meanwhile: {sample}"
+        );
+    }
+    assert!(end.stdout.contains("driven by"), "{}", end.stdout);
+
+    let (end, _) = serve(&place, &honest, server, "sh -c 'echo because >&2; exit 3'");
+    assert!(end.code == Some(1) && end.stderr.contains("the client failed"), "{}", end.stderr);
+    assert!(end.stderr.contains("because"), "{}", end.stderr);
+    let (end, _) = serve(&place, &honest, "sleep 0", client);
+    assert!(end.stderr.contains("the server ended before it answered"), "{}", end.stderr);
+    assert!(!runs_somewhere(&place.text("server.py")) && !runs_somewhere("server.py\u{0}{port}"));
+}
+
+#[test]
+fn redis_is_tried_with_the_allocator_that_it_is_linked_to() {
+    if !Path::new("/usr/bin/redis-server").exists() {
+        return;
+    }
+    let place = Place::new();
+    let server = "redis-server --port {port} --save '' --appendonly no";
+    let client = "redis-benchmark -p {port} -t set,get -n 2000 -q";
+    let (end, records) = serve(&place, "own", server, client);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    assert!(end.stderr.contains("is linked to libjemalloc"), "{}", end.stderr);
+    for (allocator, file) in [("glibc", "libc.so.6"), ("own", "libjemalloc.so.2")] {
+        let proof = &record(&records, "sample", allocator)["proof"];
+        let owner = &proof["objects"][proof["owners"]["malloc"].as_u64().unwrap() as usize];
+        assert!(word(owner, "path").ends_with(file), "{owner}");
+    }
+}

@@ -1,0 +1,139 @@
+//! Room for the next event: the rest of a chunk, a look at the time, the next chunk. None of it happens often.
+
+use crate::clock;
+use crate::file;
+use crate::local::{Errno, depth, local};
+use crate::process::WIPED;
+use crate::signals::Quiet;
+use crate::state::State;
+use crate::thread::begin_thread_of_caller;
+use core::sync::atomic::Ordering;
+use heapmark_wire::capture::{Event, Start};
+
+/// Bytes of events between two looks at the time, without and with stamps. Some 64 events, and a thousand.
+const PAUSE_BYTES: [usize; 2] = [256, 4096];
+/// Room that such a look needs besides the event that caused it.
+const LOOK_BYTES: usize = 64;
+
+/// Notes for a state that the caller keeps to itself. False where there is no room.
+///
+/// # Safety
+/// The state is the caller's, and `encoding` is set.
+#[cold]
+#[inline(never)]
+pub unsafe fn put(state: *mut State, event: &Event<'_>) -> bool {
+    // SAFETY: the caller's.
+    unsafe {
+        if (*state).writer.at() >= (*state).limit && !make_room(state) {
+            return false;
+        }
+        let clocked = (*state).clocked.load(Ordering::Relaxed) != clock::OFF;
+        let stamp = clocked.then(|| stamp_slowly(state));
+        (*state).writer.put(event, stamp);
+        (*state).writer.commit();
+    }
+    true
+}
+
+/// The first stamp of a stream, which says that it has stamps from now on; or one of the counter in memory.
+#[cold]
+#[inline(never)]
+pub unsafe fn stamp_slowly(state: *mut State) -> u64 {
+    let process = &WIPED.process;
+    // SAFETY: the state is the caller's, and room for an event is room for this one, too: none takes half of it.
+    unsafe {
+        if (*state).clocked.load(Ordering::Relaxed) == clock::WANTED {
+            (*state).writer.put(&Event::ClockedOn, Some(process.stamp()));
+            (*state).clocked.store(clock::kind(), Ordering::Relaxed);
+        }
+    }
+    process.stamp()
+}
+
+/// Room for an event in the state, or, in a child that a fork has made, in another. Null where nothing is recorded any more.
+#[cold]
+#[inline(never)]
+pub unsafe fn find_room(state: *mut State) -> *mut State {
+    let _errno = Errno::keep();
+    // SAFETY: the state is this thread's.
+    unsafe {
+        if (*state).number_and_one != 0 {
+            return if make_room(state) { state } else { core::ptr::null_mut() };
+        }
+        // Wiped: this is a child, and its only thread. It forgets whose child it is.
+        let local = &mut *local();
+        (local.state, local.thread_and_one) = (core::ptr::null_mut(), 0);
+        let own = begin_thread_of_caller();
+        if !own.is_null() {
+            (*own).encoding = depth();
+        }
+        own
+    }
+}
+
+/// Looks at the time; at the end of a chunk goes on in the next. False where recording is over.
+///
+/// # Safety
+/// The state is the caller's, and `encoding` is set.
+pub unsafe fn make_room(state: *mut State) -> bool {
+    let process = &WIPED.process;
+    if process.is_due() {
+        process.stop("duration");
+    }
+    // SAFETY: the caller's.
+    unsafe {
+        (*state).limit = core::ptr::null_mut();
+        if !process.is_on() {
+            return false;
+        }
+        let clocked = (*state).clocked.load(Ordering::Relaxed) != clock::OFF;
+        let writer = &mut (*state).writer;
+        if writer.at().is_null() || writer.at().wrapping_add(LOOK_BYTES) >= writer.last_place() {
+            let _quiet = Quiet::begin();
+            let Some(chunk) = process.chunk() else { return false };
+            if !writer.at().is_null() {
+                writer.seal();
+                file::unmap(writer.chunk());
+            }
+            // Where the stream is to be clocked, a fresh chunk says so itself.
+            if clocked {
+                (*state).clocked.store(clock::kind(), Ordering::Relaxed);
+            }
+            let start = Start {
+                thread: (*state).thread,
+                stream: (*state).number_and_one - 1,
+                number: (*state).chunks,
+                stamp: process.stamp(),
+                ns: process.ns(),
+                clocked,
+                first_event: 0,
+            };
+            writer.begin(chunk, &start);
+            (*state).chunks += 1;
+        } else if !clocked && clock::kind() == clock::CPU {
+            writer.put(&Event::Clock, Some(process.stamp()));
+            writer.commit();
+        } else if clock::kind() == clock::MEMORY {
+            writer.put(&Event::Time { ns: process.ns() }, clocked.then(|| stamp_slowly(state)));
+            writer.commit();
+        }
+        let writer = &(*state).writer;
+        let pause = writer.at().wrapping_add(PAUSE_BYTES[usize::from(clocked)]);
+        (*state).limit = pause.min(writer.last_place());
+    }
+    true
+}
+
+/// Seals the state's chunk; nothing is put into it any more.
+///
+/// # Safety
+/// The state is the caller's.
+pub unsafe fn seal(state: *mut State) {
+    // SAFETY: the caller's.
+    unsafe {
+        (*state).limit = core::ptr::null_mut();
+        if !(*state).writer.at().is_null() {
+            (*state).writer.seal();
+        }
+    }
+}
