@@ -8,11 +8,11 @@ use heapmark_wire::{EXIT_FAILED, Launched, Page, Phase};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -153,9 +153,9 @@ pub(super) fn run(
     }
     // The whole group, whether its leader has ended or not: nothing of a process may run beside the next one. And whoever has
     // left the group, as long as it can still be found by its parents.
-    let tree = descendants(pid.as_raw_nonzero().get());
+    let tree = held_descendants(pid.as_raw_nonzero().get());
     let _ = kill_process_group(pid, Signal::KILL);
-    tree.into_iter().filter_map(Pid::from_raw).for_each(|pid| _ = kill_process(pid, Signal::KILL));
+    tree.iter().for_each(|process| _ = pidfd_send_signal(process, Signal::KILL));
     let reaped = reap(pid.as_raw_nonzero().get(), began)?;
     Ok((!interrupted).then(|| End { status: reaped.status, hang, usage: reaped.into(), stderr }))
 }
@@ -217,6 +217,15 @@ pub fn descendants(pid: i32) -> Vec<i32> {
         all.extend(words.iter().flat_map(|text| text.split_whitespace()).filter_map(|word| word.parse::<i32>().ok()));
     }
     all.split_off(1)
+}
+
+/// The same by handles: a number may be somebody else's by the time that it is used.
+fn held_descendants(pid: i32) -> Vec<OwnedFd> {
+    let open = |pid: i32| Some((pid, pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?));
+    let handles: Vec<(i32, OwnedFd)> = descendants(pid).into_iter().filter_map(open).collect();
+    // Who is one of them now was none else when its handle was made.
+    let still = descendants(pid);
+    handles.into_iter().filter(|(pid, _)| still.contains(pid)).map(|(_, handle)| handle).collect()
 }
 
 /// An unnamed file that goes away with its last user.

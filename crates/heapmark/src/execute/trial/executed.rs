@@ -61,6 +61,10 @@ pub(super) fn executed(mut command: Command, timeout: Duration, stop: &AtomicBoo
                 if alive.insert(pid) {
                     trace(libc::PTRACE_SETOPTIONS, pid, OPTIONS as usize);
                 }
+                // A thread that executes takes its process's number, and nobody ever tells of its own again.
+                if status >> 16 == libc::PTRACE_EVENT_EXEC {
+                    former(pid).filter(|former| *former != pid).iter().for_each(|former| _ = alive.remove(former));
+                }
                 go_on(pid, first, status, &mut all);
             }
             _ => {
@@ -89,6 +93,14 @@ fn go_on(pid: i32, first: i32, status: i32, all: &mut Vec<Executed>) {
 fn end(pid: i32) {
     // SAFETY: a plain system call on a process that we trace: nobody else can have its number before we have waited for it.
     unsafe { libc::kill(pid, libc::SIGKILL) };
+}
+
+/// The number of the thread that has executed.
+fn former(pid: i32) -> Option<i32> {
+    let mut number: libc::c_ulong = 0;
+    // SAFETY: writes into a local.
+    let told = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, pid, 0, &raw mut number) };
+    (told != -1).then_some(number as i32)
 }
 
 fn trace(request: libc::c_uint, pid: i32, data: usize) -> bool {
