@@ -16,6 +16,7 @@ use super::Kernel;
 use crate::bench::{Bench, Work};
 use crate::fail;
 use crate::memory::{Padded, Table};
+use crate::null;
 use core::cell::Cell;
 use core::ptr;
 use points::Points;
@@ -39,6 +40,8 @@ fn run(bench: &mut Bench) {
     let head = sheet.head;
     let threads = head.threads as usize;
     bench.needs(head.requested_peak_bytes + head.slots * size_of::<*mut u8>() as u64);
+    // No block is larger than what was live with it; a page more, since the null allocator finds room for alignments.
+    null::overlap((head.requested_peak_bytes as usize).saturating_add(4096));
     let slots = Table::<Cell<*mut u8>>::shared(head.slots as usize);
     let seats = Table::<Padded<Seat>>::shared(threads);
     let own_steps = Table::shared(if threads > heapmark_wire::STEPS { threads } else { 0 });

@@ -10,6 +10,8 @@ use heapmark_wire::score::{Fault, Head};
 /// Up to this size all of a score is in memory before the clock starts.
 const WHOLE_BYTES: usize = 64 << 20;
 const PAGE: usize = 4096;
+/// What one page fault may bring of a file.
+const FAULT_AROUND: usize = 64 << 10;
 
 /// A mapped score.
 pub struct Sheet {
@@ -48,7 +50,9 @@ impl Sheet {
         if self.large
             && let Some(left) = self.words.get(words)
         {
-            let start = left.as_ptr().addr() & !(PAGE - 1);
+            // A fault brings the pages around it, too: what lay before these words may be back again.
+            let first = self.words.as_ptr().addr();
+            let start = (left.as_ptr().addr() & !(PAGE - 1)).saturating_sub(FAULT_AROUND).max(first);
             let bytes = left.as_ptr_range().end.addr() - start;
             // SAFETY: advice about pages of a shared file mapping that nobody writes: whoever still needs one gets it again.
             unsafe { libc::madvise(start as *mut _, bytes, libc::MADV_DONTNEED) };
