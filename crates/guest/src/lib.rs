@@ -74,7 +74,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
 
     counted::start(&job);
     page.enter(Phase::Setup);
-    let allocator = if job.is("allocator", "null") { null::serve(job.is("kernel", "replay")) } else { Api::resolve() };
+    let allocator = if job.is("allocator", "null") { null::serve() } else { Api::resolve() };
     let api = match job.get("latency") {
         _ if job.is("check", "1") => check::watch(allocator, None),
         _ if retained::wanted(&job) => check::watch(allocator, Some(page.watched().held())),

@@ -11,13 +11,11 @@ use crate::fail;
 use crate::threads::wait_until;
 use core::cell::Cell;
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 
-/// The null allocator's functions, once it serves this process. What is larger than a window overlaps too where
-/// `nothing_is_kept` in any block: mapping each such block would make the floor one of page faults.
-pub fn serve(nothing_is_kept: bool) -> Api {
+/// The null allocator's functions, once it serves this process.
+pub fn serve() -> Api {
     SERVES.store(true, Ordering::Relaxed);
-    OVERLAPS.store(nothing_is_kept, Ordering::Relaxed);
     Api { malloc, free, calloc, realloc, posix_memalign, free_sized, usable_size }
 }
 
@@ -88,23 +86,10 @@ pub fn prepare() {
     }
 }
 
-/// Where requests lie that are larger than a window, once somebody has said that nothing in them means anything.
-static COMMON: AtomicUsize = AtomicUsize::new(0);
-static COMMON_BYTES: AtomicUsize = AtomicUsize::new(0);
-
-/// From now on requests of up to so many bytes overlap, too, where they are larger than a window: for workloads that only write
-/// into what they get. Otherwise each would be fresh memory, and the floor one of page faults.
-pub fn overlap(bytes: usize) {
-    if !SERVES.load(Ordering::Relaxed) || bytes <= WINDOW_BYTES {
-        return;
-    }
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a fresh private mapping.
-    let start = unsafe { libc::mmap(core::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
-    if start != libc::MAP_FAILED {
-        COMMON_BYTES.store(bytes, Ordering::Relaxed);
-        COMMON.store(start.addr(), Ordering::Relaxed);
-    }
+/// From now on requests overlap, too, where they are larger than a window: for workloads that only write into what they get.
+/// Otherwise each would be fresh memory, and the floor one of page faults.
+pub fn overlap() {
+    OVERLAPS.store(true, Ordering::Relaxed);
 }
 
 /// The end of the window: go back to its start, or get one at the thread's first call. Requests that are larger than the
