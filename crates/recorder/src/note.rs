@@ -48,7 +48,7 @@ pub fn after(
 pub fn before<R>(event: Event<'static>, call: impl FnOnce() -> R) -> R {
     let state = enter();
     if state.is_null() {
-        note_late(|| event);
+        note_late(move || event);
         return call();
     }
     // SAFETY: the state is this thread's; after a fork noting moves it.
@@ -66,7 +66,7 @@ pub fn before<R>(event: Event<'static>, call: impl FnOnce() -> R) -> R {
 pub fn only(event: Event<'_>) {
     let state = enter();
     if state.is_null() {
-        return note_late(|| event);
+        return note_late(move || event);
     }
     // SAFETY: the state is this thread's.
     unsafe { note(state, event) };
