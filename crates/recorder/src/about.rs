@@ -42,7 +42,8 @@ impl Text {
     }
 }
 
-fn decimal(value: u64, digits: &mut [u8; 20]) -> &[u8] {
+/// A number as text, at the end of `digits`.
+pub fn decimal(value: u64, digits: &mut [u8; 20]) -> &[u8] {
     let mut first = digits.len();
     let mut rest = value;
     loop {

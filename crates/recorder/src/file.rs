@@ -5,6 +5,7 @@
 //!
 //! Room is allocated before it is mapped: a full disk must be an error here, not a signal in the program.
 
+use crate::about::decimal;
 use core::ffi::{CStr, c_long};
 use core::sync::atomic::{AtomicU32, Ordering};
 use heapmark_wire::capture::CHUNK_BYTES;
@@ -221,16 +222,6 @@ impl Path<'_> {
     }
 
     fn add_number(&mut self, number: u32) -> Result<&mut Self, Reason> {
-        let mut digits = [0; 10];
-        let mut first = digits.len();
-        let mut rest = number;
-        loop {
-            first -= 1;
-            digits[first] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            if rest == 0 {
-                return self.add(&digits[first..]);
-            }
-        }
+        self.add(decimal(number.into(), &mut [0; 20]))
     }
 }

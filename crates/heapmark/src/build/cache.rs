@@ -5,6 +5,7 @@ use super::inspect;
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 use std::fs::{File, TryLockError};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// `$HEAPMARK_CACHE`, `$XDG_CACHE_HOME/heapmark` or `~/.cache/heapmark`.
@@ -39,9 +40,17 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// All digits of the SHA-256 of a file's content.
-pub fn hash_of(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+/// All digits of the SHA-256 of a file, which is read piece by piece.
+pub fn hash_of_file(path: &Path) -> Result<String> {
+    let context = || format!("cannot read {}", path.display());
+    let mut file = File::open(path).with_context(context)?;
+    let (mut hash, mut room) = (Sha256::new(), vec![0; 1 << 20]);
+    loop {
+        match file.read(&mut room).with_context(context)? {
+            0 => return Ok(hex(&hash.finalize())),
+            read => hash.update(&room[..read]),
+        }
+    }
 }
 
 /// The place of one library or program.

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 /// The copy, made where it is not there yet. It keeps the file's name: purge calls are looked up by it.
 pub fn copy(library: &Path) -> Result<PathBuf> {
-    let bytes = std::fs::read(library).with_context(|| format!("cannot read {}", library.display()))?;
     let path = library.display().to_string();
-    let key = cache::short_hash([path.as_str(), &cache::hash_of(&bytes)]);
+    let key = cache::short_hash([path.as_str(), &cache::hash_of_file(library)?]);
     let folder = cache::root()?.join("copies").join(key);
     let copy = folder.join(library.file_name().unwrap_or_default());
     if !copy.is_file() {
         let context = || format!("cannot write {}", copy.display());
         std::fs::create_dir_all(&folder).with_context(context)?;
+        let bytes = std::fs::read(library).with_context(|| format!("cannot read {}", library.display()))?;
         let beside = folder.join(format!(".{}", std::process::id()));
         std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, &copy)).with_context(context)?;
     }

@@ -20,11 +20,11 @@ mod system;
 mod toolchain;
 mod user;
 
-pub use cache::hash_of;
+pub use cache::hash_of_file;
 pub use copy::copy;
 pub use inspect::{Inspection, Refusal, inspect};
 pub use program::{Executable, in_path};
-pub use score::{Score, hash_of_file, score};
+pub use score::{Score, score};
 pub use state::{State, original, state};
 pub use system::find as find_library;
 pub use user::user;

@@ -6,9 +6,8 @@ use crate::trace::Reader;
 use crate::trace::score::{Order, checksum, compile};
 use anyhow::{Context, Result, anyhow};
 use heapmark_wire::score::{HEAD_WORDS, Head, MAGIC};
-use sha2::{Digest, Sha256};
 use std::fs::{self, File};
-use std::io::{BufReader, Read};
+use std::io::BufReader;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -22,19 +21,6 @@ pub struct Score {
     pub path: PathBuf,
     /// What stands at its start.
     pub head: Head,
-}
-
-/// SHA-256 of a file, read piece by piece.
-pub fn hash_of_file(path: &Path) -> Result<String> {
-    let context = || format!("cannot read {}", path.display());
-    let mut file = File::open(path).with_context(context)?;
-    let (mut hash, mut room) = (Sha256::new(), vec![0; 1 << 20]);
-    loop {
-        match file.read(&mut room).with_context(context)? {
-            0 => return Ok(cache::hex(&hash.finalize())),
-            read => hash.update(&room[..read]),
-        }
-    }
 }
 
 /// The score of a trace whose hash is known.

@@ -96,6 +96,15 @@ pub(super) struct End {
     stderr: File,
 }
 
+/// How a process ended that a launcher ran.
+pub(super) struct LaunchedEnd {
+    pub end: End,
+    /// Processes that it left running.
+    pub left_behind: u64,
+    /// Why it could not be started.
+    pub refused: Option<String>,
+}
+
 /// Somebody who looks at a process from time to time while it runs, and says how long to wait for the next look.
 pub type Look<'a> = &'a mut dyn FnMut(i32) -> Duration;
 
@@ -247,9 +256,15 @@ pub(super) fn text(mut file: &File, start: u64) -> String {
 }
 
 impl End {
-    /// The end of the process that a launcher ran, in place of the launcher's own.
-    pub(super) fn launched(self, launched: Launched) -> End {
-        End { status: launched.status, usage: launched.into(), ..self }
+    /// The end of the process that a launcher ran, in place of the launcher's own, as far as it wrote an account.
+    pub(super) fn launched(self, account: &File, command: &str) -> LaunchedEnd {
+        let Some(launched) = Launched::parse(&text(account, 0)) else {
+            return LaunchedEnd { end: self, left_behind: 0, refused: None };
+        };
+        let refused = (launched.errno != 0)
+            .then(|| format!("cannot start {command}: {}", std::io::Error::from_raw_os_error(launched.errno)));
+        let end = End { status: launched.status, usage: launched.into(), ..self };
+        LaunchedEnd { end, left_behind: launched.left_behind, refused }
     }
 
     /// Whether it ended by itself, with exit code 0.

@@ -104,60 +104,39 @@ impl Head {
 
     /// From the words of a head alone.
     pub fn of_words(words: &[u64; HEAD_WORDS]) -> Result<Head, Fault> {
-        let [
-            magic,
-            words,
-            checksum,
-            table,
-            threads,
-            threads_at_a_time,
-            slots,
-            malloc,
-            free,
-            calloc,
-            realloc,
-            aligned,
-            bytes,
-            events,
-            requested_peak_bytes,
-            peak_thread,
-            peak_count,
-            points,
-            recorded_ns,
-            failed,
-            dropped,
-            strays,
-            ..,
-        ] = *words;
-        if magic != MAGIC {
+        if words[0] != MAGIC {
             return Err(Fault::Magic);
         }
-        let table_end = threads.checked_mul(THREAD_WORDS as u64).and_then(|words| table.checked_add(words));
-        if threads == 0 || slots > MOST_SLOTS || table_end.is_none_or(|end| end > words) {
+        // In the order of `encode`.
+        let mut numbers = words[1..].iter().copied();
+        let mut next = || numbers.next().unwrap_or_default();
+        let head = Head {
+            words: next(),
+            checksum: next(),
+            table: next(),
+            threads: next(),
+            threads_at_a_time: next(),
+            slots: next(),
+            malloc: next(),
+            free: next(),
+            calloc: next(),
+            realloc: next(),
+            aligned: next(),
+            bytes: next(),
+            events: next(),
+            requested_peak_bytes: next(),
+            peak: (next(), next()),
+            points: next(),
+            recorded_ns: next(),
+            failed: next(),
+            dropped: next(),
+            strays: next(),
+        };
+        let table_end = head.threads.checked_mul(THREAD_WORDS as u64).and_then(|words| head.table.checked_add(words));
+        if head.threads == 0 || head.slots > MOST_SLOTS || table_end.is_none_or(|end| end > head.words) {
             return Err(Fault::Numbers);
         }
-        Ok(Head {
-            words,
-            checksum,
-            table,
-            threads,
-            threads_at_a_time,
-            slots,
-            malloc,
-            free,
-            calloc,
-            realloc,
-            aligned,
-            bytes,
-            events,
-            requested_peak_bytes,
-            peak: (peak_thread, peak_count),
-            points,
-            recorded_ns,
-            failed,
-            dropped,
-            strays,
-        })
+        Ok(head)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The programs of a run: what is there, what is built, and what people are told of their rows.
 
-use super::select::{Chosen, hash};
+use super::select::Chosen;
 use crate::build::{self, State};
 use crate::catalog::{self, Allocator, Catalog};
 use crate::cmd::build::build_program;
@@ -98,7 +98,7 @@ pub(super) fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<Allocator
             tier: "program".into(),
             origin: format!("program {}", program.name),
             version: if words.is_empty() { "-".into() } else { words.join("; ") },
-            sha256: started.iter().map(|file| hash(Path::new(file))).collect::<Result<_>>()?,
+            sha256: started.iter().map(|file| build::hash_of_file(Path::new(file))).collect::<Result<_>>()?,
             files: started.into_iter().collect(),
             leaves: Vec::new(),
             purge: "none".into(),

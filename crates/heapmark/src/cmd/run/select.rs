@@ -131,7 +131,7 @@ impl Selection {
         }
         for info in head.allocators.iter().chain(&head.rows) {
             for (file, sha256) in info.files.iter().zip(&info.sha256) {
-                if hash(Path::new(file))? != *sha256 {
+                if build::hash_of_file(Path::new(file))? != *sha256 {
                     bail!("{file} is not the file that this run began with: start a new run");
                 }
             }
@@ -280,12 +280,8 @@ fn info(guest: &Guest, subject: &Subject, shadow: bool) -> Result<AllocatorInfo>
         origin: library.origin.clone(),
         version: if refused.is_some() { "-".into() } else { version(guest, subject)? },
         files: library.files.iter().map(|file| file.display().to_string()).collect(),
-        sha256: library.files.iter().map(|file| hash(file)).collect::<Result<_>>()?,
+        sha256: library.files.iter().map(|file| build::hash_of_file(file)).collect::<Result<_>>()?,
         leaves: left.map(|name| name.to_string()).collect(),
         purge: purge.into(),
     })
-}
-
-pub(super) fn hash(file: &Path) -> Result<String> {
-    Ok(build::hash_of(&std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?))
 }

@@ -6,14 +6,14 @@
 
 mod binary_trees;
 
-use super::child::{self, End, inherited_file, memory_file, text};
+use super::child::{self, End, LaunchedEnd, inherited_file, memory_file, text};
 use super::program::{Program, bindings, fill, without_bindings};
 use super::report::Report;
 use super::{Attempt, Iteration, Job, Measurement, Outcome, Subject, prove};
 use crate::catalog::program::{Prints, Serves};
 use crate::catalog::workload::Row;
 use anyhow::{Context, Result};
-use heapmark_wire::{Launched, Phase};
+use heapmark_wire::Phase;
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -210,14 +210,7 @@ impl Printed<'_> {
         launch.stdout(said.try_clone().context("cannot hand on a memory file")?);
         let end = child::run(launch, [("", ""); 0], 0, self.timeout, self.stop, None)?;
         let Some(end) = end else { return Ok(None) };
-        let launched = Launched::parse(&text(&account, 0));
-        let refused = launched.filter(|launched| launched.errno != 0).map(|launched| {
-            format!("cannot start {}: {}", command[0], std::io::Error::from_raw_os_error(launched.errno))
-        });
-        let end = match launched {
-            Some(launched) => end.launched(launched),
-            None => end,
-        };
+        let LaunchedEnd { end, refused, .. } = end.launched(&account, &command[0]);
         Ok(Some(Ran { end, said: text(&said, 0), refused }))
     }
 

@@ -10,12 +10,12 @@ mod output;
 mod server;
 mod witness;
 
-use super::child::{self, End, inherited_file, memory_file, text};
+use super::child::{self, End, LaunchedEnd, inherited_file, memory_file};
 use super::report::Report;
-use super::{Attempt, Iteration, Job, Measurement, Outcome, Subject, Usage};
+use super::{Attempt, Iteration, Job, Measurement, Outcome, Subject};
 use crate::plan::Trial;
 use anyhow::{Context, Result, bail};
-use heapmark_wire::{Launched, Phase};
+use heapmark_wire::Phase;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -304,16 +304,7 @@ impl Tried<'_> {
         };
         let end = child::run(launch, environment::of_the_user(), 0, self.timeout, self.stop, Some(&mut looks))?;
         let Some(end) = end else { return Ok(None) };
-        let launched = Launched::parse(&text(&account, 0));
-        let refused = launched.filter(|launched| launched.errno != 0).map(|launched| {
-            let error = std::io::Error::from_raw_os_error(launched.errno);
-            format!("cannot start {}: {error}", self.trial.command[0])
-        });
-        let left_behind = launched.map_or(0, |launched| launched.left_behind);
-        let end = match launched {
-            Some(launched) => end.launched(launched),
-            None => end,
-        };
+        let LaunchedEnd { end, left_behind, refused } = end.launched(&account, &self.trial.command[0]);
         let served = drive.map(|drive| drive.served(&end)).transpose()?;
         Ok(Some(Ok(Ran { end, stdout, witnessed: Vec::new(), left_behind, refused, served })))
     }
@@ -323,7 +314,7 @@ impl Tried<'_> {
         let stderr = if ok { String::new() } else { ran.end.last_words() };
         let report = measurement.figures.iter().map(|(name, value)| format!("figure={name} {value}\n")).collect();
         let proof = ran.witnessed.into_iter().next().map(|first| first.proof);
-        let mut usage = Usage { ..ran.end.usage };
+        let mut usage = ran.end.usage;
         // What else the machine did is what neither of the two did.
         usage.user_ns += ran.served.map_or(0, |served| served.client_cpu_ns);
         Attempt {
