@@ -5,13 +5,14 @@
 //! always dies before it is born again, whatever threads do.
 
 use crate::clock;
-use crate::local::{Errno, depth, local};
+use crate::local::{Errno, depth, local, state};
 use crate::process::WIPED;
 use crate::room::{find_room, put, stamp_slowly};
 use crate::signals::has_interrupted;
-use crate::state::State;
+use crate::state::{CALLING, State};
 use crate::thread::begin_thread_of_caller;
 use core::ffi::c_void;
+use core::hint::cold_path;
 use core::sync::atomic::{Ordering, compiler_fence};
 use heapmark_wire::capture::Event;
 
@@ -25,16 +26,18 @@ pub fn after(
 ) -> *mut c_void {
     let state = enter();
     if state.is_null() {
-        let block = call();
-        note_late(|| if block.is_null() { failed() } else { event(block as u64) });
+        cold_path();
+        let aside = Aside::of_caller();
+        let block = aside.run(call);
+        aside.note(move || if block.is_null() { failed() } else { event(block as u64) });
         return block;
     }
     // SAFETY: the state is this thread's.
     unsafe {
-        (*state).calling = depth();
+        (*state).busy = depth() | CALLING;
         let block = call();
-        (*state).calling = 0;
         if block.is_null() {
+            cold_path();
             note_rarely(state, failed());
         } else {
             note(state, event(block as u64));
@@ -48,15 +51,17 @@ pub fn after(
 pub fn before<R>(event: Event<'static>, call: impl FnOnce() -> R) -> R {
     let state = enter();
     if state.is_null() {
-        note_late(move || event);
-        return call();
+        cold_path();
+        let aside = Aside::of_caller();
+        aside.note(move || event);
+        return aside.run(call);
     }
     // SAFETY: the state is this thread's; after a fork noting moves it.
     unsafe {
         let state = note(state, event);
-        (*state).calling = depth();
+        (*state).busy = depth() | CALLING;
         let result = call();
-        (*state).calling = 0;
+        (*state).busy = 0;
         result
     }
 }
@@ -66,7 +71,8 @@ pub fn before<R>(event: Event<'static>, call: impl FnOnce() -> R) -> R {
 pub fn only(event: Event<'_>) {
     let state = enter();
     if state.is_null() {
-        return note_late(move || event);
+        cold_path();
+        return Aside::of_caller().note(move || event);
     }
     // SAFETY: the state is this thread's.
     unsafe { note(state, event) };
@@ -77,7 +83,7 @@ pub fn only(event: Event<'_>) {
 pub fn entered() -> Option<u64> {
     // SAFETY: the state is this thread's, if there is one.
     unsafe {
-        let state = (*local()).state;
+        let state = state();
         match if state.is_null() { clock::OFF } else { (*state).clocked.load(Ordering::Relaxed) } {
             clock::OFF => None,
             clock::CPU => Some(clock::cpu()),
@@ -86,14 +92,18 @@ pub fn entered() -> Option<u64> {
     }
 }
 
-/// The thread's state; null where its call goes unnoticed, or is noted elsewhere.
+/// The thread's state, where nothing is under way in it. Otherwise null: the call is noted elsewhere, if at all.
 #[inline(always)]
 fn enter() -> *mut State {
+    let state = state();
     // SAFETY: the state is this thread's.
     unsafe {
-        let state = (*local()).state;
-        if state.is_null() || (*state).calling != 0 { enter_slowly(state, depth()) } else { state }
+        if state.is_null() || (*state).busy != 0 {
+            cold_path();
+            return enter_slowly(state, depth());
+        }
     }
+    state
 }
 
 #[cold]
@@ -104,30 +114,38 @@ fn enter_slowly(state: *mut State, now: usize) -> *mut State {
     }
     // SAFETY: the state is this thread's.
     unsafe {
-        // Deeper than the call that is under way: the next library has called itself. Otherwise a jump has left it behind.
-        if now < (*state).calling {
-            return core::ptr::null_mut();
+        let then = (*state).busy & !CALLING;
+        if (*state).busy & CALLING != 0 {
+            // Deeper than the call that is under way: the next library has called itself.
+            if now < then {
+                return core::ptr::null_mut();
+            }
+        } else {
+            if has_interrupted(now, then) {
+                return core::ptr::null_mut();
+            }
+            recover(state);
         }
-        (*state).calling = 0;
+        // A jump has left behind what was under way.
+        (*state).busy = 0;
     }
     state
 }
 
+/// Notes for a state in which nothing else is under way, and leaves it so.
 #[inline(always)]
 unsafe fn note(state: *mut State, event: Event<'_>) -> *mut State {
-    // SAFETY: the state is this thread's. Handlers of signals, which may come between any two instructions, find `encoding` set
+    // SAFETY: the state is this thread's. Handlers of signals, which may come between any two instructions, find that it is busy
     // and leave the writer alone.
     unsafe {
-        if (*state).encoding != 0 && note_nested(state, event, depth()) {
-            return state;
-        }
-        (*state).encoding = depth();
+        (*state).busy = depth();
         compiler_fence(Ordering::SeqCst);
         let mut own = state;
         if (*own).writer.at() >= (*own).limit {
+            cold_path();
             own = find_room(state);
             if own.is_null() {
-                (*state).encoding = 0;
+                (*state).busy = 0;
                 return state;
             }
         }
@@ -135,11 +153,14 @@ unsafe fn note(state: *mut State, event: Event<'_>) -> *mut State {
         match (*own).clocked.load(Ordering::Relaxed) {
             clock::OFF => (*own).writer.put(&event, None),
             clock::CPU => (*own).writer.put(&event, Some(clock::cpu())),
-            _ => put_slowly(own, event),
+            _ => {
+                cold_path();
+                put_slowly(own, event);
+            }
         }
         (*own).writer.commit();
         compiler_fence(Ordering::SeqCst);
-        (*own).encoding = 0;
+        (*own).busy = 0;
         own
     }
 }
@@ -147,7 +168,7 @@ unsafe fn note(state: *mut State, event: Event<'_>) -> *mut State {
 /// As [`note`], for what happens so rarely that it is out of line.
 #[cold]
 #[inline(never)]
-pub unsafe fn note_rarely(state: *mut State, event: Event<'_>) -> *mut State {
+unsafe fn note_rarely(state: *mut State, event: Event<'_>) -> *mut State {
     // SAFETY: the caller's.
     unsafe { note(state, event) }
 }
@@ -163,18 +184,10 @@ unsafe fn put_slowly(state: *mut State, event: Event<'_>) {
     }
 }
 
-/// A signal's handler has interrupted the writing of an event: its own goes into another stream. False where a handler has jumped
-/// away and nobody writes any more.
-#[cold]
-#[inline(never)]
-unsafe fn note_nested(state: *mut State, event: Event<'_>, now: usize) -> bool {
-    // SAFETY: the state is this thread's.
+/// What was being written was never committed. Where the stream stands is what a reader would find.
+unsafe fn recover(state: *mut State) {
+    // SAFETY: the caller's.
     unsafe {
-        if has_interrupted(now, (*state).encoding) {
-            note_elsewhere((*state).thread, &event);
-            return true;
-        }
-        // What was being written was never committed. Where the stream stands is what a reader would find.
         if !(*state).writer.at().is_null() {
             let clocked = (*state).writer.recover();
             let process_clocked = WIPED.process.clocked.load(Ordering::SeqCst);
@@ -189,17 +202,61 @@ unsafe fn note_nested(state: *mut State, event: Event<'_>, now: usize) -> bool {
         }
         (*state).limit = core::ptr::null_mut();
     }
-    false
 }
 
-/// After a thread's destructors, its C library may still free something.
-#[cold]
-#[inline(never)]
-fn note_late<'a>(event: impl FnOnce() -> Event<'a>) {
-    // SAFETY: the thread's own.
-    let local = unsafe { &*local() };
-    if local.ended && WIPED.process.is_on() {
-        note_elsewhere(local.thread_and_one.saturating_sub(1), &event());
+/// A call that the thread's own stream does not note.
+enum Aside {
+    /// The thread has no stream. After its destructors, its C library may still free something.
+    Streamless,
+    /// The next library's own.
+    Inner,
+    /// A signal's handler has interrupted the writing of an event: its own goes into another stream.
+    Interrupting(*mut State),
+}
+
+impl Aside {
+    #[cold]
+    #[inline(never)]
+    fn of_caller() -> Aside {
+        let state = state();
+        // SAFETY: the state is this thread's.
+        match unsafe { state.as_ref() } {
+            None => Aside::Streamless,
+            Some(own) if own.busy & CALLING != 0 => Aside::Inner,
+            Some(_) => Aside::Interrupting(state),
+        }
+    }
+
+    /// What the next library calls meanwhile is its own affair here, too.
+    #[inline(always)]
+    fn run<R>(&self, call: impl FnOnce() -> R) -> R {
+        match *self {
+            Aside::Streamless | Aside::Inner => call(),
+            // SAFETY: the state is this thread's.
+            Aside::Interrupting(state) => unsafe {
+                let was = core::mem::replace(&mut (*state).busy, depth() | CALLING);
+                let result = call();
+                (*state).busy = was;
+                result
+            },
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note<'a>(&self, event: impl FnOnce() -> Event<'a>) {
+        match *self {
+            Aside::Inner => {}
+            // SAFETY: the state is this thread's.
+            Aside::Interrupting(state) => note_elsewhere(unsafe { (*state).thread }, &event()),
+            Aside::Streamless => {
+                // SAFETY: the thread's own.
+                let local = unsafe { &*local() };
+                if local.ended && WIPED.process.is_on() {
+                    note_elsewhere(local.thread_and_one.saturating_sub(1), &event());
+                }
+            }
+        }
     }
 }
 
@@ -212,9 +269,9 @@ fn note_elsewhere(thread: u32, event: &Event<'_>) {
     if let Some(state) = WIPED.states.take(thread) {
         // SAFETY: the state is ours until it is given back.
         unsafe {
-            (*state).encoding = depth();
+            (*state).busy = depth();
             put(state, event);
-            (*state).encoding = 0;
+            (*state).busy = 0;
             WIPED.states.give(state);
         }
     }

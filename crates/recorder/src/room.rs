@@ -18,7 +18,7 @@ const LOOK_BYTES: usize = 64;
 /// Notes for a state that the caller keeps to itself. False where there is no room.
 ///
 /// # Safety
-/// The state is the caller's, and `encoding` is set.
+/// The state is the caller's, and `busy` is set.
 #[cold]
 #[inline(never)]
 pub unsafe fn put(state: *mut State, event: &Event<'_>) -> bool {
@@ -65,7 +65,7 @@ pub unsafe fn find_room(state: *mut State) -> *mut State {
         (local.state, local.thread_and_one) = (core::ptr::null_mut(), 0);
         let own = begin_thread_of_caller();
         if !own.is_null() {
-            (*own).encoding = depth();
+            (*own).busy = depth();
         }
         own
     }
@@ -74,7 +74,7 @@ pub unsafe fn find_room(state: *mut State) -> *mut State {
 /// Looks at the time; at the end of a chunk goes on in the next. False where recording is over.
 ///
 /// # Safety
-/// The state is the caller's, and `encoding` is set.
+/// The state is the caller's, and `busy` is set.
 pub unsafe fn make_room(state: *mut State) -> bool {
     let process = &WIPED.process;
     if process.is_due() {

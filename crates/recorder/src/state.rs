@@ -12,16 +12,18 @@ use heapmark_wire::capture::{Event, Writer};
 /// Threads that can live at a time. What nobody uses is address space only.
 const MOST_STATES: usize = 1 << 16;
 
+/// Stacks are as deep as a multiple of this and more.
+pub const CALLING: usize = 1;
+
 /// Zeros are a state that nobody has, with no chunk; and what a child finds after a fork.
 #[repr(C, align(128))]
 pub struct State {
     pub writer: Writer,
     /// From here on the next event needs room made for it.
     pub limit: *mut u8,
-    /// How deep the stack was when an event began to be written; 0 where none is.
-    pub encoding: usize,
-    /// How deep the stack was when the next library was called; 0 where it is not.
-    pub calling: usize,
+    /// How deep the stack was when an event began to be written, or, with [`CALLING`], when the next library was called; 0 where
+    /// neither is under way.
+    pub busy: usize,
     /// One of `clock`'s kinds. Others may set it to `WANTED`.
     pub clocked: AtomicU8,
     /// How often the thread's destructors have run.
@@ -144,7 +146,7 @@ impl States {
             if process.clocked.load(Ordering::SeqCst) {
                 (*state).want_clock();
             }
-            (*state).encoding = depth();
+            (*state).busy = depth();
             let was = core::mem::replace(&mut (*state).thread, thread);
             let fresh = (*state).writer.at().is_null();
             let ready = if fresh || was == thread {
@@ -152,7 +154,7 @@ impl States {
             } else {
                 room::put(state, &Event::Begin { thread })
             };
-            (*state).encoding = 0;
+            (*state).busy = 0;
             if !ready {
                 self.give(state);
                 return None;

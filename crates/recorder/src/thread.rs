@@ -1,7 +1,7 @@
 //! Threads come and go, and with the last of them the process.
 
 use crate::local::{Errno, local};
-use crate::note::note_rarely;
+use crate::note::only;
 use crate::process::WIPED;
 use crate::room::seal;
 use crate::signals::Quiet;
@@ -65,8 +65,8 @@ extern "C" fn end_thread(state: *mut c_void) {
     let state = state.cast::<State>();
     // SAFETY: the key's value is the thread's state, unless a fork has wiped it.
     unsafe {
-        let local = &mut *local();
-        if local.state != state {
+        let local = local();
+        if (*local).state != state {
             return;
         }
         (*state).rounds += 1;
@@ -74,9 +74,11 @@ extern "C" fn end_thread(state: *mut c_void) {
             own_again(state);
             return;
         }
-        let state = note_rarely(state, Event::ThreadExit);
-        (local.state, local.ended) = (core::ptr::null_mut(), true);
-        if (*state).number_and_one != 0 {
+        only(Event::ThreadExit);
+        // After a fork noting moves it.
+        let state = core::mem::replace(&mut (*local).state, core::ptr::null_mut());
+        (*local).ended = true;
+        if !state.is_null() && (*state).number_and_one != 0 {
             WIPED.states.give(state);
         }
     }
