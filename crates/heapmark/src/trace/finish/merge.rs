@@ -2,10 +2,10 @@
 
 use super::capture::Capture;
 use super::clock::Rate;
-use super::stream::{Next, Part, Stream};
-use crate::trace::addresses::{Addresses, Mended, Moment, birth, death};
+use super::stream::{Part, Stream};
+use crate::trace::Event;
+use crate::trace::addresses::{Addresses, Mended, Moment, Object, birth, death};
 use crate::trace::fault::Fault;
-use crate::trace::{Event, Token};
 use heapmark_wire::capture;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,16 +21,21 @@ pub(super) struct Merged {
     pub unknown_uses: u64,
     /// Events that are missing.
     pub lost: u64,
+    /// Bytes asked for and not given back, at most.
+    pub peak_live_bytes: u64,
+    /// Bytes of events in the capture.
+    pub bytes: u64,
     pub damage: Vec<String>,
 }
 
 /// A merge that goes on.
 pub(super) struct Merge<'a> {
+    capture: &'a Capture,
     streams: Vec<Stream<'a>>,
     rate: Rate,
     pub addresses: Addresses,
     /// Of each stream, the object that a `realloc` has freed and not yet replaced.
-    moving: Vec<Option<Token>>,
+    moving: Vec<Option<Object>>,
     unknown_uses: u64,
     until_clock: u32,
     ns: u64,
@@ -41,7 +46,7 @@ impl<'a> Merge<'a> {
         let streams: Vec<Stream> = capture.streams.iter().map(|places| Stream::new(capture, places)).collect();
         let (moving, addresses) = (vec![None; streams.len()], Addresses::default());
         let rate = Rate::of(capture);
-        Merge { streams, rate, addresses, moving, unknown_uses: 0, until_clock: 0, ns: 0 }
+        Merge { capture, streams, rate, addresses, moving, unknown_uses: 0, until_clock: 0, ns: 0 }
     }
 
     /// An object from before the recording.
@@ -54,12 +59,11 @@ impl<'a> Merge<'a> {
         mut self,
         mut put: impl FnMut(&Addresses, u32, Event) -> Result<bool, Fault>,
     ) -> Result<Merged, Fault> {
-        let key = |stream: &Stream| stream.next.as_ref().map(|next| next.key);
         let mut heap: BinaryHeap<Reverse<(u64, usize)>> = self
             .streams
             .iter()
             .enumerate()
-            .filter_map(|(place, stream)| Some(Reverse((key(stream)?, place))))
+            .filter_map(|(place, stream)| Some(Reverse((stream.key()?, place))))
             .collect();
         let mut ready = Vec::new();
         'all: while let Some(Reverse((_, place))) = heap.pop() {
@@ -72,7 +76,7 @@ impl<'a> Merge<'a> {
                     }
                 }
                 self.streams[place].advance();
-                match key(&self.streams[place]) {
+                match self.streams[place].key() {
                     Some(key) if key > limit => {
                         heap.push(Reverse((key, place)));
                         break;
@@ -82,10 +86,17 @@ impl<'a> Merge<'a> {
                 }
             }
         }
-        let mut merged = Merged { mended: self.addresses.mended, unknown_uses: self.unknown_uses, ..Merged::default() };
+        let Addresses { mended, peak_live_bytes, .. } = self.addresses;
+        let mut merged = Merged { mended, peak_live_bytes, unknown_uses: self.unknown_uses, ..Merged::default() };
         for stream in self.streams {
             merged.lost = merged.lost.saturating_add(stream.lost);
+            merged.bytes += stream.bytes;
             merged.damage.extend(stream.damage);
+        }
+        if let Some(length) = self.capture.shortened.get() {
+            merged
+                .damage
+                .push(format!("the file became shorter while it was read: what stood behind byte {length} is lost"));
         }
         Ok(merged)
     }
@@ -93,12 +104,9 @@ impl<'a> Merge<'a> {
     /// What comes next of a stream, as events without addresses: mostly one.
     #[inline]
     fn step(&mut self, place: usize, put: &mut impl FnMut(u32, Event)) {
-        let stream = &mut self.streams[place];
-        let Some(Next { key, part, record }) = &stream.next else { return };
-        let at = Moment { key: *key, thread: record.thread, stream: place };
-        if let capture::Event::Time { ns } = record.event {
-            stream.known = (record.stamp.unwrap_or(stream.known.0), ns);
-        }
+        let stream = &self.streams[place];
+        let (Some(key), Some((part, record))) = (stream.key(), stream.next()) else { return };
+        let at = Moment { key, thread: record.thread, stream: place };
         match self.until_clock.checked_sub(1) {
             Some(left) => self.until_clock = left,
             None => {
@@ -118,11 +126,15 @@ impl<'a> Merge<'a> {
                 put(at.thread, event);
             }
         } else if let capture::Event::Realloc { old, new, size, .. } = record.event {
-            if *part != Part::Return && old != 0 {
-                self.moving[place] = self.addresses.end(at, old);
+            if part != Part::Return && old != 0 {
+                self.moving[place] = self.addresses.take(at, old);
             }
-            if *part != Part::Entry {
-                match (self.moving[place].take(), new) {
+            if part != Part::Entry {
+                let moved = self.moving[place].take().map(|object| {
+                    self.addresses.release(object);
+                    object.token()
+                });
+                match (moved, new) {
                     (None, 0) => {}
                     (Some(token), 0) => put(at.thread, Event::ReallocFree { token }),
                     (Some(token), new) => self.addresses.begin(at, new, Event::Realloc { token, size }, put),
@@ -136,7 +148,7 @@ impl<'a> Merge<'a> {
 
     /// Events that begin and end nothing.
     fn other(&mut self, place: usize, put: &mut impl FnMut(u32, Event)) {
-        let Some(Next { record, .. }) = &self.streams[place].next else { return };
+        let Some((_, record)) = self.streams[place].next() else { return };
         let known = |address: u64| self.addresses.at(address);
         let event = match record.event {
             capture::Event::UsableSize { address } => known(address).map(|token| Event::UsableSize { token }),
