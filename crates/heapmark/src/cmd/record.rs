@@ -112,7 +112,7 @@ fn allocator(word: &str) -> Result<Subject> {
 fn finish(recorded: &Recorded, output: &Path, cost: &Cost) -> Result<()> {
     let main = recorded.main();
     let mut parts = BTreeMap::new();
-    finish::finish(&recorded.captures, &mut |capture| into_part(capture, &mut parts));
+    finish::finish_all(&recorded.captures, &mut |capture| into_part(capture, &mut parts));
     let (mut processes, mut running, mut failed) = (Vec::new(), false, None);
     for (capture, (part, finished)) in parts {
         let main = Some(&capture) == main;
@@ -150,7 +150,8 @@ type Parts = BTreeMap<PathBuf, (PathBuf, Result<Finished>)>;
 fn into_part(capture: Unfinished, parts: &mut Parts) {
     let path = capture.path().to_path_buf();
     let part = PathBuf::from(format!("{}.part", path.display()));
-    let finished = whole_file(&part, |to| in_file(capture.finish(to, &mut |child| into_part(child, parts)), &path));
+    let finished =
+        whole_file(&part, |to| in_file(capture.with_peak().finish(to, &mut |child| into_part(child, parts)), &path));
     parts.insert(path, (part, finished));
 }
 
@@ -196,7 +197,7 @@ fn process(trace: &Path, finished: &Finished, cost: &Cost, main: bool) -> Record
         threads,
         bytes_per_event: finished.capture_bytes as f64 / events.max(1) as f64,
         ns_per_event: if threads > 1 { cost.threaded_ns } else { cost.alone_ns },
-        peak_live_bytes: finished.peak_live_bytes,
+        peak_live_bytes: finished.peak_live_bytes.unwrap_or(0),
         main,
         remarks,
     }

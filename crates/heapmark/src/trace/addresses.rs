@@ -29,26 +29,10 @@ impl Mended {
     }
 }
 
-/// What is at an address.
-#[derive(Clone, Copy)]
-pub(super) struct Object {
-    packed: u64,
-    bytes: u64,
-}
-
-impl Object {
-    pub(super) fn token(self) -> Token {
-        Token::of_packed(self.packed)
-    }
-}
-
-/// Which object is at which address.
+/// Which token is at which address.
 #[derive(Default)]
 pub(super) struct Addresses {
-    live: HashMap<u64, Object, RandomState>,
-    live_bytes: u64,
-    /// Bytes asked for and not given back, at most.
-    pub peak_live_bytes: u64,
+    live: HashMap<u64, u64, RandomState>,
     /// Allocations of each thread.
     allocations: Vec<u64>,
     /// Addresses that were freed because they were given out again, and when: their end is still to come, from another stream.
@@ -80,24 +64,20 @@ impl Addresses {
     pub(super) fn begin(&mut self, at: Moment, address: u64, event: Event, put: &mut impl FnMut(u32, Event)) {
         let thread = at.thread;
         let token = self.next_token(thread);
-        let bytes = event.begins().unwrap_or(0);
-        if let Some(before) = self.live.insert(address, Object { packed: token.packed(), bytes }) {
-            self.release(before);
+        if let Some(before) = self.live.insert(address, token.packed()) {
             self.mended.reused += 1;
             if self.owed.len() >= MOST_EARLY {
                 self.owed.clear();
             }
             self.owed.insert(address, at);
-            put(thread, Event::Free { token: before.token() });
+            put(thread, Event::Free { token: Token::of_packed(before) });
         }
-        self.live_bytes = self.live_bytes.saturating_add(bytes);
-        self.peak_live_bytes = self.peak_live_bytes.max(self.live_bytes);
         put(thread, event);
         if !self.early.is_empty()
             && let Some(end) = self.early.remove(&address)
             && at.may_precede(end)
         {
-            self.live.remove(&address).into_iter().for_each(|object| self.release(object));
+            self.live.remove(&address);
             self.mended.early += 1;
             self.mended.unknown -= 1;
             put(end.thread, Event::Free { token });
@@ -120,21 +100,13 @@ impl Addresses {
     /// What was at an address; nothing is there any more.
     #[inline]
     pub(super) fn end(&mut self, at: Moment, address: u64) -> Option<Token> {
-        let object = self.take(at, address)?;
-        self.release(object);
-        Some(object.token())
-    }
-
-    /// The same of an object that counts as live until it is released: one that a `realloc` moves.
-    #[inline]
-    pub(super) fn take(&mut self, at: Moment, address: u64) -> Option<Object> {
         if !self.owed.is_empty()
             && let Some(begin) = self.owed.remove(&address)
             && at.may_precede(begin)
         {
             return None;
         }
-        let found = self.live.remove(&address);
+        let found = self.live.remove(&address).map(Token::of_packed);
         if found.is_none() {
             self.mended.unknown += 1;
             if self.early.len() >= MOST_EARLY {
@@ -145,21 +117,14 @@ impl Addresses {
         found
     }
 
-    /// An object that was taken is given back.
-    #[inline]
-    pub(super) fn release(&mut self, object: Object) {
-        // No more than is there: what is live at once may be more than a number holds.
-        self.live_bytes = self.live_bytes.saturating_sub(object.bytes);
-    }
-
     /// What is at an address.
     pub(super) fn at(&self, address: u64) -> Option<Token> {
-        self.live.get(&address).map(|object| object.token())
+        self.live.get(&address).copied().map(Token::of_packed)
     }
 
     /// All that is alive.
     pub(super) fn live(&self) -> impl Iterator<Item = (u64, Token)> {
-        self.live.iter().map(|(address, object)| (*address, object.token()))
+        self.live.iter().map(|(address, packed)| (*address, Token::of_packed(*packed)))
     }
 }
 

@@ -71,6 +71,11 @@ impl<'a> Records<'a> {
         End { word, stamp, number, clocked }
     }
 
+    /// The number that the next event has, if there is one.
+    pub fn next_number(&self) -> u64 {
+        self.number
+    }
+
     fn number(&mut self) -> Result<u64, &'static str> {
         let (value, length) = varint::get(&self.payload[self.at..]).ok_or(TORN)?;
         self.at += length;

@@ -3,7 +3,7 @@
 use super::{Exit, in_file, whole_file};
 use crate::cmd::{print, say, usage};
 use crate::report::units;
-use crate::trace::finish::{Finished, Unfinished, finish};
+use crate::trace::finish::{Finished, Unfinished, finish_all};
 use anyhow::{Error, Result, anyhow};
 use std::collections::HashMap;
 use std::io::Write;
@@ -26,7 +26,7 @@ pub fn run(args: Args) -> Result<Exit> {
         return Err(usage(anyhow!("`-o` names one trace: give one capture, or leave it out")));
     }
     let mut finished = HashMap::new();
-    finish(&args.captures, &mut |capture| into_file(capture, args.output.as_ref(), &mut finished));
+    finish_all(&args.captures, &mut |capture| into_file(capture, args.output.as_ref(), &mut finished));
     let (mut end, mut failed) = (Exit::Done, None);
     // In the order in which they were asked for, whoever was whose child.
     for capture in &args.captures {

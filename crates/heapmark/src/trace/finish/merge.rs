@@ -3,9 +3,9 @@
 use super::capture::Capture;
 use super::clock::Rate;
 use super::stream::{Part, Stream};
-use crate::trace::Event;
-use crate::trace::addresses::{Addresses, Mended, Moment, Object, birth, death};
+use crate::trace::addresses::{Addresses, Mended, Moment, birth, death};
 use crate::trace::fault::Fault;
+use crate::trace::{Event, Token};
 use heapmark_wire::capture;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,8 +21,6 @@ pub(super) struct Merged {
     pub unknown_uses: u64,
     /// Events that are missing.
     pub lost: u64,
-    /// Bytes asked for and not given back, at most.
-    pub peak_live_bytes: u64,
     /// Bytes of events in the capture.
     pub bytes: u64,
     pub damage: Vec<String>,
@@ -35,7 +33,7 @@ pub(super) struct Merge<'a> {
     rate: Rate,
     pub addresses: Addresses,
     /// Of each stream, the object that a `realloc` has freed and not yet replaced.
-    moving: Vec<Option<Object>>,
+    moving: Vec<Option<Token>>,
     unknown_uses: u64,
     until_clock: u32,
     ns: u64,
@@ -86,8 +84,7 @@ impl<'a> Merge<'a> {
                 }
             }
         }
-        let Addresses { mended, peak_live_bytes, .. } = self.addresses;
-        let mut merged = Merged { mended, peak_live_bytes, unknown_uses: self.unknown_uses, ..Merged::default() };
+        let mut merged = Merged { mended: self.addresses.mended, unknown_uses: self.unknown_uses, ..Merged::default() };
         for stream in self.streams {
             merged.lost = merged.lost.saturating_add(stream.lost);
             merged.bytes += stream.bytes;
@@ -127,14 +124,10 @@ impl<'a> Merge<'a> {
             }
         } else if let capture::Event::Realloc { old, new, size, .. } = record.event {
             if part != Part::Return && old != 0 {
-                self.moving[place] = self.addresses.take(at, old);
+                self.moving[place] = self.addresses.end(at, old);
             }
             if part != Part::Entry {
-                let moved = self.moving[place].take().map(|object| {
-                    self.addresses.release(object);
-                    object.token()
-                });
-                match (moved, new) {
+                match (self.moving[place].take(), new) {
                     (None, 0) => {}
                     (Some(token), 0) => put(at.thread, Event::ReallocFree { token }),
                     (Some(token), new) => self.addresses.begin(at, new, Event::Realloc { token, size }, put),

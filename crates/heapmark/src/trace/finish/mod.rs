@@ -5,6 +5,7 @@ mod clock;
 mod family;
 mod heritage;
 mod merge;
+mod peak;
 mod stream;
 
 use super::addresses::Mended;
@@ -14,6 +15,7 @@ use capture::Capture;
 use family::{Family, Turn};
 use heritage::Heritage;
 use merge::{Merge, Merged};
+use peak::Peak;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -39,8 +41,8 @@ pub struct Finished {
     pub lost: u64,
     /// Bytes of its events in the capture.
     pub capture_bytes: u64,
-    /// Bytes asked for and not given back, at most.
-    pub peak_live_bytes: u64,
+    /// Bytes asked for and not given back, at most; where [`Unfinished::with_peak`] asked.
+    pub peak_live_bytes: Option<u64>,
     /// What is wrong with the capture, a line each.
     pub damage: Vec<String>,
 }
@@ -58,12 +60,19 @@ impl Finished {
     }
 }
 
-/// Makes traces of captures: `each` gets every one of them, and says where its trace goes. Where a process was forked by one whose
-/// capture is among them or lies beside it, its trace begins with what that had.
-pub fn finish(captures: &[PathBuf], each: &mut dyn FnMut(Unfinished)) {
+/// Makes the trace of one capture. Where the process was forked by one whose capture lies beside it, it begins with what that had.
+pub fn finish<W: Write>(capture: &Path, to: W) -> Result<Finished, Fault> {
+    let (mut to, mut finished) = (Some(to), None);
+    finish_all(&[capture.to_path_buf()], &mut |one| finished = to.take().map(|to| one.finish(to, &mut |_| {})));
+    finished.expect("each capture has its turn")
+}
+
+/// Makes traces of captures: `each` gets every one of them, and says where its trace goes. Captures of processes that forked each
+/// other are read once.
+pub fn finish_all(captures: &[PathBuf], each: &mut dyn FnMut(Unfinished)) {
     let family = Family::of(captures);
     while let Some(turn) = family.next() {
-        Unfinished { turn, family: &family }.begin(each);
+        Unfinished { turn, family: &family, peak: None }.begin(each);
     }
 }
 
@@ -71,6 +80,7 @@ pub fn finish(captures: &[PathBuf], each: &mut dyn FnMut(Unfinished)) {
 pub struct Unfinished<'f> {
     turn: Turn,
     family: &'f Family,
+    peak: Option<Peak>,
 }
 
 impl Unfinished<'_> {
@@ -79,16 +89,25 @@ impl Unfinished<'_> {
         &self.turn.member.path
     }
 
-    /// Writes its trace. Where the process forks, `each` gets the child, as [`finish`] has it.
-    pub fn finish<W: Write>(self, to: W, each: &mut dyn FnMut(Unfinished)) -> Result<Finished, Fault> {
+    /// Shall tell how much is live at most.
+    pub fn with_peak(self) -> Self {
+        Unfinished { peak: Some(Peak::default()), ..self }
+    }
+
+    /// Writes its trace. Where the process forks, `each` gets the child, as [`finish_all`] has it.
+    pub fn finish<W: Write>(mut self, to: W, each: &mut dyn FnMut(Unfinished)) -> Result<Finished, Fault> {
         let capture = Capture::open(self.path())?;
         let mut writer = Writer::new(to, &capture.head)?;
-        let inherited = self.turn.inherited.len() as u64;
+        let (inherited, mut peak) = (self.turn.inherited.len() as u64, self.peak.take());
         if inherited > 0 {
             writer.write(0, &Event::Inherit { objects: inherited })?;
         }
-        let merged = self.merge(&capture, each, |thread, event| writer.write(thread, event))?;
-        let Merged { mended, unknown_uses, peak_live_bytes, bytes: capture_bytes, .. } = merged;
+        let merged = self.merge(&capture, each, |thread, event| {
+            peak.iter_mut().for_each(|peak| peak.follow(thread, event));
+            writer.write(thread, event)
+        })?;
+        let peak_live_bytes = peak.map(|peak| peak.most_bytes);
+        let Merged { mended, unknown_uses, bytes: capture_bytes, .. } = merged;
         let lost = capture.dropped.saturating_add(merged.lost);
         if lost > 0 {
             writer.write(0, &Event::Dropped { count: lost })?;
@@ -119,7 +138,7 @@ impl Unfinished<'_> {
         each: &mut dyn FnMut(Unfinished),
         mut put: impl FnMut(u32, &Event) -> Result<(), Fault>,
     ) -> Result<Merged, Fault> {
-        let Unfinished { turn: Turn { member, inherited, depth }, family } = self;
+        let Unfinished { turn: Turn { member, inherited, depth }, family, .. } = self;
         let own = member.process.filter(|own| family.awaits(own));
         let mut heritage = own.as_ref().map(|_| Heritage::default());
         let mut merge = Merge::new(capture);
@@ -142,7 +161,7 @@ impl Unfinished<'_> {
                 {
                     let turn = Turn { member: child, inherited: known.alive(addresses), depth: depth + 1 };
                     match turn.depth < MOST_AT_ONCE {
-                        true => Unfinished { turn, family }.begin(each),
+                        true => Unfinished { turn, family, peak: None }.begin(each),
                         false => family.later(turn),
                     }
                 }

@@ -1,7 +1,7 @@
 //! One stream of a capture: its chunks one after the other, and of each event the moment at which its turn comes.
 
 use super::capture::{Capture, Place};
-use heapmark_wire::capture::{CHUNK_BYTES, Chunk, Event, HEADER_BYTES, Record, Records, Start};
+use heapmark_wire::capture::{CHUNK_BYTES, Chunk, Damage, Event, HEADER_BYTES, Record, Records, Start};
 use std::slice::Iter;
 
 /// A `realloc` has two moments: the old address is free when it begins, and the new one is there when it returns.
@@ -19,8 +19,8 @@ pub(super) enum Part {
 struct Reading<'a> {
     start: Start,
     records: Records<'a>,
-    /// The event whose turn comes next.
-    record: Option<Record<'a>>,
+    /// What it gave last. Here, where it is written: to move an event takes longer than to read it.
+    next: Option<Result<Record<'a>, Damage>>,
 }
 
 self_cell::self_cell! {
@@ -41,7 +41,7 @@ pub(super) struct Stream<'a> {
     room: Vec<u8>,
     /// When the recording ended. Threads notice a little later, each at another time.
     end: u64,
-    /// The number that the next event must have.
+    /// The number that the first event of the next chunk must have.
     expected: u64,
     /// Orders what happened in different streams. It never goes back within one.
     key: u64,
@@ -91,7 +91,7 @@ impl<'a> Stream<'a> {
     }
 
     fn record(&self) -> Option<&Record<'_>> {
-        self.opened.as_ref()?.borrow_dependent().record.as_ref()
+        self.opened.as_ref()?.borrow_dependent().next.as_ref()?.as_ref().ok()
     }
 
     /// Goes on to what comes next.
@@ -127,20 +127,12 @@ impl<'a> Stream<'a> {
     fn read(&mut self) {
         loop {
             if let Some(opened) = &mut self.opened {
-                let read = opened.with_dependent_mut(|_, reading| match reading.records.next() {
-                    Some(Ok(record)) => {
-                        reading.record = Some(record);
-                        Ok(record.number)
-                    }
-                    Some(Err(damage)) => Err(Some(format!("stream {}: {damage}", reading.start.stream))),
-                    None => Err(None),
-                });
-                match read {
-                    Ok(number) => {
-                        self.expected = number.wrapping_add(1);
-                        return;
-                    }
-                    Err(damage) => self.damage.extend(damage),
+                opened.with_dependent_mut(|_, reading| reading.next = reading.records.next());
+                let reading = opened.borrow_dependent();
+                match &reading.next {
+                    Some(Ok(_)) => return,
+                    Some(Err(damage)) => self.damage.push(format!("stream {}: {damage}", reading.start.stream)),
+                    None => {}
                 }
             }
             if !self.open_next() {
@@ -153,6 +145,7 @@ impl<'a> Stream<'a> {
     #[cold]
     fn open_next(&mut self) -> bool {
         if let Some(opened) = self.opened.take() {
+            self.expected = opened.borrow_dependent().records.next_number();
             self.room = opened.into_owner();
         }
         for &place in self.places.by_ref() {
@@ -164,7 +157,7 @@ impl<'a> Stream<'a> {
             let opened = Opened::try_new_or_recover(std::mem::take(&mut self.room), |bytes| {
                 let chunk = Chunk::parse(bytes).map_err(|wrong| wrong.to_string())?;
                 let chunk = chunk.ok_or("it was there, and is not any more")?;
-                Ok::<_, String>(Reading { start: chunk.start, records: chunk.records(), record: None })
+                Ok::<_, String>(Reading { start: chunk.start, records: chunk.records(), next: None })
             });
             match opened {
                 Ok(opened) => {
