@@ -85,9 +85,9 @@ impl Capture {
         let mut header = [0; HEADER_BYTES];
         let there = self.fill(at, &mut header)?;
         let committed = Start::committed(&header).unwrap_or(0) as usize;
-        room.clear();
-        room.extend_from_slice(&header[..there]);
+        // What it has from the chunk before is written over: to clear it first would cost as much as to copy.
         room.resize(there + committed, 0);
+        room[..there].copy_from_slice(&header[..there]);
         let read = self.fill(at + there as u64, &mut room[there..])?;
         room.truncate(there + read);
         Ok(())
