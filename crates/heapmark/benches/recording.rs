@@ -4,7 +4,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use heapmark::execute::Guest;
-use heapmark::execute::recording::{Recorder, Recording, event_bytes};
+use heapmark::execute::recording::{Recorder, Recording};
 use heapmark::trace::finish::finish;
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -95,8 +95,8 @@ fn program(
         })?);
         let [capture] = &captures[..] else { bail!("{name} made {} captures", captures.len()) };
         if events == 0 {
-            events = finish(capture, std::io::sink())?.own_events();
-            bytes = event_bytes(capture)?;
+            let finished = finish(capture, std::io::sink())?;
+            (events, bytes) = (finished.own_events(), finished.capture_bytes);
         }
         std::fs::remove_file(capture).context("cannot remove a capture")?;
         if let Some(library) = heaptrack {

@@ -205,7 +205,14 @@ fn doctor_shows_warnings_and_strict_makes_them_a_failure() {
     let (plain, strict) = (on(&place, &machine, &["doctor"]), on(&place, &machine, &["doctor", "--strict"]));
     assert_eq!((plain.code, strict.code), (Some(0), Some(5)), "{}{}", plain.stderr, strict.stderr);
     assert_eq!(plain.stdout, strict.stdout);
-    for told in ["as told by ", "Warnings\n", "  ksm: ", "    change: echo 0 | sudo tee", "2 warnings, 0 notes, "] {
+    for told in [
+        "as told by ",
+        "Warnings\n",
+        "  ksm: ",
+        "    change: echo 0 | sudo tee",
+        "2 warnings, 0 notes, ",
+        "compiled traces: ",
+    ] {
         assert!(plain.stdout.contains(told), "no `{told}` in\n{}", plain.stdout);
     }
     let clean = Machine::clean(place.at("clean"));

@@ -24,10 +24,10 @@ pub use cache::hash_of_file;
 pub use copy::copy;
 pub use inspect::{Inspection, Refusal, inspect};
 pub use program::{Executable, in_path};
-pub use score::{Score, score};
+pub use score::{Score, Shelf as ScoreShelf, score};
 pub use state::{State, original, state};
 pub use system::find as find_library;
-pub use user::user;
+pub use user::{rejoined, user};
 
 use crate::catalog::allocator::{Allocator, Source};
 use anyhow::{Result, anyhow};

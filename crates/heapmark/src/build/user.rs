@@ -42,6 +42,27 @@ pub fn user(word: &str) -> Result<Option<Allocator>> {
     }))
 }
 
+/// Words that were split at their commas: where a file is only there by a name with commas, its parts are one word again.
+pub fn rejoined(words: &[String]) -> Vec<String> {
+    let (mut joined, mut rest) = (Vec::new(), words);
+    while !rest.is_empty() {
+        let names_a_file = |parts: &usize| is_there(&rest[..*parts].join(","));
+        let parts = (1..=rest.len()).find(names_a_file).filter(|_| path_of(&rest[0]).is_some()).unwrap_or(1);
+        joined.push(rest[..parts].join(","));
+        rest = &rest[parts..];
+    }
+    joined
+}
+
+fn is_there(word: &str) -> bool {
+    path_of(word).is_some_and(|path| absolute(Path::new(path)).is_ok_and(|path| path.is_file()))
+}
+
+/// What stands for a file in a word, there or not.
+fn path_of(word: &str) -> Option<&str> {
+    word.split_once('=').map(|(_, path)| path).or_else(|| is_path(word).then_some(word))
+}
+
 /// An absolute path, `~/` read as the home folder.
 pub fn absolute(path: &Path) -> Result<PathBuf> {
     if let Ok(rest) = path.strip_prefix("~") {
@@ -72,6 +93,19 @@ mod tests {
 
     fn name(word: &str) -> Option<String> {
         user(word).unwrap().map(|allocator| allocator.name)
+    }
+
+    #[test]
+    fn a_file_whose_name_has_commas_is_one_word_if_it_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a,b,c.so");
+        let word = format!("x={}", file.display());
+        let split = |word: &str| word.split(',').map(String::from).collect::<Vec<_>>();
+        let words = split(&format!("glibc,{word},jemalloc"));
+        assert_eq!(rejoined(&words), words, "it is not there");
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(rejoined(&words), ["glibc", &word, "jemalloc"]);
+        assert_eq!(rejoined(&split(file.to_str().unwrap())), [file.to_str().unwrap()]);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! `heapmark doctor`: what of this machine makes numbers wander, and how to change it. Changes nothing itself.
 
 use super::{Exit, print, usage, wants_colour, width};
-use crate::report::{self, Screen};
+use crate::build::ScoreShelf;
+use crate::report::{self, Screen, plain, units};
 use crate::sample::preflight::{Preflight, When};
 use crate::sample::root::Root;
 use anyhow::{Context, Result};
@@ -28,6 +29,12 @@ pub fn run(args: Args) -> Result<Exit> {
     } else {
         let screen = Screen { width: width(), colour: wants_colour(&std::io::stdout()) };
         print(&report::doctor(&look, screen))?;
+        // No cache, no scores.
+        if let Ok(scores) = ScoreShelf::find() {
+            let (bytes, most) = (units::bytes(scores.bytes() as f64), units::bytes(scores.most_bytes() as f64));
+            let folder = plain(&scores.folder().to_string_lossy());
+            print(&format!("compiled traces: {bytes} in {folder}, {most} at most\n"))?;
+        }
     }
     Ok(if args.strict && !look.warnings().is_empty() { Exit::Warned } else { Exit::Done })
 }

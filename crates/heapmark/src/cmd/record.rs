@@ -1,16 +1,17 @@
 //! `heapmark record`: the user's own program, and a trace of what it allocates.
 
 use super::run::select;
-use super::trace::{finish::warnings, in_file, open, whole_file};
+use super::trace::finish::{say_earlier, warnings};
+use super::trace::{in_file, whole_file};
 use super::{say, usage};
 use crate::build::command::{find, recognise};
 use crate::catalog::Catalog;
-use crate::execute::recording::{Cost, Recorded, Recorder, Recording, event_bytes};
+use crate::execute::recording::{Cost, Recorded, Recorder, Recording};
 use crate::execute::{Guest, Subject};
 use crate::report::{self, RecordedProcess};
-use crate::trace::finish::Finished;
-use crate::trace::{self, stats::stats};
+use crate::trace::finish::{self, Finished, Unfinished};
 use anyhow::{Context, Result, anyhow, bail};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -110,26 +111,48 @@ fn allocator(word: &str) -> Result<Subject> {
 /// Captures become traces; a table says what is in them.
 fn finish(recorded: &Recorded, output: &Path, cost: &Cost) -> Result<()> {
     let main = recorded.main();
-    let (mut processes, mut running) = (Vec::new(), false);
-    for capture in &recorded.captures {
-        let part = PathBuf::from(format!("{}.part", capture.display()));
-        let finished = whole_file(&part, |to| in_file(trace::finish::finish(capture, to), capture))?;
-        if finished.own_events() == 0 && Some(capture) != main {
+    let mut parts = BTreeMap::new();
+    finish::finish_all(&recorded.captures, &mut |capture| into_part(capture, &mut parts));
+    let (mut processes, mut running, mut failed) = (Vec::new(), false, None);
+    for (capture, (part, finished)) in parts {
+        let main = Some(&capture) == main;
+        let finished = match finished {
+            Ok(finished) => finished,
+            Err(error) => {
+                say_earlier(failed.replace(error));
+                continue;
+            }
+        };
+        if finished.own_events() == 0 && !main {
             std::fs::remove_file(&part).with_context(|| format!("cannot remove {}", part.display()))?;
             continue;
         }
-        let trace = if Some(capture) == main { output.to_path_buf() } else { beside(output, capture, &finished) };
+        let trace = if main { output.to_path_buf() } else { beside(output, &capture, &finished) };
         std::fs::rename(&part, &trace).with_context(|| format!("cannot write {}", trace.display()))?;
         running |= is_running(&finished);
-        processes.push(process(capture, &trace, &finished, cost, Some(capture) == main)?);
+        processes.push(process(&trace, &finished, cost, main));
     }
     say(&report::recorded(&mut processes));
+    if let Some(error) = failed {
+        return Err(error);
+    }
     if running {
         say("processes of the program go on: captures are kept; heapmark trace finish CAPTURE when they have ended");
         return Ok(());
     }
-    // Only now: a child's trace begins with what its parent's capture says.
     recorded.captures.iter().try_for_each(std::fs::remove_file).context("cannot remove a capture")
+}
+
+/// What came of each capture, in a file whose name follows from what is in it.
+type Parts = BTreeMap<PathBuf, (PathBuf, Result<Finished>)>;
+
+/// Makes the traces of a capture and of its children.
+fn into_part(capture: Unfinished, parts: &mut Parts) {
+    let path = capture.path().to_path_buf();
+    let part = PathBuf::from(format!("{}.part", path.display()));
+    let finished =
+        whole_file(&part, |to| in_file(capture.with_peak().finish(to, &mut |child| into_part(child, parts)), &path));
+    parts.insert(path, (part, finished));
 }
 
 /// `STEM.PID-EXE.trace`, of a capture `FILE.PID.cap`.
@@ -154,11 +177,8 @@ fn is_running(finished: &Finished) -> bool {
 }
 
 /// A line of the table. What a program says of its own end matters for the one that was asked for.
-fn process(capture: &Path, trace: &Path, finished: &Finished, cost: &Cost, main: bool) -> Result<RecordedProcess> {
-    let (stats, fault) = stats(open(trace)?);
-    let bytes = event_bytes(capture).with_context(|| capture.display().to_string())?;
+fn process(trace: &Path, finished: &Finished, cost: &Cost, main: bool) -> RecordedProcess {
     let mut remarks = warnings(finished);
-    remarks.extend(fault.map(|fault| fault.to_string()));
     match finished.head.get("end") {
         Some("exit") => {}
         Some(reason) => remarks.push(format!("recording ended early: {}", why(reason))),
@@ -169,18 +189,18 @@ fn process(capture: &Path, trace: &Path, finished: &Finished, cost: &Cost, main:
         None => {}
     }
     let (events, threads) = (finished.own_events(), finished.totals.threads);
-    Ok(RecordedProcess {
+    RecordedProcess {
         program: finished.head.text("exe").unwrap_or_default(),
         pid: finished.head.text("pid").unwrap_or_default(),
         trace: trace.display().to_string(),
         events,
         threads,
-        bytes_per_event: bytes as f64 / events.max(1) as f64,
+        bytes_per_event: finished.capture_bytes as f64 / events.max(1) as f64,
         ns_per_event: if threads > 1 { cost.threaded_ns } else { cost.alone_ns },
-        peak_live_bytes: stats.peak_live_bytes,
+        peak_live_bytes: finished.peak_live_bytes.unwrap_or(0),
         main,
         remarks,
-    })
+    }
 }
 
 /// The recorder's word in the words of the person who asks.

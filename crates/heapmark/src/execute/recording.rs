@@ -3,13 +3,10 @@
 
 use super::{Guest, Subject};
 use anyhow::{Context, Result, bail};
-use heapmark_wire::capture::{CHUNK_BYTES, HEADER_BYTES, Start};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -180,16 +177,4 @@ fn captures(stem: &Path) -> Result<BTreeSet<PathBuf>> {
     let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let paths = entries.flatten().filter(|entry| is_ours(&entry.file_name()));
     Ok(paths.map(|entry| folder.join(entry.file_name())).collect())
-}
-
-/// Bytes of events in a capture, of which much may be room that was never used.
-pub fn event_bytes(capture: &Path) -> Result<u64> {
-    let file = File::open(capture)?;
-    let mut bytes = 0;
-    for at in (CHUNK_BYTES as u64..file.metadata()?.len()).step_by(CHUNK_BYTES) {
-        let mut header = [0; HEADER_BYTES];
-        file.read_exact_at(&mut header, at)?;
-        bytes += Start::committed(&header).map_or(0, u64::from);
-    }
-    Ok(bytes)
 }

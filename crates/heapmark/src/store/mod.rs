@@ -133,17 +133,21 @@ fn last_byte(file: &mut File) -> std::io::Result<Option<u8>> {
     Ok(Some(last[0]))
 }
 
-/// Writes a file that a reader finds complete or not at all.
+/// Writes a file that a reader finds complete or not at all. Of two that write it at once, the last one's stays.
 pub fn replace(file: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     let mut temporary = file.as_os_str().to_owned();
-    temporary.push(".new");
+    temporary.push(format!(".{}.new", std::process::id()));
     let write = || -> std::io::Result<()> {
         let mut out = File::create(&temporary)?;
         out.write_all(content.as_ref())?;
         out.sync_all()?;
         fs::rename(&temporary, file)
     };
-    write().with_context(|| format!("cannot write {}", file.display()))
+    let written = write();
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written.with_context(|| format!("cannot write {}", file.display()))
 }
 
 /// The folder of the memory over time in a run directory.

@@ -96,9 +96,10 @@ fn points(columns: &Columns) -> Vec<Point> {
     (0..columns.phases.len()).filter_map(point).collect()
 }
 
-/// Up to the first line that is no point: the end of a file may be torn.
+/// Up to the first line that is no point. The end of a file may be torn: a number without the end of its line may be the half of one.
 fn parse(table: &str) -> Option<Columns> {
-    let mut reader = csv::Reader::from_reader(table.as_bytes());
+    let (lines, _) = table.rsplit_once('\n')?;
+    let mut reader = csv::Reader::from_reader(lines.as_bytes());
     let heads = reader.headers().ok()?.clone();
     let mut found = Columns::default();
     for line in reader.into_records().map_while(Result::ok) {
@@ -119,8 +120,11 @@ mod tests {
 
     #[test]
     fn columns_are_found_by_name_a_gap_stays_one_and_a_torn_end_is_left_out() {
-        let table = "time_ns,phase,requested_live_bytes,rss_bytes\n5,setup,,30\n6,run,10,31\n7,ru";
-        let columns = parse(table).unwrap();
+        let whole = "time_ns,phase,requested_live_bytes,rss_bytes\n5,setup,,30\n6,run,10,31\n";
+        let columns = parse(whole).unwrap();
+        for torn in ["7", "7,ru", "7,run,12", "7,run,12,3"] {
+            assert_eq!(parse(&format!("{whole}{torn}")).as_ref(), Some(&columns), "{torn}");
+        }
         assert_eq!(columns.phases, ["setup", "run"]);
         assert_eq!((columns.column("time_ns"), columns.column("requested_live_bytes")), (Some(vec![5, 6]), None));
         let told = [(5, None, 30), (6, Some(10), 31)].map(|(time_ns, requested_live_bytes, rss_bytes)| Point {

@@ -46,7 +46,12 @@ impl<T> Live<T> {
         self.objects.remove(&token.packed()).ok_or_else(|| self.dead(token))
     }
 
-    /// What is known of an object.
+    /// What is known of an object that is alive.
+    pub fn get(&self, token: Token) -> Option<&T> {
+        self.objects.get(&token.packed())
+    }
+
+    /// The same, to be changed.
     pub fn get_mut(&mut self, token: Token) -> Result<&mut T, Fault> {
         // Looked up twice only where it fails.
         if !self.objects.contains_key(&token.packed()) {

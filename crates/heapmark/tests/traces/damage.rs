@@ -6,7 +6,9 @@ use heapmark::trace::{Reader, finish as stage};
 use heapmark_wire::capture::{CHUNK_BYTES, Event};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
 
 #[test]
 fn of_a_damaged_capture_all_but_the_damaged_chunk_is_read() {
@@ -76,6 +78,36 @@ fn a_file_that_is_none_ends_in_one_line() {
             assert!(!place.at("out.trace").exists() && !place.at("out.trace.part").exists(), "{seen}");
         }
     }
+}
+
+/// Shortens a file as soon as anything is written.
+struct Shortens(PathBuf, u64);
+
+impl Write for Shortens {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        File::options().write(true).open(&self.0)?.set_len(self.1)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_capture_that_becomes_shorter_while_it_is_read_is_read_up_to_there() {
+    let place = Place::new();
+    let events: Vec<_> = (0..400_000u64).map(|n| ((n % 2) as u32, malloc(n * 64, n), n)).collect();
+    capture(&place, "a.cap", &[], &events);
+    let path = place.at("a.cap");
+    let whole = stage::finish(&path, std::io::sink()).unwrap();
+    assert_eq!(whole.damage, [""; 0]);
+    let length = 3 * CHUNK_BYTES as u64 + 100;
+    assert!(fs::metadata(&path).unwrap().len() > length + 2 * CHUNK_BYTES as u64);
+    let part = stage::finish(&path, Shortens(path.clone(), length)).unwrap();
+    let line = format!("the file became shorter while it was read: what stood behind byte {length} is lost");
+    assert_eq!(part.damage, [line]);
+    assert!(part.totals.events > 0 && part.totals.events < whole.totals.events);
 }
 
 #[test]

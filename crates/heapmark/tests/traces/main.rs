@@ -3,6 +3,7 @@
 
 mod damage;
 mod exchange;
+mod family;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -133,37 +134,6 @@ fn an_order_that_cannot_have_been_is_put_right_and_counted_and_warned_of() {
         "t1 malloc size=5 -> t1#1",
         "t1 malloc size=6 -> t1#2",
         "t0 free object=t1#2",
-    ];
-    assert_eq!(dump(&place, "a.trace"), expected);
-    check(&place, "a.trace");
-}
-
-#[test]
-fn a_forked_process_begins_with_what_its_parent_had() {
-    let place = Place::new();
-    let parent = [
-        (0, malloc(0x1000, 11), 0),
-        (0, malloc(0x2000, 22), 0),
-        (0, malloc(0x3000, 33), 0),
-        (0, free(0x1000), 0),
-        (0, Event::Fork { pid: 77 }, 0),
-        (0, free(0x2000), 0),
-    ];
-    capture(&place, "x.5.cap", &[("pid", "5")], &parent);
-    let child = [(0, free(0x3000), 0), (0, malloc(0x3000, 44), 0), (0, free(0x2000), 0), (0, free(0x9000), 0)];
-    capture(&place, "x.77.cap", &[("pid", "77"), ("parent", "5"), ("begin", "fork")], &child);
-    let end = place.run(&["trace", "finish", "x.77.cap", "-o", "a.trace"]);
-    assert_eq!(end.code, Some(0));
-    let expected = "x.77.cap: 2 objects come from the parent process; the trace begins with them\n\
-                    x.77.cap: 1 objects ended that had begun before the recording; they are left out\n";
-    assert_eq!(end.stderr, expected);
-    let expected = [
-        "t0 inherit objects=2",
-        "t0 malloc size=22 -> t0#0",
-        "t0 malloc size=33 -> t0#1",
-        "t0 free object=t0#1",
-        "t0 malloc size=44 -> t0#2",
-        "t0 free object=t0#0",
     ];
     assert_eq!(dump(&place, "a.trace"), expected);
     check(&place, "a.trace");

@@ -5,7 +5,7 @@ use super::companions::{self, Companions};
 use super::extent::Extent;
 use super::programs;
 use super::traces;
-use crate::build::{self, State};
+use crate::build::{self, Score, State};
 use crate::catalog::suite::thread_counts;
 use crate::catalog::{Allocator, Catalog, Tier, Workload};
 use crate::cmd::{build::build_all, build::jobs, say, tier, usage, version};
@@ -26,6 +26,8 @@ pub(in crate::cmd) struct Selection {
     /// Those that the plan's cases name.
     pub programs: Vec<Program>,
     pub timeout_s: Option<f64>,
+    /// Of the cases that replay a trace: here so that nobody removes them meanwhile.
+    _scores: Vec<Score>,
     suite: String,
     preset: String,
 }
@@ -53,8 +55,9 @@ impl Selection {
         let threads = thread_counts(words, cpus).map_err(|why| usage(anyhow!("-t: {why}")))?;
         let preset = &suite.preset;
         let mut cases = cases(&workloads, preset, &threads, cpus, &args.set).map_err(usage)?;
+        let mut scores = Vec::new();
         for case in &mut cases {
-            traces::make_ready(case, args.retained, cpus).map_err(usage)?;
+            scores.extend(traces::make_ready(case, args.retained, cpus).map_err(usage)?);
         }
         if let Some(interval) = args.series {
             cases.iter_mut().for_each(|case| case.series_ns = Some(interval.as_nanos() as u64));
@@ -99,6 +102,7 @@ impl Selection {
             pinned,
             programs,
             timeout_s: args.comparison.timeout,
+            _scores: scores,
             suite: suite.name.clone(),
             preset: preset.clone(),
         })
@@ -106,8 +110,9 @@ impl Selection {
 
     /// A run of another command's making: `name` stands where a suite's name would.
     pub(in crate::cmd) fn of_parts(name: &str, plan: Plan, subjects: Vec<Subject>) -> Selection {
-        let (pinned, programs) = Default::default();
-        Selection { plan, subjects, pinned, programs, timeout_s: None, suite: name.into(), preset: "quick".into() }
+        let (pinned, programs, scores) = Default::default();
+        let (suite, preset) = (name.into(), "quick".into());
+        Selection { plan, subjects, pinned, programs, timeout_s: None, _scores: scores, suite, preset }
     }
 
     /// What a stored run consists of, by its directory or as `latest`.
@@ -137,13 +142,15 @@ impl Selection {
             }
         }
         let mut plan = head.plan.clone();
-        plan.cases.iter_mut().try_for_each(traces::take_up)?;
+        let scores = plan.cases.iter_mut().filter_map(|case| traces::take_up(case).transpose());
+        let scores = scores.collect::<Result<_>>()?;
         Ok(Selection {
             plan,
             subjects: head.subjects.clone(),
             pinned: head.pinned.clone(),
             programs: head.programs.clone(),
             timeout_s: head.timeout_s,
+            _scores: scores,
             suite: head.suite.clone(),
             preset: head.preset.clone(),
         })
@@ -184,6 +191,7 @@ pub(in crate::cmd) fn choose(
     baseline: &str,
     catalog: &Catalog,
 ) -> Result<(String, Chosen)> {
+    let words = &build::rejoined(words);
     let mut chosen: Chosen = Vec::new();
     let mut add = |allocator: &Allocator, named: bool| -> Result<()> {
         match chosen.iter().find(|(known, _)| known.name == allocator.name) {

@@ -112,10 +112,10 @@ fn workload(name: String, path: &Path, sha256: &str) -> Workload {
     }
 }
 
-/// Compiles the score of a case that replays, and writes what follows from it into the case.
-pub(super) fn make_ready(case: &mut Case, retained: bool, cpus: u32) -> Result<()> {
+/// Compiles the score of a case that replays, and writes what follows from it into the case. The score must be kept as long as the case.
+pub(super) fn make_ready(case: &mut Case, retained: bool, cpus: u32) -> Result<Option<Score>> {
     if !replays(case) {
-        return Ok(());
+        return Ok(None);
     }
     let word = |case: &Case, name: &str| case.parameters.get(name).cloned().unwrap_or_default();
     if retained && word(case, "mode") == "speed" {
@@ -135,26 +135,27 @@ pub(super) fn make_ready(case: &mut Case, retained: bool, cpus: u32) -> Result<(
     if mode == "paced" && word(case, "pace").parse::<f64>().is_ok_and(|pace| pace < 0.001) {
         bail!("{}: pace: 0.001 at least", case.workload);
     }
-    let Score { path, head } = build::score(Path::new(&word(case, "trace")), &word(case, "sha256"), order(&mode))?;
+    let score = build::score(Path::new(&word(case, "trace")), &word(case, "sha256"), order(&mode))?;
+    let head = &score.head;
     if mode == "paced" && head.recorded_ns == 0 {
         bail!("{}: the trace tells no times, so nothing can be paced: use another mode", case.workload);
     }
-    case.parameters.insert("score".into(), path.display().to_string());
-    case.parameters.insert("calls".into(), calls(&head));
+    case.parameters.insert("score".into(), score.path.display().to_string());
+    case.parameters.insert("calls".into(), calls(head));
     case.threads = head.threads_at_a_time as u32;
     case.oversubscribed = case.threads > cpus;
     if mode != "speed" {
         // A heap that has been used is another one, and so is a second look at the clock.
         (case.cold, case.iterations) = (0, Iterations::Fixed(1));
     }
-    case.caution = caution(&mode, &head);
-    Ok(())
+    case.caution = caution(&mode, head);
+    Ok(Some(score))
 }
 
-/// A case of a run that is taken up again: the trace must be what it was.
-pub(super) fn take_up(case: &mut Case) -> Result<()> {
+/// As [`make_ready`], for a case of a run that is taken up again: the trace must be what it was.
+pub(super) fn take_up(case: &mut Case) -> Result<Option<Score>> {
     if !replays(case) {
-        return Ok(());
+        return Ok(None);
     }
     let parameter = |name: &str| case.parameters.get(name).cloned().unwrap_or_default();
     let (trace, sha256) = (PathBuf::from(parameter("trace")), parameter("sha256"));
@@ -163,7 +164,7 @@ pub(super) fn take_up(case: &mut Case) -> Result<()> {
     }
     let score = build::score(&trace, &sha256, order(&parameter("mode")))?;
     case.parameters.insert("score".into(), score.path.display().to_string());
-    Ok(())
+    Ok(Some(score))
 }
 
 /// The functions that the trace calls besides malloc and free: an allocator that leaves one of them to libc cannot run it.

@@ -3,8 +3,10 @@
 use super::{Exit, in_file, whole_file};
 use crate::cmd::{print, say, usage};
 use crate::report::units;
-use crate::trace::finish::{Finished, finish};
-use anyhow::{Result, anyhow};
+use crate::trace::finish::{Finished, Unfinished, finish_all};
+use anyhow::{Error, Result, anyhow};
+use std::collections::HashMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Make traces of captures: one order of events over all threads, and no addresses
@@ -23,10 +25,21 @@ pub fn run(args: Args) -> Result<Exit> {
     if args.output.is_some() && args.captures.len() > 1 {
         return Err(usage(anyhow!("`-o` names one trace: give one capture, or leave it out")));
     }
-    let mut end = Exit::Done;
+    let mut finished = HashMap::new();
+    finish_all(&args.captures, &mut |capture| into_file(capture, args.output.as_ref(), &mut finished));
+    let (mut end, mut failed) = (Exit::Done, None);
+    // In the order in which they were asked for, whoever was whose child.
     for capture in &args.captures {
-        let output = args.output.clone().unwrap_or_else(|| capture.with_extension("trace"));
-        let finished = into_file(capture, &output)?;
+        let (output, finished) = match finished.remove(capture) {
+            Some(Ok(ended)) => ended,
+            Some(Err(error)) => {
+                say_earlier(failed.replace(error));
+                continue;
+            }
+            // It was named twice.
+            None => continue,
+        };
+        tell(capture, &finished);
         if output.as_os_str() != "-" {
             print(&format!("{}: {}\n", output.display(), summary(&finished)))?;
         }
@@ -34,12 +47,30 @@ pub fn run(args: Args) -> Result<Exit> {
             end = Exit::Damaged;
         }
     }
-    Ok(end)
+    failed.map_or(Ok(end), Err)
 }
 
-/// Makes the trace of a capture, and says what did not fit.
-fn into_file(capture: &Path, output: &Path) -> Result<Finished> {
-    let finished = whole_file(output, |to| in_file(finish(capture, to), capture))?;
+/// Of several captures that failed, the last one's fault is the command's; the earlier ones are told before.
+pub(in crate::cmd) fn say_earlier(fault: Option<Error>) {
+    fault.iter().for_each(|fault| say(&format!("{fault:#}")));
+}
+
+type Ended = HashMap<PathBuf, Result<(PathBuf, Finished)>>;
+
+/// Makes the traces of a capture and of its children.
+fn into_file(capture: Unfinished, output: Option<&PathBuf>, ended: &mut Ended) {
+    let path = capture.path().to_path_buf();
+    let output = output.cloned().unwrap_or_else(|| path.with_extension("trace"));
+    let write = |to: &mut dyn Write| {
+        let finished = capture.finish(to, &mut |child| into_file(child, None, ended));
+        in_file(finished, &path)
+    };
+    let finished = whole_file(&output, write);
+    ended.insert(path, finished.map(|finished| (output, finished)));
+}
+
+/// What did not fit.
+fn tell(capture: &Path, finished: &Finished) {
     if finished.inherited > 0 {
         let objects = finished.inherited;
         say(&format!(
@@ -47,8 +78,7 @@ fn into_file(capture: &Path, output: &Path) -> Result<Finished> {
             capture.display()
         ));
     }
-    warnings(&finished).iter().for_each(|line| say(&format!("{}: {line}", capture.display())));
-    Ok(finished)
+    warnings(finished).iter().for_each(|line| say(&format!("{}: {line}", capture.display())));
 }
 
 /// `18390000 events of 1 thread, 1.55 bytes each, 0.02 stored`

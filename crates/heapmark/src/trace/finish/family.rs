@@ -1,72 +1,150 @@
-//! What a forked process has from its parent: the objects that were alive when it was made, at the same addresses.
+//! Captures of processes that forked each other. A child's turn comes when its parent's capture has been read up to the fork: so each
+//! capture is read once, and what a child has from its parent is only kept for as long as its own trace is written.
 
 use super::capture::Capture;
-use super::merge::Merge;
-use crate::trace::cut::birth;
-use crate::trace::{Event, Head, Live};
-use std::collections::HashMap;
+use crate::trace::Event;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
-/// Generations that are followed: processes that fork in a row.
-const MOST_GENERATIONS: usize = 64;
+/// A process, by the folder of its capture and its number.
+pub(super) type Process = (PathBuf, u32);
 
-/// Objects from before the recording, in the order in which they were allocated; none where the parent is not known.
-pub(super) fn inherited(path: &Path, head: &Head) -> Vec<(u64, Event)> {
-    of_generation(path, head, MOST_GENERATIONS)
+/// A capture in its family.
+pub(super) struct Member {
+    pub path: PathBuf,
+    /// Whether it is to become a trace. Others are read for their children.
+    pub wanted: bool,
+    pub process: Option<Process>,
+    /// Who forked it. Whoever executed another program has nothing left of its parent's.
+    parent: Option<Process>,
 }
 
-fn of_generation(path: &Path, head: &Head, left: usize) -> Vec<(u64, Event)> {
-    // Who executed another program has nothing left of its parent's.
-    let forked = head.get("begin") == Some("fork");
-    let number = |key: &str| head.get(key).and_then(|text| text.parse::<u32>().ok());
-    let (Some(pid), Some(parent), true) = (number("pid"), number("parent"), forked && left > 0) else {
-        return Vec::new();
-    };
-    beside(path, parent).into_iter().find_map(|file| alive_at_fork(&file, pid, left - 1)).unwrap_or_default()
+/// A member whose turn has come.
+pub(super) struct Turn {
+    pub member: Member,
+    /// What its parent had when it made it: addresses, and the calls that make such objects.
+    pub inherited: Vec<(u64, Event)>,
+    /// How many forks are being followed around it.
+    pub depth: usize,
 }
 
-/// Captures in the same directory that a process of this number may have written.
-fn beside(path: &Path, pid: u32) -> Vec<PathBuf> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-    let word = format!(".{pid}.");
-    let own = |file: &PathBuf| {
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        name.contains(&word) && name.ends_with(".cap")
-    };
-    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(own).collect();
-    files.sort();
-    files
+/// Who waits for whom.
+pub(super) struct Family {
+    /// Whose turn it is.
+    ready: RefCell<VecDeque<Turn>>,
+    /// Children by their parents.
+    waiting: RefCell<BTreeMap<Process, Vec<Member>>>,
 }
 
-/// What was alive in a process when it made the one with this number; `None` where it never did.
-fn alive_at_fork(file: &Path, child: u32, left: usize) -> Option<Vec<(u64, Event)>> {
-    let capture = Capture::open(file).ok()?;
-    let mut merge = Merge::new(&capture);
-    let mut live: Live<(u64, Event)> = Live::default();
-    let mut number = 0;
-    let mut follow = |thread: u32, event: &Event| {
-        number += 1;
-        drop(live.follow(thread, event, |size, _| (number, birth(event, size))));
-    };
-    for (address, event) in of_generation(file, &capture.head, left) {
-        merge.inherit(address, event, &mut |thread, event| follow(thread, &event));
-    }
-    let mut at_fork = None;
-    let run = merge.run(|addresses, thread, event| {
-        if event == (Event::Fork { pid: child }) {
-            at_fork = Some(addresses.live().map(|(address, token)| (token, address)).collect::<HashMap<_, _>>());
-        } else {
-            follow(thread, &event);
+impl Family {
+    /// These captures, and those beside them that are needed to finish them.
+    pub(super) fn of(captures: &[PathBuf]) -> Family {
+        let mut members: Vec<Member> = captures.iter().map(|path| Member::of(path, true)).collect();
+        let (mut folders, mut sought) = (HashMap::new(), HashSet::new());
+        let mut at = 0;
+        while let Some(member) = members.get(at) {
+            at += 1;
+            let Some((folder, pid)) = member.parent.clone().filter(|parent| sought.insert(parent.clone())) else {
+                continue;
+            };
+            let beside: &Vec<PathBuf> = folders.entry(folder.clone()).or_insert_with(|| captures_in(&folder));
+            let word = format!(".{pid}.");
+            let may_be_its = |path: &&PathBuf| path.file_name().unwrap_or_default().to_string_lossy().contains(&word);
+            for path in beside.iter().filter(may_be_its) {
+                let other = Member::of(path, false);
+                let is_known = members.iter().any(|known| known.is(&folder, path));
+                if !is_known && other.process == Some((folder.clone(), pid)) {
+                    members.push(other);
+                }
+            }
         }
-        Ok(at_fork.is_none())
-    });
-    run.ok()?;
-    let at_fork = at_fork?;
-    let mut alive: Vec<(u64, u64, Event)> = live
-        .into_objects()
-        .filter_map(|(token, (number, event))| Some((number, *at_fork.get(&token)?, event)))
-        .collect();
-    alive.sort_unstable_by_key(|(number, ..)| *number);
-    Some(alive.into_iter().map(|(_, address, event)| (address, event)).collect())
+        let processes: HashSet<Process> = members.iter().filter_map(|member| member.process.clone()).collect();
+        let (mut ready, mut waiting) = (VecDeque::new(), BTreeMap::<Process, Vec<Member>>::new());
+        for member in members {
+            match member.parent.clone().filter(|parent| processes.contains(parent)) {
+                Some(parent) => waiting.entry(parent).or_default().push(member),
+                None => ready.push_back(Turn::first(member)),
+            }
+        }
+        Family { ready: RefCell::new(ready), waiting: RefCell::new(waiting) }
+    }
+
+    /// Whose turn it is. At last that of those whose fork nobody told of.
+    pub(super) fn next(&self) -> Option<Turn> {
+        let mut ready = self.ready.borrow_mut();
+        if ready.is_empty() {
+            let mut waiting = self.waiting.borrow_mut();
+            let processes: HashSet<Process> =
+                waiting.values().flatten().filter_map(|member| member.process.clone()).collect();
+            let is_eldest = |parent: &Process| !processes.contains(parent);
+            let mut eldest: Vec<Process> = waiting.keys().filter(|parent| is_eldest(parent)).cloned().collect();
+            if eldest.is_empty() {
+                // Each is said to be another's child: somebody must begin.
+                eldest.extend(waiting.keys().next().cloned());
+            }
+            let children = eldest.iter().filter_map(|parent| waiting.remove(parent)).flatten();
+            ready.extend(children.map(Turn::first));
+        }
+        ready.pop_front()
+    }
+
+    /// Whose turn is to come later.
+    pub(super) fn later(&self, turn: Turn) {
+        self.ready.borrow_mut().push_back(Turn { depth: 0, ..turn });
+    }
+
+    /// Whether anybody waits for this process.
+    pub(super) fn awaits(&self, parent: &Process) -> bool {
+        self.waiting.borrow().contains_key(parent)
+    }
+
+    /// The child that a process has just made.
+    pub(super) fn born(&self, parent: &Process, pid: u32) -> Option<Member> {
+        let mut waiting = self.waiting.borrow_mut();
+        let children = waiting.get_mut(parent)?;
+        let is_it = |member: &Member| member.process.as_ref().is_some_and(|(_, number)| *number == pid);
+        let child = children.iter().position(is_it).map(|place| children.remove(place));
+        if children.is_empty() {
+            waiting.remove(parent);
+        }
+        child
+    }
+}
+
+impl Turn {
+    fn first(member: Member) -> Turn {
+        Turn { member, inherited: Vec::new(), depth: 0 }
+    }
+}
+
+impl Member {
+    /// Of a file that cannot be read nothing is known; who finishes it says why.
+    fn of(path: &Path, wanted: bool) -> Member {
+        let folder = folder(path);
+        let head = Capture::open(path).ok().map(|capture| capture.head);
+        let number = |key: &str| head.as_ref()?.get(key)?.parse::<u32>().ok();
+        let forked = head.as_ref().is_some_and(|head| head.get("begin") == Some("fork"));
+        let parent = number("parent").filter(|_| forked).map(|parent| (folder.clone(), parent));
+        Member { path: path.to_path_buf(), wanted, process: number("pid").map(|pid| (folder, pid)), parent }
+    }
+
+    fn is(&self, folder: &Path, path: &Path) -> bool {
+        let same_folder = self.process.as_ref().is_some_and(|(own, _)| own == folder);
+        same_folder && self.path.file_name() == path.file_name()
+    }
+}
+
+/// The folder of a file, by one name whatever way leads there.
+fn folder(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf())
+}
+
+fn captures_in(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let is_capture = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "cap");
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_capture).collect();
+    paths.sort();
+    paths
 }

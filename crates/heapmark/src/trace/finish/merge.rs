@@ -2,7 +2,7 @@
 
 use super::capture::Capture;
 use super::clock::Rate;
-use super::stream::{Next, Part, Stream};
+use super::stream::{Part, Stream};
 use crate::trace::addresses::{Addresses, Mended, Moment, birth, death};
 use crate::trace::fault::Fault;
 use crate::trace::{Event, Token};
@@ -21,11 +21,14 @@ pub(super) struct Merged {
     pub unknown_uses: u64,
     /// Events that are missing.
     pub lost: u64,
+    /// Bytes of events in the capture.
+    pub bytes: u64,
     pub damage: Vec<String>,
 }
 
 /// A merge that goes on.
 pub(super) struct Merge<'a> {
+    capture: &'a Capture,
     streams: Vec<Stream<'a>>,
     rate: Rate,
     pub addresses: Addresses,
@@ -41,7 +44,7 @@ impl<'a> Merge<'a> {
         let streams: Vec<Stream> = capture.streams.iter().map(|places| Stream::new(capture, places)).collect();
         let (moving, addresses) = (vec![None; streams.len()], Addresses::default());
         let rate = Rate::of(capture);
-        Merge { streams, rate, addresses, moving, unknown_uses: 0, until_clock: 0, ns: 0 }
+        Merge { capture, streams, rate, addresses, moving, unknown_uses: 0, until_clock: 0, ns: 0 }
     }
 
     /// An object from before the recording.
@@ -54,12 +57,11 @@ impl<'a> Merge<'a> {
         mut self,
         mut put: impl FnMut(&Addresses, u32, Event) -> Result<bool, Fault>,
     ) -> Result<Merged, Fault> {
-        let key = |stream: &Stream| stream.next.as_ref().map(|next| next.key);
         let mut heap: BinaryHeap<Reverse<(u64, usize)>> = self
             .streams
             .iter()
             .enumerate()
-            .filter_map(|(place, stream)| Some(Reverse((key(stream)?, place))))
+            .filter_map(|(place, stream)| Some(Reverse((stream.key()?, place))))
             .collect();
         let mut ready = Vec::new();
         'all: while let Some(Reverse((_, place))) = heap.pop() {
@@ -72,7 +74,7 @@ impl<'a> Merge<'a> {
                     }
                 }
                 self.streams[place].advance();
-                match key(&self.streams[place]) {
+                match self.streams[place].key() {
                     Some(key) if key > limit => {
                         heap.push(Reverse((key, place)));
                         break;
@@ -85,7 +87,13 @@ impl<'a> Merge<'a> {
         let mut merged = Merged { mended: self.addresses.mended, unknown_uses: self.unknown_uses, ..Merged::default() };
         for stream in self.streams {
             merged.lost = merged.lost.saturating_add(stream.lost);
+            merged.bytes += stream.bytes;
             merged.damage.extend(stream.damage);
+        }
+        if let Some(length) = self.capture.shortened.get() {
+            merged
+                .damage
+                .push(format!("the file became shorter while it was read: what stood behind byte {length} is lost"));
         }
         Ok(merged)
     }
@@ -93,12 +101,9 @@ impl<'a> Merge<'a> {
     /// What comes next of a stream, as events without addresses: mostly one.
     #[inline]
     fn step(&mut self, place: usize, put: &mut impl FnMut(u32, Event)) {
-        let stream = &mut self.streams[place];
-        let Some(Next { key, part, record }) = &stream.next else { return };
-        let at = Moment { key: *key, thread: record.thread, stream: place };
-        if let capture::Event::Time { ns } = record.event {
-            stream.known = (record.stamp.unwrap_or(stream.known.0), ns);
-        }
+        let stream = &self.streams[place];
+        let (Some(key), Some((part, record))) = (stream.key(), stream.next()) else { return };
+        let at = Moment { key, thread: record.thread, stream: place };
         match self.until_clock.checked_sub(1) {
             Some(left) => self.until_clock = left,
             None => {
@@ -118,10 +123,10 @@ impl<'a> Merge<'a> {
                 put(at.thread, event);
             }
         } else if let capture::Event::Realloc { old, new, size, .. } = record.event {
-            if *part != Part::Return && old != 0 {
+            if part != Part::Return && old != 0 {
                 self.moving[place] = self.addresses.end(at, old);
             }
-            if *part != Part::Entry {
+            if part != Part::Entry {
                 match (self.moving[place].take(), new) {
                     (None, 0) => {}
                     (Some(token), 0) => put(at.thread, Event::ReallocFree { token }),
@@ -136,7 +141,7 @@ impl<'a> Merge<'a> {
 
     /// Events that begin and end nothing.
     fn other(&mut self, place: usize, put: &mut impl FnMut(u32, Event)) {
-        let Some(Next { record, .. }) = &self.streams[place].next else { return };
+        let Some((_, record)) = self.streams[place].next() else { return };
         let known = |address: u64| self.addresses.at(address);
         let event = match record.event {
             capture::Event::UsableSize { address } => known(address).map(|token| Event::UsableSize { token }),

@@ -3,19 +3,26 @@
 mod capture;
 mod clock;
 mod family;
+mod heritage;
 mod merge;
+mod peak;
 mod stream;
 
 use super::addresses::Mended;
 use super::fault::Fault;
 use super::{Event, Head, Totals, Writer};
 use capture::Capture;
-use merge::Merge;
+use family::{Family, Turn};
+use heritage::Heritage;
+use merge::{Merge, Merged};
+use peak::Peak;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// From this share of repairs on, the order of a trace is not to be trusted.
 const MOST_REPAIRS: f64 = 1e-4;
+/// So many processes that forked one another are read at once, each with a chunk of its trace in memory; beyond it a child waits.
+const MOST_AT_ONCE: usize = 16;
 
 /// What became of a capture.
 #[derive(Debug)]
@@ -32,6 +39,10 @@ pub struct Finished {
     pub unknown_uses: u64,
     /// Events that the recorder could not write, and those of chunks that cannot be read.
     pub lost: u64,
+    /// Bytes of its events in the capture.
+    pub capture_bytes: u64,
+    /// Bytes asked for and not given back, at most; where [`Unfinished::with_peak`] asked.
+    pub peak_live_bytes: Option<u64>,
     /// What is wrong with the capture, a line each.
     pub damage: Vec<String>,
 }
@@ -49,36 +60,116 @@ impl Finished {
     }
 }
 
-/// Makes a trace of a capture. Where the process was forked by one whose capture lies beside it, it begins with what that had.
-pub fn finish<W: Write>(path: &Path, to: W) -> Result<Finished, Fault> {
-    let capture = Capture::open(path)?;
-    let inherited = family::inherited(path, &capture.head);
-    let mut writer = Writer::new(to, &capture.head)?;
-    let mut merge = Merge::new(&capture);
-    let count = inherited.len() as u64;
-    if count > 0 {
-        writer.write(0, &Event::Inherit { objects: count })?;
+/// Makes the trace of one capture. Where the process was forked by one whose capture lies beside it, it begins with what that had.
+pub fn finish<W: Write>(capture: &Path, to: W) -> Result<Finished, Fault> {
+    let (mut to, mut finished) = (Some(to), None);
+    finish_all(&[capture.to_path_buf()], &mut |one| finished = to.take().map(|to| one.finish(to, &mut |_| {})));
+    finished.expect("each capture has its turn")
+}
+
+/// Makes traces of captures: `each` gets every one of them, and says where its trace goes. Captures of processes that forked each
+/// other are read once.
+pub fn finish_all(captures: &[PathBuf], each: &mut dyn FnMut(Unfinished)) {
+    let family = Family::of(captures);
+    while let Some(turn) = family.next() {
+        Unfinished { turn, family: &family, peak: None }.begin(each);
     }
-    let mut wrong = Ok(());
-    for (address, event) in inherited {
-        merge.inherit(address, event, &mut |thread, event| {
-            if wrong.is_ok() {
-                wrong = writer.write(thread, &event);
+}
+
+/// A capture whose turn has come.
+pub struct Unfinished<'f> {
+    turn: Turn,
+    family: &'f Family,
+    peak: Option<Peak>,
+}
+
+impl Unfinished<'_> {
+    /// The capture.
+    pub fn path(&self) -> &Path {
+        &self.turn.member.path
+    }
+
+    /// Shall tell how much is live at most.
+    pub fn with_peak(self) -> Self {
+        Unfinished { peak: Some(Peak::default()), ..self }
+    }
+
+    /// Writes its trace. Where the process forks, `each` gets the child, as [`finish_all`] has it.
+    pub fn finish<W: Write>(mut self, to: W, each: &mut dyn FnMut(Unfinished)) -> Result<Finished, Fault> {
+        let capture = Capture::open(self.path())?;
+        let mut writer = Writer::new(to, &capture.head)?;
+        let (inherited, mut peak) = (self.turn.inherited.len() as u64, self.peak.take());
+        if inherited > 0 {
+            writer.write(0, &Event::Inherit { objects: inherited })?;
+        }
+        let merged = self.merge(&capture, each, |thread, event| {
+            peak.iter_mut().for_each(|peak| peak.follow(thread, event));
+            writer.write(thread, event)
+        })?;
+        let peak_live_bytes = peak.map(|peak| peak.most_bytes);
+        let Merged { mended, unknown_uses, bytes: capture_bytes, .. } = merged;
+        let lost = capture.dropped.saturating_add(merged.lost);
+        if lost > 0 {
+            writer.write(0, &Event::Dropped { count: lost })?;
+        }
+        if let Some(peak_rss_bytes) = capture.head.get("end.peak-rss-bytes").and_then(|text| text.parse().ok()) {
+            writer.write(0, &Event::End { peak_rss_bytes })?;
+        }
+        let (_, totals) = writer.finish()?;
+        let Capture { head, mut damage, .. } = capture;
+        damage.extend(merged.damage);
+        Ok(Finished { head, totals, inherited, mended, unknown_uses, lost, capture_bytes, peak_live_bytes, damage })
+    }
+
+    fn begin(self, each: &mut dyn FnMut(Unfinished)) {
+        if self.turn.member.wanted {
+            return each(self);
+        }
+        // Read for its children alone: what is wrong with it is no matter of theirs.
+        if let Ok(capture) = Capture::open(self.path()) {
+            let _ = self.merge(&capture, each, |_, _| Ok(()));
+        }
+    }
+
+    /// Gives out what the process has from its parent and what it did itself; a child begins where it was made.
+    fn merge(
+        self,
+        capture: &Capture,
+        each: &mut dyn FnMut(Unfinished),
+        mut put: impl FnMut(u32, &Event) -> Result<(), Fault>,
+    ) -> Result<Merged, Fault> {
+        let Unfinished { turn: Turn { member, inherited, depth }, family, .. } = self;
+        let own = member.process.filter(|own| family.awaits(own));
+        let mut heritage = own.as_ref().map(|_| Heritage::default());
+        let mut merge = Merge::new(capture);
+        let mut told = Ok(());
+        for (address, event) in inherited {
+            merge.inherit(address, event, &mut |thread, event| {
+                heritage.iter_mut().for_each(|heritage| heritage.follow(thread, &event));
+                if told.is_ok() {
+                    told = put(thread, &event);
+                }
+            });
+        }
+        told?;
+        merge.run(|addresses, thread, event| {
+            put(thread, &event)?;
+            if let (Some(known), Some(own)) = (&mut heritage, &own) {
+                known.follow(thread, &event);
+                if let Event::Fork { pid } = event
+                    && let Some(child) = family.born(own, pid)
+                {
+                    let turn = Turn { member: child, inherited: known.alive(addresses), depth: depth + 1 };
+                    match turn.depth < MOST_AT_ONCE {
+                        true => Unfinished { turn, family, peak: None }.begin(each),
+                        false => family.later(turn),
+                    }
+                }
+                if !family.awaits(own) {
+                    heritage = None;
+                }
             }
-        });
+            Ok(member.wanted || heritage.is_some())
+        })
     }
-    wrong?;
-    let merged = merge.run(|_, thread, event| writer.write(thread, &event).map(|()| true))?;
-    let lost = capture.dropped.saturating_add(merged.lost);
-    if lost > 0 {
-        writer.write(0, &Event::Dropped { count: lost })?;
-    }
-    if let Some(peak_rss_bytes) = capture.head.get("end.peak-rss-bytes").and_then(|text| text.parse().ok()) {
-        writer.write(0, &Event::End { peak_rss_bytes })?;
-    }
-    let mut damage = capture.damage.clone();
-    damage.extend(merged.damage);
-    let (_, totals) = writer.finish()?;
-    let (mended, unknown_uses) = (merged.mended, merged.unknown_uses);
-    Ok(Finished { head: capture.head.clone(), totals, inherited: count, mended, unknown_uses, lost, damage })
 }

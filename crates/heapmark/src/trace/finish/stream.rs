@@ -1,7 +1,7 @@
 //! One stream of a capture: its chunks one after the other, and of each event the moment at which its turn comes.
 
 use super::capture::{Capture, Place};
-use heapmark_wire::capture::{Event, Record, Records};
+use heapmark_wire::capture::{CHUNK_BYTES, Chunk, Damage, Event, HEADER_BYTES, Record, Records, Start};
 use std::slice::Iter;
 
 /// A `realloc` has two moments: the old address is free when it begins, and the new one is there when it returns.
@@ -15,109 +15,183 @@ pub(super) enum Part {
     Return,
 }
 
-/// What comes next of a stream.
-pub(super) struct Next<'a> {
-    /// Orders what happened in different streams. It never goes back within one.
-    pub key: u64,
-    pub part: Part,
-    pub record: Record<'a>,
+/// A chunk that is being read.
+struct Reading<'a> {
+    start: Start,
+    records: Records<'a>,
+    /// What it gave last. Here, where it is written: to move an event takes longer than to read it.
+    next: Option<Result<Record<'a>, Damage>>,
+}
+
+self_cell::self_cell! {
+    /// A chunk's bytes, and the reader that looks into them.
+    struct Opened {
+        owner: Vec<u8>,
+        #[covariant]
+        dependent: Reading,
+    }
 }
 
 /// A stream that is being read.
 pub(super) struct Stream<'a> {
     capture: &'a Capture,
     places: Iter<'a, Place>,
-    current: Option<(Place, Records<'a>)>,
+    opened: Option<Opened>,
+    /// Of the chunk before.
+    room: Vec<u8>,
     /// When the recording ended. Threads notice a little later, each at another time.
     end: u64,
-    /// The number that the next event must have.
+    /// The number that the first event of the next chunk must have.
     expected: u64,
+    /// Orders what happened in different streams. It never goes back within one.
     key: u64,
+    /// Of the event that comes next; `None` where there is none.
+    part: Option<Part>,
     /// A moment of this stream and its time: stamp and nanoseconds.
     pub known: (u64, u64),
-    /// What comes next.
-    pub next: Option<Next<'a>>,
     /// What is wrong with it.
     pub damage: Vec<String>,
     /// Events that are missing.
     pub lost: u64,
+    /// Bytes of the events that were read.
+    pub bytes: u64,
 }
 
 impl<'a> Stream<'a> {
     pub(super) fn new(capture: &'a Capture, places: &'a [Place]) -> Stream<'a> {
-        let places = places.iter();
-        let (damage, known) = (Vec::new(), (0, 0));
         let end = capture.head.get("end.stamp").and_then(|text| text.parse().ok()).unwrap_or(u64::MAX);
-        let mut stream =
-            Stream { capture, places, current: None, end, expected: 0, key: 0, known, next: None, damage, lost: 0 };
+        let mut stream = Stream {
+            capture,
+            places: places.iter(),
+            opened: None,
+            room: Vec::new(),
+            end,
+            expected: 0,
+            key: 0,
+            part: None,
+            known: (0, 0),
+            damage: Vec::new(),
+            lost: 0,
+            bytes: 0,
+        };
         stream.advance();
         stream
+    }
+
+    /// When the turn of what comes next is.
+    #[inline]
+    pub(super) fn key(&self) -> Option<u64> {
+        self.part.map(|_| self.key)
+    }
+
+    /// What comes next.
+    #[inline]
+    pub(super) fn next(&self) -> Option<(Part, &Record<'_>)> {
+        Some((self.part?, self.record()?))
+    }
+
+    fn record(&self) -> Option<&Record<'_>> {
+        self.opened.as_ref()?.borrow_dependent().next.as_ref()?.as_ref().ok()
     }
 
     /// Goes on to what comes next.
     #[inline]
     pub(super) fn advance(&mut self) {
-        if let Some(Next { part: part @ Part::Entry, record, key }) = &mut self.next {
-            *part = Part::Return;
-            *key = self.key.max(order(record.stamp.unwrap_or(0), true));
-            self.key = *key;
+        if self.part == Some(Part::Entry) {
+            let returned = self.record().and_then(|record| record.stamp).unwrap_or(0);
+            self.key = self.key.max(order(returned, true));
+            self.part = Some(Part::Return);
             return;
         }
-        let end = self.end;
-        let in_time = |record: &Record| record.stamp.is_none_or(|stamp| stamp <= end);
-        let Some(record) = self.record().filter(in_time) else {
-            self.next = None;
+        self.read();
+        let Some(record) = self.record().filter(|record| record.stamp.is_none_or(|stamp| stamp <= self.end)) else {
+            self.part = None;
             return;
         };
         let (stamp, part) = match record.event {
             Event::Realloc { entered: Some(entered), old, .. } if old != 0 => (Some(entered), Part::Entry),
             _ => (record.stamp, Part::Whole),
         };
-        if let Some(stamp) = stamp {
-            self.key = self.key.max(order(stamp, part == Part::Whole && begins(&record.event)));
+        let begins = part == Part::Whole && begins(&record.event);
+        if let Event::Time { ns } = record.event {
+            self.known = (stamp.unwrap_or(self.known.0), ns);
         }
-        self.next = Some(Next { key: self.key, part, record });
+        if let Some(stamp) = stamp {
+            self.key = self.key.max(order(stamp, begins));
+        }
+        self.part = Some(part);
     }
 
+    /// The next event of this chunk or, at its end, of those behind it.
     #[inline]
-    fn record(&mut self) -> Option<Record<'a>> {
+    fn read(&mut self) {
         loop {
-            if let Some((place, records)) = &mut self.current {
-                match records.next() {
-                    Some(Ok(record)) => {
-                        self.expected = record.number.wrapping_add(1);
-                        return Some(record);
-                    }
-                    Some(Err(damage)) => self.damage.push(format!("stream {}: {damage}", place.start.stream)),
+            if let Some(opened) = &mut self.opened {
+                opened.with_dependent_mut(|_, reading| reading.next = reading.records.next());
+                let reading = opened.borrow_dependent();
+                match &reading.next {
+                    Some(Ok(_)) => return,
+                    Some(Err(damage)) => self.damage.push(format!("stream {}: {damage}", reading.start.stream)),
                     None => {}
                 }
-                self.capture.leave(*place);
             }
-            let place = *self.places.next()?;
-            match self.capture.chunk(place) {
-                Ok(chunk) => {
-                    let first = chunk.start.first_event;
-                    self.missing(place, first);
-                    self.known = (chunk.start.stamp, chunk.start.ns);
-                    self.key = self.key.max(order(chunk.start.stamp, false));
-                    self.current = Some((place, chunk.records()));
-                }
-                Err(wrong) => {
-                    self.current = None;
-                    self.damage.push(wrong);
-                }
+            if !self.open_next() {
+                return;
             }
         }
     }
 
-    fn missing(&mut self, place: Place, first: u64) {
+    /// Goes on to the next chunk that can be read; `false` where there is none.
+    #[cold]
+    fn open_next(&mut self) -> bool {
+        if let Some(opened) = self.opened.take() {
+            self.expected = opened.borrow_dependent().records.next_number();
+            self.room = opened.into_owner();
+        }
+        for &place in self.places.by_ref() {
+            let name = format!("chunk {}", place.at / CHUNK_BYTES as u64);
+            if let Err(error) = self.capture.read(place.at, &mut self.room) {
+                self.damage.push(format!("{name}: {error}"));
+                continue;
+            }
+            let opened = Opened::try_new_or_recover(std::mem::take(&mut self.room), |bytes| {
+                let chunk = Chunk::parse(bytes).map_err(|wrong| wrong.to_string())?;
+                let chunk = chunk.ok_or("it was there, and is not any more")?;
+                Ok::<_, String>(Reading { start: chunk.start, records: chunk.records(), next: None })
+            });
+            match opened {
+                Ok(opened) => {
+                    self.begin(opened);
+                    return true;
+                }
+                Err((room, wrong)) => {
+                    self.room = room;
+                    // Where the file became shorter, one line says so.
+                    if self.capture.shortened.get().is_none() {
+                        self.damage.push(format!("{name}: {wrong}"));
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    fn begin(&mut self, opened: Opened) {
+        let Start { stream, first_event, stamp, ns, .. } = opened.borrow_dependent().start;
+        self.missing(stream, first_event);
+        self.known = (stamp, ns);
+        self.key = self.key.max(order(stamp, false));
+        self.bytes += (opened.borrow_owner().len() - HEADER_BYTES) as u64;
+        self.opened = Some(opened);
+    }
+
+    fn missing(&mut self, stream: u32, first: u64) {
         if first > self.expected {
             let missing = first - self.expected;
             self.lost = self.lost.saturating_add(missing);
-            self.damage
-                .push(format!("stream {}: {missing} events before event {first} are missing", place.start.stream));
+            self.damage.push(format!("stream {stream}: {missing} events before event {first} are missing"));
         } else if first < self.expected {
-            self.damage.push(format!("stream {}: events from {first} on are there twice", place.start.stream));
+            self.damage.push(format!("stream {stream}: events from {first} on are there twice"));
         }
     }
 }

@@ -1,12 +1,16 @@
 //! A trace -> a score that the guest can map, cached by what went into it. Two heapmarks at once do not disturb each other: a score
 //! takes its name when it is whole.
 
+mod shelf;
+
+pub use shelf::Shelf;
+
 use super::cache;
 use crate::trace::Reader;
 use crate::trace::score::{Order, checksum, compile};
 use anyhow::{Context, Result, anyhow};
 use heapmark_wire::score::{HEAD_WORDS, Head, MAGIC};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::BufReader;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -14,35 +18,30 @@ use std::path::{Path, PathBuf};
 /// Changes with what the compiler makes of the same trace.
 const COMPILER: &str = "1";
 
-/// A score that is ready.
-#[derive(Clone, Debug)]
+/// A score that is ready, and stays so as long as this is there.
+#[derive(Debug)]
 pub struct Score {
     /// Its file.
     pub path: PathBuf,
     /// What stands at its start.
     pub head: Head,
+    _in_use: File,
 }
 
 /// The score of a trace whose hash is known.
 pub fn score(trace: &Path, sha256: &str, order: Order) -> Result<Score> {
-    let shelf = cache::root()?.join("scores");
+    let shelf = Shelf::find()?;
     let key = cache::short_hash([sha256, &format!("{order:?}"), &format!("{MAGIC:x}"), COMPILER]);
-    let path = shelf.join(format!("{key}.score"));
-    if let Some(head) = File::open(&path).ok().and_then(|file| whole(&file)) {
-        return Ok(Score { path, head });
+    let path = shelf.path(&key);
+    if let Some((_in_use, head)) = shelf.take(&key) {
+        return Ok(Score { path, head, _in_use });
     }
-    let context = || format!("cannot write into {}: choose another place with HEAPMARK_CACHE", shelf.display());
-    fs::create_dir_all(&shelf).with_context(context)?;
-    let unfinished = shelf.join(format!(".{key}.{}", std::process::id()));
-    let file =
-        File::options().read(true).write(true).create(true).truncate(true).open(&unfinished).with_context(context)?;
+    let unfinished = shelf.begin(&key)?;
+    let file = unfinished.file.try_clone().context("cannot open a score twice")?;
     let compiled = open(trace).and_then(|reader| compile(reader, order, file));
-    let named = compiled.and_then(|head| fs::rename(&unfinished, &path).with_context(context).map(|()| head));
-    if named.is_err() {
-        let _ = fs::remove_file(&unfinished);
-    }
-    let head = named.with_context(|| format!("{} cannot be replayed", trace.display()))?;
-    Ok(Score { path, head })
+    let head = compiled.with_context(|| format!("{} cannot be replayed", trace.display()))?;
+    let _in_use = shelf.keep(&key, unfinished)?;
+    Ok(Score { path, head, _in_use })
 }
 
 fn open(trace: &Path) -> Result<Reader<BufReader<File>>> {

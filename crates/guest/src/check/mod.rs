@@ -1,0 +1,160 @@
+//! The checked run: every block that the allocator hands out is held against all that are live. Overlap and misalignment
+//! end the process as `wrong-result`. Never timed: it stands between the kernel and the allocator under one lock.
+//!
+//! A shadow of the address space in granules of 8 bytes: one bit says "taken", one "a block starts here". Nothing is
+//! written into the blocks themselves, since kernels write there.
+
+mod page;
+mod shadow;
+
+use crate::api::Api;
+use crate::fail;
+use crate::memory::Table;
+use crate::threads::wait_until;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use heapmark_wire::Held;
+use page::GRANULES;
+use shadow::Shadow;
+
+/// The allocator that is watched.
+struct Watched {
+    locked: AtomicBool,
+    real: Api,
+    shadow: Shadow,
+}
+
+static WATCHED: AtomicPtr<Watched> = AtomicPtr::new(ptr::null_mut());
+
+/// Functions that call `real` and watch what it returns. `held` is kept told of what is live.
+pub fn watch(real: Api, held: Option<&'static Held>) -> Api {
+    let mut watched = core::mem::ManuallyDrop::new(Table::<Watched>::zeroed(1));
+    let fresh = Watched { locked: AtomicBool::new(false), real, shadow: Shadow::new(held) };
+    // SAFETY: zeroed memory is no `Watched`: it is written before anybody reads it.
+    unsafe { ptr::write(watched.as_mut_ptr(), fresh) };
+    WATCHED.store(watched.as_mut_ptr(), Ordering::Release);
+    Api { malloc, free, calloc, realloc, posix_memalign, free_sized, usable_size: real.usable_size }
+}
+
+fn real() -> Api {
+    let watched = WATCHED.load(Ordering::Acquire);
+    if watched.is_null() {
+        fail::give_up("error", format_args!("the check was not set up"));
+    }
+    // SAFETY: set by `watch` before these functions were handed out, never changed.
+    unsafe { (*watched).real }
+}
+
+unsafe extern "C" fn malloc(size: usize) -> *mut u8 {
+    // SAFETY: the allocator's own function.
+    let block = unsafe { (real().malloc)(size) };
+    take("malloc", block, size);
+    block
+}
+
+unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut u8 {
+    // SAFETY: the allocator's own function.
+    let block = unsafe { (real().calloc)(count, size) };
+    take("calloc", block, count * size);
+    // SAFETY: calloc promised that many zeroed bytes.
+    if !block.is_null() && (0..count * size).any(|i| unsafe { block.add(i).read_volatile() } != 0) {
+        fail::give_up("wrong-result", format_args!("calloc({count}, {size}) returned bytes that are not zero"));
+    }
+    block
+}
+
+unsafe extern "C" fn realloc(block: *mut u8, size: usize) -> *mut u8 {
+    give_back(block);
+    // SAFETY: the allocator's own function with a block of its own.
+    let moved = unsafe { (real().realloc)(block, size) };
+    take("realloc", moved, size);
+    moved
+}
+
+unsafe extern "C" fn posix_memalign(block: *mut *mut u8, alignment: usize, size: usize) -> i32 {
+    // SAFETY: the allocator's own function, and the caller's place for the result.
+    let (error, address) = unsafe { ((real().posix_memalign)(block, alignment, size), *block) };
+    if error == 0 {
+        take("posix_memalign", address, size);
+        if !(address as usize).is_multiple_of(alignment) {
+            fail::give_up(
+                "wrong-result",
+                format_args!("posix_memalign({alignment}, {size}) returned {address:p}, which is not aligned to that"),
+            );
+        }
+    }
+    error
+}
+
+unsafe extern "C" fn free(block: *mut u8) {
+    // Before the call: another thread may get the block at once.
+    give_back(block);
+    // SAFETY: the allocator's own function with a block of its own.
+    unsafe { (real().free)(block) };
+}
+
+unsafe extern "C" fn free_sized(block: *mut u8, size: usize, flags: usize) {
+    give_back(block);
+    // SAFETY: as in `free`.
+    unsafe { (real().free_sized)(block, size, flags) };
+}
+
+fn take(call: &str, block: *mut u8, size: usize) {
+    if block.is_null() {
+        return;
+    }
+    let (address, alignment) = (block as usize, if size >= 16 { 16 } else { 8 });
+    if !address.is_multiple_of(alignment) {
+        fail::give_up(
+            "wrong-result",
+            format_args!("{call} of {size} bytes returned {address:#x}, which is not aligned to {alignment} bytes"),
+        );
+    }
+    with_shadow(|shadow| shadow.take(call, address, size));
+}
+
+fn give_back(block: *mut u8) {
+    if !block.is_null() {
+        with_shadow(|shadow| shadow.give_back(block as usize));
+    }
+}
+
+/// How full the pages are that hold a live block.
+#[derive(Clone, Copy, Default)]
+pub struct Occupied {
+    /// How many there are.
+    pub pages: u64,
+    /// A tenth of them hold at most so many live bytes.
+    pub tenth_page_bytes: u64,
+    /// Those that are less than a quarter full.
+    pub sparse_pages: u64,
+}
+
+/// Looks at every page. Bytes are counted in granules.
+pub fn occupied() -> Occupied {
+    if WATCHED.load(Ordering::Acquire).is_null() {
+        return Occupied::default();
+    }
+    let mut by_granules = [0; GRANULES + 1];
+    with_shadow(|shadow| by_granules = shadow.by_granules());
+    by_granules[0] = 0;
+    let pages: u64 = by_granules.iter().sum();
+    let mut passed = 0;
+    let tenth = by_granules.iter().position(|count| {
+        passed += count;
+        passed * 10 >= pages.max(1)
+    });
+    let sparse_pages = by_granules[..GRANULES / 4].iter().sum();
+    Occupied { pages, tenth_page_bytes: tenth.unwrap_or(0) as u64 * 8, sparse_pages }
+}
+
+fn with_shadow(act: impl FnOnce(&mut Shadow)) {
+    let watched = WATCHED.load(Ordering::Acquire);
+    // SAFETY: set once by `watch`, lives for ever.
+    let locked = unsafe { &(*watched).locked };
+    // With more threads than CPUs, whoever holds the lock may be waiting for a CPU.
+    wait_until(|| !locked.swap(true, Ordering::Acquire));
+    // SAFETY: the lock makes this the only reference.
+    act(unsafe { &mut (*watched).shadow });
+    locked.store(false, Ordering::Release);
+}

@@ -1,0 +1,82 @@
+//! A page of the address space in granules of 8 bytes: one bit says "taken", one "a block starts here".
+
+/// Granules of a page.
+pub(super) const GRANULES: usize = 512;
+
+/// All zero is a page without blocks.
+#[derive(Clone, Copy)]
+pub(super) struct Page {
+    pub number: usize,
+    pub taken: Granules,
+    start: Granules,
+    /// Of a block that starts here: by how many bytes its granules are more than what was requested, in three bits.
+    slack: [Granules; 3],
+}
+
+/// A bit for each granule of a page.
+type Granules = [u64; GRANULES / 64];
+
+impl Page {
+    pub fn is_empty(&self) -> bool {
+        self.taken.iter().all(|word| *word == 0)
+    }
+
+    /// A block starts here, whose granules hold `slack` bytes more than it asked for.
+    pub fn begin(&mut self, granule: usize, slack: usize) {
+        let (word, bit) = (granule % GRANULES / 64, granule % 64);
+        self.start[word] |= 1 << bit;
+        for (place, bits) in self.slack.iter_mut().enumerate() {
+            bits[word] = bits[word] & !(1 << bit) | (slack as u64 >> place & 1) << bit;
+        }
+    }
+
+    /// The block that starts here is no more; returns its slack. `None` where none starts.
+    pub fn end(&mut self, granule: usize) -> Option<u64> {
+        let (word, bit) = (granule % GRANULES / 64, granule % 64);
+        if self.start[word] & 1 << bit == 0 {
+            return None;
+        }
+        self.start[word] &= !(1 << bit);
+        Some((0..3).map(|place| (self.slack[place][word] >> bit & 1) << place).sum())
+    }
+
+    /// Clears from this granule to the end of the block or of the page; returns how many granules. The block goes on as long as
+    /// granules are taken and no other block starts.
+    pub fn clear(&mut self, mut granule: usize) -> usize {
+        let first = granule;
+        for word in granule % GRANULES / 64..GRANULES / 64 {
+            let bit = granule % 64;
+            let run = ((self.taken[word] & !self.start[word]) >> bit).trailing_ones() as usize;
+            if run == 0 {
+                break;
+            }
+            self.taken[word] &= !(u64::MAX >> (64 - run) << bit);
+            granule += run;
+            if bit + run < 64 {
+                break;
+            }
+        }
+        granule - first
+    }
+}
+
+/// The bits of `granule..end` in granule's own word, and the first granule after that word.
+pub(super) fn span(granule: usize, end: usize) -> (u64, usize) {
+    let next = (granule / 64 + 1) * 64;
+    let low = u64::MAX << (granule % 64);
+    if end >= next { (low, next) } else { (low & !(u64::MAX << (end % 64)), end) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_end_at_words() {
+        assert_eq!(span(0, 3), (0b111, 3));
+        assert_eq!(span(62, 130), (0b11 << 62, 64));
+        assert_eq!(span(64, 130), (u64::MAX, 128));
+        assert_eq!(span(128, 130), (0b11, 130));
+        assert_eq!(span(0, 64), (u64::MAX, 64));
+    }
+}

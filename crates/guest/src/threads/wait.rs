@@ -1,0 +1,132 @@
+//! Where threads wait for each other, and how: spinning, giving way or asleep.
+
+use crate::clock::Moment;
+use core::hint::spin_loop;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// Threads wait here until everybody has come and the clock has started.
+#[derive(Default)]
+pub struct Gate {
+    arrived: AtomicU32,
+    open: AtomicU32,
+}
+
+impl Gate {
+    /// For the threads: counts itself in and waits for the start.
+    pub fn wait(&self) {
+        self.arrived.fetch_add(1, Ordering::AcqRel);
+        wait_until(|| self.open.load(Ordering::Acquire) == 1);
+    }
+
+    /// For the main thread: returns once that many threads wait.
+    pub fn all_here(&self, threads: usize) {
+        wait_until(|| self.arrived.load(Ordering::Acquire) as usize == threads);
+    }
+
+    /// For the main thread: starts the clock, then the threads.
+    pub fn open(&self) -> Moment {
+        let moment = Moment::start();
+        self.open.store(1, Ordering::Release);
+        moment
+    }
+}
+
+/// Threads count themselves in and wait for each other.
+#[derive(Default)]
+pub struct Barrier {
+    arrived: AtomicU32,
+}
+
+impl Barrier {
+    /// Returns once `threads` threads have called this.
+    pub fn wait(&self, threads: usize) {
+        self.arrived.fetch_add(1, Ordering::AcqRel);
+        wait_until(|| self.arrived.load(Ordering::Acquire) as usize >= threads);
+    }
+}
+
+/// A place where a fixed number of threads meet as often as they like. Who waits sleeps in the kernel: for waits so long
+/// that spinning would take CPUs from those that still work.
+pub struct Rendezvous {
+    threads: u32,
+    arrived: AtomicU32,
+    meetings: AtomicU32,
+}
+
+impl Rendezvous {
+    /// A meeting place of `threads` threads.
+    pub fn new(threads: usize) -> Rendezvous {
+        Rendezvous { threads: threads as u32, arrived: AtomicU32::new(0), meetings: AtomicU32::new(0) }
+    }
+
+    /// Returns once all have called this.
+    pub fn wait(&self) {
+        let meeting = self.meetings.load(Ordering::Acquire);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            self.arrived.store(0, Ordering::Relaxed);
+            self.meetings.store(meeting.wrapping_add(1), Ordering::Release);
+            self.futex(libc::FUTEX_WAKE, i32::MAX as u32);
+        }
+        while self.meetings.load(Ordering::Acquire) == meeting {
+            self.futex(libc::FUTEX_WAIT, meeting);
+        }
+    }
+
+    fn futex(&self, operation: i32, value: u32) {
+        let no_limit = ptr::null::<libc::timespec>();
+        // SAFETY: a word that lives as long as its users; a spurious return is taken up by the loop in `wait`.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                self.meetings.as_ptr(),
+                operation | libc::FUTEX_PRIVATE_FLAG,
+                value,
+                no_limit,
+            )
+        };
+    }
+}
+
+/// Whether waiting shall take few instructions instead of little time.
+static PATIENT: AtomicBool = AtomicBool::new(false);
+
+/// From now on whoever waits sleeps: for a process whose instructions are counted.
+pub fn wait_asleep() {
+    PATIENT.store(true, Ordering::Relaxed);
+}
+
+/// Lets others run so often before it sleeps: where many threads wait for long, each of them would take its turn.
+const YIELDS: u32 = 2000;
+
+/// As [`wait_until`], for waits that may be long while more threads than there are CPUs have work to do.
+pub fn wait_long_until(done: impl Fn() -> bool) {
+    for _ in 0..YIELDS {
+        if done() {
+            return;
+        }
+        // SAFETY: no arguments, no effects but on scheduling.
+        unsafe { libc::sched_yield() };
+    }
+    while !done() {
+        // SAFETY: no pointers.
+        unsafe { libc::usleep(50) };
+    }
+}
+
+/// Spins a little, then lets others run: there may be more threads than CPUs.
+pub fn wait_until(done: impl Fn() -> bool) {
+    let mut spins = 0u32;
+    while !done() {
+        spins += 1;
+        if PATIENT.load(Ordering::Relaxed) {
+            // SAFETY: no pointers.
+            unsafe { libc::usleep(5000) };
+        } else if spins < 100 {
+            spin_loop();
+        } else {
+            // SAFETY: no arguments, no effects but on scheduling.
+            unsafe { libc::sched_yield() };
+        }
+    }
+}

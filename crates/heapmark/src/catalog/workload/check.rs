@@ -1,0 +1,84 @@
+//! What can be wrong with a workload, each fault with its key and how to mend it.
+
+use super::{Workload, plain};
+use crate::catalog::allocators::is_name;
+use crate::catalog::faults::{Fault, nearest};
+use crate::catalog::formula;
+
+/// Takes a fault: its key, what is wrong, how to mend it.
+type Add<'a> = &'a mut dyn FnMut(String, &str, String);
+
+impl Workload {
+    pub(super) fn check(&self, file: &str, faults: &mut Vec<Fault>) {
+        let mut add = |key: String, what: &str, mend: String| {
+            faults.push(Fault { file: file.into(), key: format!("{}: {key}", self.name), what: what.into(), mend });
+        };
+        self.check_rows(&mut add);
+        self.check_kernel(&mut add);
+        if let Some(Err(why)) = self.series.as_deref().map(formula::interval) {
+            add("series".into(), &why, "mend the value".into());
+        }
+        self.check_presets(&mut add);
+    }
+
+    fn check_rows(&self, add: Add) {
+        match (&self.kernel, &self.program) {
+            (None, None) if self.rows.is_empty() => {
+                add("kernel".into(), "nothing runs it", "add `kernel`, `program` or `[[rows]]`".into());
+            }
+            (Some(_), Some(_)) => add("program".into(), "has a kernel, too", "keep one of the two".into()),
+            _ => {}
+        }
+        for row in &self.rows {
+            let twice = self.rows.iter().filter(|other| other.name == row.name).count() > 1;
+            let known = |c: char| c.is_ascii_alphanumeric() || "-_.+:()# ".contains(c);
+            if twice || row.name.is_empty() || !row.name.chars().all(known) {
+                let mend = "use letters, digits, spaces and `-_.+:()#`, each name once".into();
+                add("rows.name".into(), &format!("`{}` cannot name a row", row.name), mend);
+            } else if is_name(&row.name) {
+                let mend = "give it a capital letter, a space or a colon".into();
+                add("rows.name".into(), &format!("`{}` could be an allocator's name", row.name), mend);
+            }
+        }
+    }
+
+    fn check_kernel(&self, add: Add) {
+        match self.kernel.as_deref().map(|name| (name, heapmark_guest::kernels::find(name))) {
+            None => {}
+            Some((kernel, None)) => {
+                let known = || heapmark_guest::kernels::ALL.iter().map(|kernel| kernel.name);
+                let mend = nearest(kernel, known()).map(|near| format!("did you mean `{near}`?"));
+                let mend = mend.unwrap_or_else(|| format!("use one of {}", known().collect::<Vec<_>>().join(", ")));
+                add("kernel".into(), &format!("there is no kernel `{kernel}`"), mend);
+            }
+            Some((_, Some(kernel))) => {
+                let derived = self.parameters.contains_key("distribution");
+                let missing = |name: &&&str| !(self.parameters.contains_key(**name) || derived && **name == "classes");
+                for name in kernel.parameters.iter().filter(missing) {
+                    let mend = format!("add `[parameters.{name}]`");
+                    add(format!("parameters.{name}"), "missing, and the kernel needs it", mend);
+                }
+            }
+        }
+    }
+
+    fn check_presets(&self, add: Add) {
+        for preset in ["quick", "paper"].iter().filter(|preset| !self.presets.contains_key(**preset)) {
+            add(format!("presets.{preset}"), "missing", "every workload has the presets `quick` and `paper`".into());
+        }
+        for (preset, values) in &self.presets {
+            let key = |name: &str| format!("presets.{preset}.parameters.{name}");
+            for name in self.parameters.keys().filter(|name| !values.parameters.contains_key(*name)) {
+                add(key(name), "no value", "give it one".into());
+            }
+            for (name, value) in &values.parameters {
+                if let Err(why) = self.value(name, &plain(value)) {
+                    add(key(name), &why, "mend the value".into());
+                }
+            }
+            if let Some(Err(why)) = self.values(preset).and_then(|values| self.threads(&values)) {
+                add("threads".into(), &why, "name parameters that are numbers".into());
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! One workload as data: the keys of `workloads/*/*.toml`. Defaults live in these files only; kernels and programs have
+//! none.
+
+mod check;
+mod file;
+
+#[cfg(test)]
+mod tests;
+
+pub use file::parse;
+
+use super::did_you_mean;
+use super::formula;
+use super::parameter::Parameter;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What can be measured: a workload or a variant of one, with everything written out.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// Name on the command line and in every table.
+    pub name: String,
+    /// The workload that it is a variant of.
+    pub variant_of: Option<String>,
+    /// The kernel that every allocator runs.
+    pub kernel: Option<String>,
+    /// Or the program that every allocator runs.
+    pub program: Option<String>,
+    /// Further rows of its tables, which no preloaded allocator changes.
+    pub rows: Vec<Row>,
+    /// Reference document: BT, MM, RP, ZA or LL.
+    pub document: String,
+    /// Section of the specification.
+    pub section: String,
+    /// What it does, in a line.
+    pub about: String,
+    /// What its numbers say.
+    pub shows: String,
+    /// What they do not say.
+    pub hides: String,
+    /// What one operation is.
+    pub operation: String,
+    /// Worker threads, where they follow from the parameters: a sum of products. `-t` says nothing to it then.
+    pub threads: Option<String>,
+    /// The interval of its memory over time, where that is always recorded.
+    pub series: Option<String>,
+    /// What nobody should read its table without.
+    pub caution: Option<String>,
+    /// Parameters by name.
+    pub parameters: BTreeMap<String, Parameter>,
+    /// Presets by name.
+    pub presets: BTreeMap<String, Preset>,
+}
+
+/// A row of a table that is no allocator: a program with memory of its own, run once per block.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Row {
+    /// Its name in tables and cells: `PMDK:zalloc`.
+    pub name: String,
+    /// The program that runs it.
+    pub program: String,
+    /// What it is, in a line, where the name does not say it.
+    #[serde(default)]
+    pub about: String,
+    /// The allocator that it always runs under; otherwise nothing is preloaded.
+    pub allocator: Option<String>,
+    /// Parameters of the program besides those of the workload, or with other values.
+    #[serde(default, deserialize_with = "plain_values")]
+    pub parameters: BTreeMap<String, String>,
+    /// Set in the measured process, besides the program's own.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// Figures that must have these values; otherwise the row is not what its name says, and has no number.
+    #[serde(default)]
+    pub expects: BTreeMap<String, f64>,
+}
+
+/// Values for all parameters, and how a process repeats the workload.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Preset {
+    /// Warm-up iterations before the measured ones.
+    pub cold: u32,
+    /// Measured iterations of one process.
+    pub iterations: Iterations,
+    /// Value of every parameter.
+    pub parameters: BTreeMap<String, toml::Value>,
+}
+
+/// Measured iterations of one process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Iterations {
+    /// As many as fill the target time on the baseline.
+    Calibrated(Calibrated),
+    /// This many, as the reference document has it.
+    Fixed(u32),
+}
+
+/// The word `calibrated`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Calibrated {
+    /// Found by a pilot process.
+    Calibrated,
+}
+
+impl Workload {
+    /// Whether `value` may stand in the parameter `name`.
+    pub fn value(&self, name: &str, value: &str) -> Result<(), String> {
+        let Some(parameter) = self.parameters.get(name) else {
+            let hint = did_you_mean(name, self.parameters.keys().map(String::as_str));
+            return Err(format!("workload {} has no parameter `{name}`{hint}", self.name));
+        };
+        parameter.accepts(value).map_err(|expected| format!("`{name}` = `{value}`: expected {expected}"))
+    }
+
+    /// The thread count that these parameters imply; `None` where it is free.
+    pub fn threads(&self, values: &BTreeMap<String, String>) -> Option<Result<u32, String>> {
+        let formula = self.threads.as_deref()?;
+        let threads = formula::evaluate(formula, |name| values.get(name)?.parse().ok());
+        Some(threads.and_then(|threads| match u32::try_from(threads) {
+            Ok(threads @ 1..=4096) => Ok(threads),
+            _ => Err(format!("{threads} threads: from 1 to 4096 are possible")),
+        }))
+    }
+
+    /// The parameters of a preset, written out.
+    pub fn values(&self, preset: &str) -> Option<BTreeMap<String, String>> {
+        let preset = self.presets.get(preset)?;
+        Some(preset.parameters.iter().map(|(name, value)| (name.clone(), plain(value))).collect())
+    }
+}
+
+/// Values that may be written without quotes.
+fn plain_values<'de, D: serde::Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+    let values = BTreeMap::<String, toml::Value>::deserialize(from)?;
+    Ok(values.iter().map(|(name, value)| (name.clone(), plain(value))).collect())
+}
+
+/// A TOML value without quotes, as kernels and command lines write it.
+fn plain(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

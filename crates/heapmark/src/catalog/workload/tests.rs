@@ -1,0 +1,56 @@
+use super::*;
+use crate::catalog::faults;
+
+fn problems(text: &str) -> String {
+    let mut faults = Vec::new();
+    parse("x.toml", text, &mut faults);
+    faults::Faults(faults).to_string()
+}
+
+const CHURN: &str = include_str!("../../../../../workloads/llheap/churn.toml");
+
+#[test]
+fn variants_take_what_they_do_not_change_from_their_workload() {
+    let mut faults = Vec::new();
+    let all = parse("x.toml", CHURN, &mut faults);
+    assert_eq!(faults, []);
+    let private = &all[1];
+    assert_eq!((private.name.as_str(), private.kernel.as_deref()), ("churn-private", Some("churn")));
+    let values = private.values("quick").unwrap();
+    assert_eq!((values["sharing"].as_str(), values["objects"].as_str()), ("private", "100000"));
+}
+
+#[test]
+fn rows_of_programs_may_stand_alone_and_a_variant_may_have_others_or_none() {
+    let rows = "[[rows]]\nname = \"PMDK:zalloc\"\nprogram = \"zalloc-pmdk\"\n";
+    let alone =
+        CHURN.replace("kernel = \"churn\"\n", "").replace("[parameters.spots]", &format!("{rows}[parameters.spots]"));
+    let mut faults = Vec::new();
+    let all = parse("x.toml", &alone, &mut faults);
+    assert_eq!(faults, []);
+    assert_eq!((all[0].kernel.as_ref(), all[0].rows.len(), all[1].rows.len()), (None, 1, 1));
+    let none = alone.replace("name = \"churn-private\"", "name = \"churn-private\"\nrows = []");
+    assert!(problems(&none).contains("churn-private: kernel: nothing runs it"));
+    assert!(problems(&alone.replace("PMDK:zalloc", "pmdk")).contains("could be an allocator's name"));
+    assert!(problems(&alone.replace("PMDK:zalloc", "PMDK/zalloc")).contains("cannot name a row"));
+    assert!(
+        problems(&alone.replace("about = \"all", "kernel = \"churn\"\nprogram = \"x\"\nabout = \"all"))
+            .contains("keep one")
+    );
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    assert!(problems(&CHURN.replace("kernel = \"churn\"", "kernel = \"chrun\"")).contains("did you mean `churn`"));
+    assert!(problems(&CHURN.replace("step = 50", "stepp = 50")).contains("parameters.step: no value"));
+    assert!(
+        problems(&CHURN.replace("sharing = \"shared\"", "sharing = \"no\"")).contains("expected shared or private")
+    );
+    assert!(problems(&CHURN.replace("spots = 16", "spots = 0")).contains("1 or more"));
+    assert!(problems(&CHURN.replace("[presets.paper]", "[presets.papers]")).contains("presets `quick` and `paper`"));
+    assert!(problems(&CHURN.replace("hides =", "hide =")).contains("hide: unknown"));
+    let with = |line: &str| problems(&CHURN.replace("hides =", &format!("{line}\nhides =")));
+    assert!(with("threads = \"spots * sharing\"").contains("`sharing` is no number"));
+    assert!(with("threads = \"objects\"").contains("from 1 to 4096"));
+    assert!(with("series = \"soon\"").contains("no interval"));
+}

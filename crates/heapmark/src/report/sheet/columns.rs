@@ -1,0 +1,94 @@
+//! The columns of a sheet, and how the table of a case comes to its own.
+
+use super::cells::notes;
+use crate::analyse::{Case, Numbers, Row};
+use crate::report::{operations, trial, whole};
+
+/// A column of a sheet.
+pub(in crate::report) struct Column {
+    /// Its heading.
+    pub title: String,
+    /// From the fastest row to the slowest.
+    pub cells: Vec<String>,
+    /// Numbers stand right, words left.
+    pub number: bool,
+    /// May be left out where the page is too narrow; files have it.
+    pub spare: bool,
+    /// Words that may as well stand below the table.
+    pub notes: bool,
+}
+
+impl Column {
+    /// A column of numbers.
+    pub fn numbers(title: &str, cells: impl IntoIterator<Item = String>) -> Column {
+        Column { number: true, ..Column::words(title, cells) }
+    }
+
+    /// A column of words.
+    pub fn words(title: &str, cells: impl IntoIterator<Item = String>) -> Column {
+        let cells = cells.into_iter().collect();
+        Column { title: title.to_owned(), cells, number: false, spare: false, notes: false }
+    }
+
+    /// That a narrow page can do without.
+    pub fn spare(self) -> Column {
+        Column { spare: true, ..self }
+    }
+}
+
+/// Columns under construction.
+pub(in crate::report) struct Table<'a> {
+    /// From the fastest to the slowest.
+    pub rows: Vec<(&'a Row, &'a Numbers)>,
+    columns: Vec<Column>,
+}
+
+impl Table<'_> {
+    /// A column of numbers.
+    pub fn column(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) {
+        let column = Column::numbers(title, self.cells(cell));
+        self.columns.push(column);
+    }
+
+    /// Numbers that a narrow page can do without.
+    pub fn spare(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) {
+        let column = Column::numbers(title, self.cells(cell)).spare();
+        self.columns.push(column);
+    }
+
+    /// Words that a narrow page can do without.
+    pub fn spare_words(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) {
+        let column = Column::words(title, self.cells(cell)).spare();
+        self.columns.push(column);
+    }
+
+    /// A column of words.
+    pub fn words(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) {
+        let column = Column::words(title, self.cells(cell));
+        self.columns.push(column);
+    }
+
+    fn cells(&self, cell: impl Fn(&Row, &Numbers) -> String) -> Vec<String> {
+        self.rows.iter().map(|(row, numbers)| cell(row, numbers)).collect()
+    }
+}
+
+/// Those of a case whose rows have numbers.
+pub(super) fn columns(rows: Vec<(&Row, &Numbers)>, case: &Case, planned_blocks: u32) -> Vec<Column> {
+    let mut table = Table { rows, columns: Vec::new() };
+    let of_programs = case.whole_process && case.trial.is_none();
+    table.words(if of_programs { "row" } else { "allocator" }, |row, _| row.allocator.clone());
+    if case.trial.is_some() {
+        trial::columns(&mut table, case);
+    } else if case.whole_process {
+        whole::columns(&mut table, case);
+    } else {
+        operations::columns(&mut table, case);
+    }
+    table.words("notes", |row, n| notes(row, n, case, planned_blocks));
+    match table.columns.last_mut() {
+        Some(notes) if notes.cells.iter().any(|cell| !cell.is_empty()) => notes.notes = true,
+        _ => _ = table.columns.pop(),
+    }
+    table.columns
+}

@@ -1,0 +1,132 @@
+//! A case as words in columns: what the terminal and Markdown both show. Strings from outside are still as they came; who
+//! prints them makes them harmless.
+
+mod cells;
+mod columns;
+
+pub(super) use cells::{call, cpu_ratio, interval, memory, memory_title, ratio};
+pub(super) use columns::{Column, Table};
+
+use super::{count, footprint, latency, text, trial, trust, units};
+use crate::analyse::{Analysis, Case, Failed, Numbers, Role, Row, State};
+use columns::columns;
+
+/// One case, ready to be laid out.
+#[derive(Default)]
+pub(super) struct Sheet {
+    /// `larson, 2 threads (oversubscribed)`.
+    pub heading: String,
+    /// All of one length; the first names the allocators, and notes, if there are any, come last.
+    pub columns: Vec<Column>,
+    /// `floor: null 2.00 ns/op`, one per floor that was measured.
+    pub floors: Vec<String>,
+    /// `A/A: a copy of glibc takes 0.998 [0.991, 1.004] of its time`; and why nothing is claimed, where nothing is.
+    pub trust: Vec<String>,
+    /// What nobody should read the table without.
+    pub caution: Option<String>,
+    /// Allocators without numbers, and why.
+    pub numberless: Vec<Numberless>,
+}
+
+/// A row without numbers.
+pub(super) struct Numberless {
+    /// Allocator name.
+    pub allocator: String,
+    /// `crash 1 of 11: SIGSEGV in phase run`, or what is missing.
+    pub reason: String,
+    /// Whether some process did not end `ok`; otherwise samples are missing.
+    pub failed: bool,
+}
+
+impl Numberless {
+    /// How a row failed, or what else left it without numbers.
+    pub fn new(allocator: &str, failed: Option<&Failed>, otherwise: impl FnOnce() -> String) -> Numberless {
+        let reason = failed.map_or_else(otherwise, Failed::summary);
+        Numberless { allocator: allocator.to_owned(), reason, failed: failed.is_some() }
+    }
+}
+
+/// The tables of a run, whatever it measured.
+pub(super) fn all(analysis: &Analysis) -> Vec<Sheet> {
+    let cases = analysis.cases.iter().map(|case| Sheet::new(case, analysis.planned_blocks));
+    cases.chain(latency::sheets(analysis)).chain(count::sheets(analysis)).chain(footprint::sheets(analysis)).collect()
+}
+
+impl Sheet {
+    pub fn new(case: &Case, planned_blocks: u32) -> Sheet {
+        let mut rows: Vec<(&Row, &Numbers)> = case.rows.iter().filter_map(|row| Some((row, row.numbers()?))).collect();
+        rows.sort_by(|(_, a), (_, b)| a.ns_per_op.median.total_cmp(&b.ns_per_op.median));
+        rows.retain(|(row, _)| row.role != Role::Shadow);
+        let (floors, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(row, _)| row.role == Role::Floor);
+        Sheet {
+            heading: heading_of(case),
+            floors: floors.iter().map(|(row, numbers)| floor_line(row, numbers)).collect(),
+            numberless: case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect(),
+            columns: if rows.is_empty() { Vec::new() } else { columns(rows, case, planned_blocks) },
+            trust: trust::lines(case),
+            caution: case.caution.clone(),
+        }
+    }
+}
+
+/// `Overall: time / glibc, geometric mean over 6 cases`.
+pub(super) fn overall_heading(analysis: &Analysis) -> String {
+    let cases = analysis.overall.iter().map(|one| one.cases).max().unwrap_or(0);
+    format!(
+        "Overall: time / {}, geometric mean over {} [95 % from whole blocks]",
+        analysis.baseline,
+        text::count(cases, "case")
+    )
+}
+
+/// Name and ratio of each candidate, the fastest first.
+pub(super) fn overall(analysis: &Analysis) -> Vec<(String, String)> {
+    analysis
+        .overall
+        .iter()
+        .map(|one| {
+            let interval = one.interval.map(|(low, high)| format!(" [{}, {}]", units::ratio(low), units::ratio(high)));
+            (one.allocator.clone(), format!("{}{}", units::ratio(one.ratio), interval.unwrap_or_default()))
+        })
+        .collect()
+}
+
+/// The command that was tried, or the workload and its threads.
+pub(super) fn heading_of(case: &Case) -> String {
+    match &case.trial {
+        Some(tried) => trial::heading(tried),
+        None => heading(&case.workload, case.threads, case.oversubscribed),
+    }
+}
+
+/// `larson, 2 threads (oversubscribed)`.
+pub(super) fn heading(workload: &str, threads: u32, oversubscribed: bool) -> String {
+    let mark = if oversubscribed { " (oversubscribed)" } else { "" };
+    format!("{workload}, {}{mark}", text::count(threads as usize, "thread"))
+}
+
+fn floor_line(row: &Row, numbers: &Numbers) -> String {
+    let unit = units::time(numbers.ns_per_op.median);
+    format!("floor: {} {} {}", row.allocator, units::digits(numbers.ns_per_op.median / unit.size), unit.name)
+}
+
+fn numberless(row: &Row, planned_blocks: u32) -> Option<Numberless> {
+    let reason = match &row.state {
+        State::Measured(_) => return None,
+        State::Failed(failed) => failed.summary(),
+        State::Missing { unusable: 0 } => missing(planned_blocks),
+        State::Missing { unusable } => {
+            format!(
+                "missing: {} ended ok with nothing to divide (no operations or no time)",
+                text::count(*unusable, "sample")
+            )
+        }
+    };
+    let failed = matches!(row.state, State::Failed(_));
+    Some(Numberless { allocator: row.allocator.clone(), reason, failed })
+}
+
+/// Why a row has no numbers that was not measured.
+pub(super) fn missing(planned_blocks: u32) -> String {
+    format!("missing: 0 of {} measured", text::count(planned_blocks as usize, "block"))
+}

@@ -1,0 +1,35 @@
+//! What is alive in a process, and by which calls it could be made: what a child has from it.
+
+use crate::trace::addresses::Addresses;
+use crate::trace::cut::birth;
+use crate::trace::{Event, Live};
+
+/// Followed in processes that have children only: it takes as long as the merge itself.
+#[derive(Default)]
+pub(super) struct Heritage {
+    live: Live<(u64, Event)>,
+    events: u64,
+}
+
+impl Heritage {
+    /// What an event changes.
+    pub(super) fn follow(&mut self, thread: u32, event: &Event) {
+        self.events += 1;
+        let number = self.events;
+        // What cannot be is no object either.
+        drop(self.live.follow(thread, event, |size, _| (number, birth(event, size))));
+    }
+
+    /// Addresses and calls, in the order in which the objects were allocated.
+    pub(super) fn alive(&self, addresses: &Addresses) -> Vec<(u64, Event)> {
+        let mut alive: Vec<(u64, u64, Event)> = addresses
+            .live()
+            .filter_map(|(address, token)| {
+                let (number, event) = self.live.get(token)?;
+                Some((*number, address, event.clone()))
+            })
+            .collect();
+        alive.sort_unstable_by_key(|(number, ..)| *number);
+        alive.into_iter().map(|(_, address, event)| (address, event)).collect()
+    }
+}
