@@ -158,7 +158,6 @@ unsafe fn note(state: *mut State, event: Event<'_>) -> *mut State {
                 put_slowly(own, event);
             }
         }
-        (*own).writer.commit();
         compiler_fence(Ordering::SeqCst);
         (*own).busy = 0;
         own
@@ -184,7 +183,7 @@ unsafe fn put_slowly(state: *mut State, event: Event<'_>) {
     }
 }
 
-/// What was being written was never committed. Where the stream stands is what a reader would find.
+/// What was being written may be torn. Where the stream stands is what a reader would find.
 unsafe fn recover(state: *mut State) {
     // SAFETY: the caller's.
     unsafe {

@@ -30,7 +30,6 @@ pub unsafe fn put(state: *mut State, event: &Event<'_>) -> bool {
         let clocked = (*state).clocked.load(Ordering::Relaxed) != clock::OFF;
         let stamp = clocked.then(|| stamp_slowly(state));
         (*state).writer.put(event, stamp);
-        (*state).writer.commit();
     }
     true
 }
@@ -112,10 +111,8 @@ pub unsafe fn make_room(state: *mut State) -> bool {
             (*state).chunks += 1;
         } else if !clocked && clock::kind() == clock::CPU {
             writer.put(&Event::Clock, Some(process.stamp()));
-            writer.commit();
         } else if clock::kind() == clock::MEMORY {
             writer.put(&Event::Time { ns: process.ns() }, clocked.then(|| stamp_slowly(state)));
-            writer.commit();
         }
         let writer = &(*state).writer;
         let pause = writer.at().wrapping_add(PAUSE_BYTES[usize::from(clocked)]);

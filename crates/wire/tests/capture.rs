@@ -2,7 +2,7 @@
 
 use heapmark_wire::capture::{
     CHUNK_BYTES, Call, Chunk, Event, HEADER_BYTES, Header, Kind, MOST_EVENT_BYTES, Record, Start, Variant, Writer,
-    Wrong,
+    Wrong, crc32,
 };
 use proptest::prelude::*;
 
@@ -33,7 +33,6 @@ fn write(events: &[(Event<'_>, u64)], clocked: bool, seal: bool) -> Vec<u8> {
             let timed = clocked || matches!(event, Event::Clock | Event::ClockedOn);
             writer.put(event, timed.then_some(*stamp));
             assert!(writer.at() as usize - before <= MOST_EVENT_BYTES);
-            writer.commit();
         }
         if seal {
             writer.seal();
@@ -161,12 +160,15 @@ fn a_writer_that_was_left_in_the_middle_goes_on_where_it_stood() {
         unsafe {
             writer.begin(room.0.as_mut_ptr().cast(), &Start { stream: 5, number: 7, clocked, ..Start::default() });
             writer.put(&MALLOC, stamp(10));
-            writer.commit();
-            // Never committed: far away, and late.
+            // Far away, and late; its last number was never stored.
+            let from = writer.at();
             writer.put(&Event::Malloc { address: 1 << 40, size: 1 << 40, operator: false }, stamp(99));
+            let last = if clocked { 1 } else { 6 };
+            assert!(last < writer.at().offset_from_unsigned(from));
+            writer.at().sub(last).write_bytes(0, last);
             assert_eq!(writer.recover(), clocked);
+            assert_eq!(writer.at(), from);
             writer.put(&FREE, stamp(20));
-            writer.commit();
         }
         let bytes = room.bytes();
         let found: Vec<_> = read(&bytes).into_iter().map(|r| (r.number, r.event, r.stamp)).collect();
@@ -184,13 +186,32 @@ fn a_pair_of_calls_close_by_takes_five_bytes() {
 }
 
 #[test]
-fn what_was_not_committed_is_not_read() {
-    let mut bytes = write(&[(MALLOC, 0), (FREE, 0)], false, false);
+fn an_event_holds_when_its_last_byte_is_stored() {
+    let mark = Event::Mark { text: b"here" };
+    for clocked in [false, true] {
+        let events = [(MALLOC, 1010), (FREE, 1020), (mark, 1030), (MALLOC, 1 << 60)];
+        let whole = write(&events, clocked, false);
+        let ends = (0..=events.len()).map(|count| {
+            let written = write(&events[..count], clocked, false);
+            Chunk::parse(&written).unwrap().unwrap().payload.len()
+        });
+        let ends: Vec<usize> = ends.collect();
+        for written in 0..=ends[events.len()] {
+            let mut bytes = whole.clone();
+            bytes[HEADER_BYTES + written..].fill(0);
+            let held = ends.iter().filter(|end| **end <= written).count() - 1;
+            assert_eq!(read(&bytes).len(), held, "after {written} bytes");
+        }
+    }
+}
+
+#[test]
+fn an_event_that_is_cut_off_in_a_sealed_chunk_is_damage() {
+    let mut bytes = write(&[(MALLOC, 0)], false, true);
     let whole = u32::from_le_bytes(bytes[48..52].try_into().unwrap());
     bytes[48..52].copy_from_slice(&(whole - 1).to_le_bytes());
-    assert_eq!(read(&bytes).len(), 1);
-    // Within an event: the number behind the address is missing.
-    bytes[48..52].copy_from_slice(&(whole - 2).to_le_bytes());
+    let sum = crc32(&bytes[HEADER_BYTES..][..whole as usize - 1]);
+    bytes[52..56].copy_from_slice(&sum.to_le_bytes());
     let damage = Chunk::parse(&bytes).unwrap().unwrap().records().last().unwrap().unwrap_err();
     assert_eq!((damage.offset, damage.to_string().as_str()), (0, "an event is cut off at byte 0 of the chunk"));
 }
@@ -204,14 +225,14 @@ fn a_chunk_that_is_none_says_why() {
         Chunk::parse(&bytes).err()
     };
     assert_eq!(with(0, b'H'), Some(Wrong::Magic));
-    assert_eq!(with(8, 2), Some(Wrong::Version(2)));
+    assert_eq!(with(8, 3), Some(Wrong::Version(3)));
     assert_eq!(with(10, 9), Some(Wrong::Kind(9)));
     assert_eq!(with(51, 1), Some(Wrong::Committed(1 << 24 | 7)));
     assert_eq!(with(HEADER_BYTES, !good[HEADER_BYTES]), Some(Wrong::Checksum));
     assert_eq!(Chunk::parse(&good[..HEADER_BYTES + 3]).err(), Some(Wrong::Short));
     assert_eq!(Chunk::parse(&good[..20]).err(), Some(Wrong::Short));
     assert!(Chunk::parse(&[0; CHUNK_BYTES]).unwrap().is_none());
-    // What stands behind the committed bytes is nobody's.
+    // What stands behind a sealed payload is nobody's.
     assert_eq!(with(HEADER_BYTES + 100, 1), None);
 }
 

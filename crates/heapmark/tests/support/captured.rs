@@ -50,7 +50,6 @@ impl Captured {
             let header = first.cast::<Header>();
             Header::begin(header, Kind::Text, &Start::default());
             first.cast::<u8>().add(HEADER_BYTES).copy_from_nonoverlapping(lines.as_ptr(), lines.len());
-            (*header).commit(lines.len() as u32);
             (*header).seal(&lines);
         }
         to.write_all(room.bytes()).unwrap();
@@ -64,7 +63,7 @@ impl Captured {
         let own = &mut self.streams[stream as usize];
         if own.chunks == 0 || own.writer.at() > own.writer.last_place() {
             if own.chunks > 0 {
-                // SAFETY: the writer has a chunk, and all of it is committed.
+                // SAFETY: the writer has a chunk, and is between events.
                 unsafe { own.writer.seal() };
                 self.to.write_all(own.room.bytes()).unwrap();
             }
@@ -88,16 +87,13 @@ impl Captured {
         }
         let timed = own.clocked || matches!(event, Event::Clock | Event::ClockedOn);
         // SAFETY: the writer has a chunk with room for an event.
-        unsafe {
-            own.writer.put(event, timed.then_some(stamp));
-            own.writer.commit();
-        }
+        unsafe { own.writer.put(event, timed.then_some(stamp)) };
     }
 
     /// Ends the file.
     pub fn end(mut self) {
         for own in self.streams.iter().filter(|own| own.chunks > 0) {
-            // SAFETY: the writer has a chunk, and all of it is committed.
+            // SAFETY: the writer has a chunk, and is between events.
             unsafe { own.writer.seal() };
             self.to.write_all(own.room.bytes()).unwrap();
         }

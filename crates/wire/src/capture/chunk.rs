@@ -13,7 +13,7 @@ pub const HEADER_BYTES: usize = 64;
 pub const PAYLOAD_BYTES: usize = CHUNK_BYTES - HEADER_BYTES;
 
 const MAGIC: [u8; 8] = *b"heapcapt";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const SEALED: u8 = 1;
 const CLOCKED: u8 = 2;
 
@@ -87,13 +87,12 @@ impl Header {
         }
     }
 
-    /// So much of the payload holds.
-    #[inline(always)]
+    /// So much of the text holds. Events need nobody to say so: see [`Writer`](super::Writer).
     pub fn commit(&self, bytes: u32) {
         self.committed.store(bytes, Ordering::Release);
     }
 
-    /// How much of the payload holds.
+    /// How much of the text holds.
     pub fn committed(&self) -> u32 {
         self.committed.load(Ordering::Acquire)
     }
@@ -105,6 +104,7 @@ impl Header {
 
     /// The payload is complete.
     pub fn seal(&self, payload: &[u8]) {
+        self.commit(payload.len() as u32);
         self.crc.store(crc32(payload), Ordering::Relaxed);
         self.flags.fetch_or(SEALED, Ordering::Release);
     }
@@ -121,14 +121,14 @@ pub struct Chunk<'a> {
     pub sealed: bool,
     /// In the first chunk of a file: events that nobody could write down.
     pub dropped: u64,
-    /// What was committed.
+    /// What was written. Where its writer did not come to seal it, the last event may be torn.
     pub payload: &'a [u8],
 }
 
 /// Why bytes are no chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// Shorter than a header, or than what is committed.
+    /// Shorter than a header, or than what was written.
     Short,
     /// Another kind of file.
     Magic,
@@ -136,7 +136,7 @@ pub enum Wrong {
     Version(u16),
     /// A kind that there is not.
     Kind(u8),
-    /// More is committed than fits.
+    /// More was written than fits.
     Committed(u32),
     /// The payload is not what its writer sealed.
     Checksum,
@@ -164,6 +164,17 @@ struct Rest {
     committed: u32,
     crc: u32,
     dropped: u64,
+}
+
+impl Rest {
+    fn sealed(&self) -> bool {
+        self.flags & SEALED != 0
+    }
+
+    /// Events whose writer did not come to seal them end where zeros begin, wherever that is.
+    fn payload_bytes(&self) -> usize {
+        if self.kind == Kind::Events && !self.sealed() { PAYLOAD_BYTES } else { self.committed as usize }
+    }
 }
 
 fn read(header: &[u8; HEADER_BYTES]) -> Result<Option<(Start, Rest)>, Wrong> {
@@ -207,9 +218,9 @@ impl Start {
         Ok(read(header)?.map(|(start, rest)| (rest.kind, start)))
     }
 
-    /// How many bytes of a chunk hold, by its header alone.
-    pub fn committed(header: &[u8; HEADER_BYTES]) -> Result<u32, Wrong> {
-        Ok(read(header)?.map_or(0, |(_, rest)| rest.committed))
+    /// How many bytes behind its header [`Chunk::parse`] needs of a chunk.
+    pub fn payload_bytes(header: &[u8; HEADER_BYTES]) -> Result<usize, Wrong> {
+        Ok(read(header)?.map_or(0, |(_, rest)| rest.payload_bytes()))
     }
 }
 
@@ -217,18 +228,22 @@ impl<'a> Chunk<'a> {
     /// The chunk that `bytes` begin with; `None` where it was never used. The end of a file may be shorter than a chunk.
     pub fn parse(bytes: &'a [u8]) -> Result<Option<Chunk<'a>>, Wrong> {
         let (header, behind) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(Wrong::Short)?;
-        let Some((start, Rest { kind, flags, committed, crc, dropped })) = read(header)? else { return Ok(None) };
-        let payload = behind.get(..committed as usize).ok_or(Wrong::Short)?;
-        let sealed = flags & SEALED != 0;
-        if sealed && crc32(payload) != crc {
+        let Some((start, rest)) = read(header)? else { return Ok(None) };
+        let mut payload = behind.get(..rest.payload_bytes()).ok_or(Wrong::Short)?;
+        let (kind, sealed, dropped) = (rest.kind, rest.sealed(), rest.dropped);
+        if sealed && crc32(payload) != rest.crc {
             return Err(Wrong::Checksum);
+        }
+        if kind == Kind::Events && !sealed {
+            let last = payload.iter().rposition(|byte| *byte != 0);
+            payload = &payload[..last.map_or(0, |last| last + 1)];
         }
         Ok(Some(Chunk { kind, start, sealed, dropped, payload }))
     }
 
     /// Its events.
     pub fn records(&self) -> Records<'a> {
-        Records::new(self.payload, &self.start)
+        Records::new(self.payload, &self.start, self.sealed)
     }
 
     /// Its text, as pairs of a key and an escaped value.

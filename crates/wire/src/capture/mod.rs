@@ -1,5 +1,5 @@
 //! The capture: what the recorder writes while a program runs, one file per process. Made for the writer: no lock, no
-//! allocation, a few bytes and nanoseconds per event, and whatever was committed can be read after `kill -9`.
+//! allocation, a few bytes and nanoseconds per event, and every event whose last byte was stored can be read after `kill -9`.
 //!
 //! A file is an array of chunks of [`CHUNK_BYTES`]. The first holds text about the process ([`text`]). Each other one
 //! belongs to a *stream*: a recorder's state, which one thread at a time owns. When a thread ends, another takes its stream

@@ -46,11 +46,14 @@ pub struct Records<'a> {
     number: u64,
     thread: u32,
     clocked: bool,
+    /// The last event may be torn.
+    open: bool,
     done: bool,
 }
 
 /// What an event that comes next is told relative to.
 pub(super) struct End {
+    pub at: usize,
     pub word: u64,
     pub stamp: u64,
     pub number: u64,
@@ -60,15 +63,15 @@ pub(super) struct End {
 const TORN: &str = "an event is cut off";
 
 impl<'a> Records<'a> {
-    pub(super) fn new(payload: &'a [u8], start: &Start) -> Records<'a> {
+    pub(super) fn new(payload: &'a [u8], start: &Start, sealed: bool) -> Records<'a> {
         let Start { thread, first_event, stamp, clocked, .. } = *start;
-        Records { payload, at: 0, word: 0, stamp, number: first_event, thread, clocked, done: false }
+        Records { payload, at: 0, word: 0, stamp, number: first_event, thread, clocked, open: !sealed, done: false }
     }
 
     /// Where a writer would go on.
     pub(super) fn end(&self) -> End {
-        let Records { word, stamp, number, clocked, .. } = *self;
-        End { word, stamp, number, clocked }
+        let Records { at, word, stamp, number, clocked, .. } = *self;
+        End { at, word, stamp, number, clocked }
     }
 
     /// The number that the next event has, if there is one.
@@ -206,6 +209,10 @@ impl<'a> Iterator for Records<'a> {
         let offset = self.at;
         let read = self.next_record();
         self.done = read.is_err();
+        if self.open && read == Err(TORN) {
+            self.at = offset;
+            return None;
+        }
         Some(read.map_err(|what| Damage { offset, what }))
     }
 }

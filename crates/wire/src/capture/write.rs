@@ -1,5 +1,8 @@
 //! Writes events into a chunk. Everything here runs between the calls of somebody else's program, some ten million times a
 //! second: [`Writer::put`] is inlined where the kind of event is known, and what remains are a few shifts and stores.
+//!
+//! Nothing says how far a chunk is written but what is written: behind it are zeros, and no number ends with a byte of zeros. So an
+//! event holds as soon as its last number is stored, and a reader knows one that lacks numbers.
 
 use super::chunk::{CHUNK_BYTES, Chunk, HEADER_BYTES, Header, Kind, Start};
 use super::event::{Event, MOST_EVENT_BYTES, MOST_MARK_BYTES, further, op};
@@ -57,28 +60,22 @@ impl Writer {
         self.events
     }
 
-    /// Says that all that was put holds.
-    ///
-    /// # Safety
-    /// The writer has a chunk.
-    #[inline(always)]
-    pub unsafe fn commit(&self) {
-        // SAFETY: the caller's.
-        unsafe { (*self.header).commit((self.at as usize - self.header as usize - HEADER_BYTES) as u32) };
-    }
-
-    /// Goes back to what is committed, where something has jumped out of [`Writer::put`]. Says whether events there have stamps.
+    /// Goes back to the last whole event, where something has jumped out of [`Writer::put`]. Says whether events there have stamps.
     ///
     /// # Safety
     /// The writer has a chunk.
     pub unsafe fn recover(&mut self) -> bool {
-        // SAFETY: a chunk of ours, of which only what is committed is looked at.
+        // SAFETY: a chunk of ours, which nobody else writes.
         let bytes = unsafe { core::slice::from_raw_parts(self.chunk(), CHUNK_BYTES) };
         let Ok(Some(chunk)) = Chunk::parse(bytes) else { return false };
         let mut records = chunk.records();
-        while records.next().is_some() {}
-        let end = records.end();
-        self.at = self.chunk().wrapping_add(HEADER_BYTES + chunk.payload.len());
+        let mut end = records.end();
+        while records.next().is_some() {
+            end = records.end();
+        }
+        self.at = self.chunk().wrapping_add(HEADER_BYTES + end.at);
+        // SAFETY: an event that is torn is in the chunk, too.
+        unsafe { self.at.write_bytes(0, chunk.payload.len() - end.at) };
         (self.word, self.stamp, self.events) = (end.word, end.stamp, end.number);
         end.clocked
     }
@@ -86,17 +83,17 @@ impl Writer {
     /// Seals the chunk. More may be put only after another [`Writer::begin`].
     ///
     /// # Safety
-    /// The writer has a chunk, and everything in it is committed.
+    /// The writer has a chunk, and is not in the middle of an event.
     pub unsafe fn seal(&self) {
         let payload = self.header.cast::<u8>().wrapping_add(HEADER_BYTES);
         // SAFETY: the caller's.
         unsafe {
-            let header = &*self.header;
-            header.seal(core::slice::from_raw_parts(payload, header.committed() as usize));
+            let written = self.at.offset_from_unsigned(payload);
+            (*self.header).seal(core::slice::from_raw_parts(payload, written));
         }
     }
 
-    /// Puts an event, which [`Writer::commit`] makes hold. `stamp` is for streams that are clocked, and for `Clock` and
+    /// Puts an event. `stamp` is for streams that are clocked, and for `Clock` and
     /// `ClockedOn`. An earlier stamp than the one before is taken for the same.
     ///
     /// # Safety

@@ -84,9 +84,9 @@ impl Capture {
     pub(super) fn read(&self, at: u64, room: &mut Vec<u8>) -> io::Result<()> {
         let mut header = [0; HEADER_BYTES];
         let there = self.fill(at, &mut header)?;
-        let committed = Start::committed(&header).unwrap_or(0) as usize;
+        let payload = Start::payload_bytes(&header).unwrap_or(0);
         // What it has from the chunk before is written over: to clear it first would cost as much as to copy.
-        room.resize(there + committed, 0);
+        room.resize(there + payload, 0);
         room[..there].copy_from_slice(&header[..there]);
         let read = self.fill(at + there as u64, &mut room[there..])?;
         room.truncate(there + read);

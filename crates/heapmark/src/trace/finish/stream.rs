@@ -1,7 +1,7 @@
 //! One stream of a capture: its chunks one after the other, and of each event the moment at which its turn comes.
 
 use super::capture::{Capture, Place};
-use heapmark_wire::capture::{CHUNK_BYTES, Chunk, Damage, Event, HEADER_BYTES, Record, Records, Start};
+use heapmark_wire::capture::{CHUNK_BYTES, Chunk, Damage, Event, Record, Records, Start};
 use std::slice::Iter;
 
 /// A `realloc` has two moments: the old address is free when it begins, and the new one is there when it returns.
@@ -18,6 +18,7 @@ pub(super) enum Part {
 /// A chunk that is being read.
 struct Reading<'a> {
     start: Start,
+    bytes: u64,
     records: Records<'a>,
     /// What it gave last. Here, where it is written: to move an event takes longer than to read it.
     next: Option<Result<Record<'a>, Damage>>,
@@ -157,7 +158,8 @@ impl<'a> Stream<'a> {
             let opened = Opened::try_new_or_recover(std::mem::take(&mut self.room), |bytes| {
                 let chunk = Chunk::parse(bytes).map_err(|wrong| wrong.to_string())?;
                 let chunk = chunk.ok_or("it was there, and is not any more")?;
-                Ok::<_, String>(Reading { start: chunk.start, records: chunk.records(), next: None })
+                let bytes = chunk.payload.len() as u64;
+                Ok::<_, String>(Reading { start: chunk.start, bytes, records: chunk.records(), next: None })
             });
             match opened {
                 Ok(opened) => {
@@ -181,7 +183,7 @@ impl<'a> Stream<'a> {
         self.missing(stream, first_event);
         self.known = (stamp, ns);
         self.key = self.key.max(order(stamp, false));
-        self.bytes += (opened.borrow_owner().len() - HEADER_BYTES) as u64;
+        self.bytes += opened.borrow_dependent().bytes;
         self.opened = Some(opened);
     }
 
