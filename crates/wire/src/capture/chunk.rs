@@ -1,7 +1,7 @@
 //! A chunk's header: who wrote it, what it continues, how much of it holds.
 
 use super::read::Records;
-use super::{crc32, text};
+use super::{crc32c, text};
 use core::fmt;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
@@ -105,7 +105,7 @@ impl Header {
     /// The payload is complete.
     pub fn seal(&self, payload: &[u8]) {
         self.commit(payload.len() as u32);
-        self.crc.store(crc32(payload), Ordering::Relaxed);
+        self.crc.store(crc32c(payload), Ordering::Relaxed);
         self.flags.fetch_or(SEALED, Ordering::Release);
     }
 }
@@ -231,7 +231,7 @@ impl<'a> Chunk<'a> {
         let Some((start, rest)) = read(header)? else { return Ok(None) };
         let mut payload = behind.get(..rest.payload_bytes()).ok_or(Wrong::Short)?;
         let (kind, sealed, dropped) = (rest.kind, rest.sealed(), rest.dropped);
-        if sealed && crc32(payload) != rest.crc {
+        if sealed && crc32c(payload) != rest.crc {
             return Err(Wrong::Checksum);
         }
         if kind == Kind::Events && !sealed {

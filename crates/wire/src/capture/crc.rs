@@ -1,5 +1,8 @@
-//! CRC-32, the one of zip and zlib. The host has a library for it; the recorder, which must bring none into a foreign
-//! process, has this. Sixteen bytes a step: a byte a step would cost more than the rest of an event.
+//! CRC-32C, the one of iSCSI and ext4. The host has libraries for checksums; the recorder, which must bring none into a foreign
+//! process, has this. By the CPU's instruction: by tables it took a quarter of all that an event costs.
+
+#[cfg(target_arch = "x86_64")]
+use core::sync::atomic::{AtomicU8, Ordering};
 
 /// Bytes that are looked up at a time.
 const STEP: usize = 16;
@@ -8,7 +11,7 @@ const STEP: usize = 16;
 static TABLES: [[u32; 256]; STEP] = tables();
 
 const fn tables() -> [[u32; 256]; STEP] {
-    const POLYNOMIAL: u32 = 0xedb8_8320;
+    const POLYNOMIAL: u32 = 0x82f6_3b78;
     let mut tables = [[0; 256]; STEP];
     let mut byte = 0;
     while byte < 256 {
@@ -35,7 +38,16 @@ const fn tables() -> [[u32; 256]; STEP] {
 }
 
 /// The checksum of `bytes`.
-pub fn crc32(bytes: &[u8]) -> u32 {
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    if has_instruction() {
+        // SAFETY: it is there.
+        return unsafe { by_instruction(bytes) };
+    }
+    by_tables(bytes)
+}
+
+fn by_tables(bytes: &[u8]) -> u32 {
     let (steps, rest) = bytes.as_chunks::<STEP>();
     let mut crc = u32::MAX;
     for step in steps {
@@ -48,14 +60,45 @@ pub fn crc32(bytes: &[u8]) -> u32 {
     !crc
 }
 
+/// Asked once: under a hypervisor the question takes microseconds.
+#[cfg(target_arch = "x86_64")]
+fn has_instruction() -> bool {
+    const UNKNOWN: u8 = 0;
+    static ANSWER: AtomicU8 = AtomicU8::new(UNKNOWN);
+    if ANSWER.load(Ordering::Relaxed) == UNKNOWN {
+        let sse4_2 = core::arch::x86_64::__cpuid(1).ecx >> 20 & 1;
+        ANSWER.store(1 + sse4_2 as u8, Ordering::Relaxed);
+    }
+    ANSWER.load(Ordering::Relaxed) == 2
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse4.2")]
+fn by_instruction(bytes: &[u8]) -> u32 {
+    use core::arch::x86_64::{_mm_crc32_u8, _mm_crc32_u64};
+    let (words, rest) = bytes.as_chunks::<8>();
+    let crc = words.iter().fold(u64::from(u32::MAX), |crc, word| _mm_crc32_u64(crc, u64::from_le_bytes(*word)));
+    !rest.iter().fold(crc as u32, |crc, byte| _mm_crc32_u8(crc, *byte))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_checksum_is_the_one_that_everybody_publishes() {
-        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
-        assert_eq!(crc32(b""), 0);
-        assert_eq!(crc32(b"The quick brown fox jumps over the lazy dog"), 0x414f_a339);
+        for crc in [crc32c, by_tables] {
+            assert_eq!(crc(b"123456789"), 0xe306_9283);
+            assert_eq!(crc(b""), 0);
+            assert_eq!(crc(&[0; 32]), 0x8a91_36aa);
+        }
+    }
+
+    #[test]
+    fn the_instruction_and_the_tables_agree_at_every_length() {
+        let bytes: [u8; 100] = core::array::from_fn(|at| (at * 37 % 251) as u8);
+        for length in 0..bytes.len() {
+            assert_eq!(crc32c(&bytes[..length]), by_tables(&bytes[..length]), "{length} bytes");
+        }
     }
 }

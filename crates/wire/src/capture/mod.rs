@@ -17,7 +17,7 @@ pub mod text;
 mod write;
 
 pub use chunk::{CHUNK_BYTES, Chunk, HEADER_BYTES, Header, Kind, PAYLOAD_BYTES, Start, Wrong};
-pub use crc::crc32;
+pub use crc::crc32c;
 pub use event::{Call, Event, MOST_EVENT_BYTES, MOST_MARK_BYTES, Variant};
 pub use read::{Damage, Record, Records};
 pub use write::Writer;
