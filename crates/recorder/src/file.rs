@@ -78,7 +78,7 @@ impl File {
                 offset(number),
             )
         };
-        if chunk == -1 { Err("no-memory") } else { Ok(chunk as *mut u8) }
+        if chunk == -1 { Err(word(errno())) } else { Ok(chunk as *mut u8) }
     }
 
     /// Sees to it that chunk `number` has room on the disk.
@@ -144,10 +144,8 @@ impl Drop for Descriptor {
 /// `path` ends with a zero.
 fn open(path: &[u8], flags: i32) -> Result<Descriptor, i32> {
     // SAFETY: the path is a string of C.
-    match unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0o600) } {
-        -1 => Err(errno()),
-        descriptor => Ok(Descriptor(descriptor)),
-    }
+    uninterrupted(|| unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0o600) })
+        .map(Descriptor)
 }
 
 fn identity(descriptor: &Descriptor) -> Option<(u64, u64)> {
@@ -160,8 +158,20 @@ fn identity(descriptor: &Descriptor) -> Option<(u64, u64)> {
 
 fn fallocate(descriptor: &Descriptor, from: u32, to: u32) -> i32 {
     // SAFETY: changes no byte that is there.
-    let end = unsafe { libc::syscall(libc::SYS_fallocate, descriptor.0, 0, offset(from), offset(to) - offset(from)) };
-    if end == 0 { 0 } else { errno() }
+    let call =
+        || unsafe { libc::syscall(libc::SYS_fallocate, descriptor.0, 0, offset(from), offset(to) - offset(from)) };
+    uninterrupted(call).err().unwrap_or(0)
+}
+
+/// A call of the system, again where a process was stopped in it: that no thread can forbid.
+fn uninterrupted(call: impl Fn() -> c_long) -> Result<c_long, i32> {
+    loop {
+        match call() {
+            -1 if errno() == libc::EINTR => {}
+            -1 => return Err(errno()),
+            result => return Ok(result),
+        }
+    }
 }
 
 /// For file systems without `fallocate`: a chunk is its own allocation.

@@ -7,11 +7,12 @@ use crate::build::command::{find, recognise};
 use crate::catalog::Catalog;
 use crate::execute::recording::{Cost, Recorded, Recorder, Recording, event_bytes};
 use crate::execute::{Guest, Subject};
-use crate::report::{self, RecordedProcess};
+use crate::report::{self, RecordedProcess, units};
 use crate::trace::finish::Finished;
 use crate::trace::{self, stats::stats};
 use anyhow::{Context, Result, anyhow, bail};
 use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -39,6 +40,13 @@ pub struct Args {
     raw: bool,
 }
 
+/// A process of this size, of which malloc had less than one part in so many: what matters about it is not on record.
+const LARGE_BYTES: u64 = 64 << 20;
+const SMALL_SHARE: u64 = 4;
+
+const SANDBOX: &str = "it was killed by SIGSYS: it forbids calls of the system (seccomp) that recording needs (openat, fallocate, \
+                       mmap); switch its sandbox off to record it";
+
 /// Runs the command; returns the program's exit code.
 pub fn run(args: Args) -> Result<u8> {
     let folder = std::env::current_dir().context("cannot tell where this is")?;
@@ -46,7 +54,7 @@ pub fn run(args: Args) -> Result<u8> {
     let program = find(word.map_err(usage)?, &folder).map_err(usage)?;
     let recognised = recognise(&program);
     if let Some(why) = recognised.unreachable() {
-        return Err(usage(anyhow!("{} {why}. It cannot be recorded", recognised.program().display())));
+        return Err(usage(anyhow!("{}: {why}. It cannot be recorded", recognised.program().display())));
     }
     for allocator in &recognised.inside {
         let program = recognised.program().display();
@@ -121,7 +129,11 @@ fn finish(recorded: &Recorded, output: &Path, cost: &Cost) -> Result<()> {
         let trace = if Some(capture) == main { output.to_path_buf() } else { beside(output, capture, &finished) };
         std::fs::rename(&part, &trace).with_context(|| format!("cannot write {}", trace.display()))?;
         running |= is_running(&finished);
-        processes.push(process(capture, &trace, &finished, cost, Some(capture) == main)?);
+        let mut process = process(capture, &trace, &finished, cost, Some(capture) == main)?;
+        if process.main && recorded.status.signal() == Some(libc::SIGSYS) {
+            process.remarks.push(SANDBOX.into());
+        }
+        processes.push(process);
     }
     say(&report::recorded(&mut processes));
     if running {
@@ -159,6 +171,7 @@ fn process(capture: &Path, trace: &Path, finished: &Finished, cost: &Cost, main:
     let bytes = event_bytes(capture).with_context(|| capture.display().to_string())?;
     let mut remarks = warnings(finished);
     remarks.extend(fault.map(|fault| fault.to_string()));
+    remarks.extend(elsewhere(finished, stats.peak_live_bytes));
     match finished.head.get("end") {
         Some("exit") => {}
         Some(reason) => remarks.push(format!("recording ended early: {}", why(reason))),
@@ -181,6 +194,23 @@ fn process(capture: &Path, trace: &Path, finished: &Finished, cost: &Cost, main:
         main,
         remarks,
     })
+}
+
+/// What of the process's memory cannot be on record, as far as that shows.
+fn elsewhere(finished: &Finished, peak_live_bytes: u64) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if let Some(path) = finished.head.text("before") {
+        remarks.push(format!("{path} serves malloc before the recorder: only what it passes on is on record"));
+    }
+    let resident = finished.head.get("end.peak-rss-bytes").and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    if resident >= LARGE_BYTES && peak_live_bytes < resident / SMALL_SHARE {
+        remarks.push(format!(
+            "at most {} of its {} in memory came from malloc: the rest (mmap, files, an allocator inside it) is not on record, and no replay shows it",
+            units::bytes(peak_live_bytes as f64),
+            units::bytes(resident as f64),
+        ));
+    }
+    remarks
 }
 
 /// The recorder's word in the words of the person who asks.

@@ -122,7 +122,10 @@ fn an_order_that_cannot_have_been_is_put_right_and_counted_and_warned_of() {
     assert_eq!(end.code, Some(0));
     let lines: Vec<&str> = end.stderr.lines().collect();
     assert_eq!(lines.len(), 3, "{}", end.stderr);
-    assert_eq!(lines[0], "a.cap: 1 objects ended that had begun before the recording; they are left out");
+    assert_eq!(
+        lines[0],
+        "a.cap: 1 objects ended that had begun before the recording, or unseen by it; they are left out"
+    );
     assert_eq!(lines[1], "a.cap: 2 events stood in an order that cannot have been, and were put right");
     assert!(lines[2].contains("WARNING") && lines[2].contains("not to be trusted"), "{}", lines[2]);
     let expected = [
@@ -155,7 +158,7 @@ fn a_forked_process_begins_with_what_its_parent_had() {
     let end = place.run(&["trace", "finish", "x.77.cap", "-o", "a.trace"]);
     assert_eq!(end.code, Some(0));
     let expected = "x.77.cap: 2 objects come from the parent process; the trace begins with them\n\
-                    x.77.cap: 1 objects ended that had begun before the recording; they are left out\n";
+                    x.77.cap: 1 objects ended that had begun before the recording, or unseen by it; they are left out\n";
     assert_eq!(end.stderr, expected);
     let expected = [
         "t0 inherit objects=2",
