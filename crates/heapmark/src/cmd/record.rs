@@ -44,9 +44,6 @@ pub struct Args {
 const LARGE_BYTES: u64 = 64 << 20;
 const SMALL_SHARE: u64 = 4;
 
-const SANDBOX: &str = "it was killed by SIGSYS: it forbids calls of the system (seccomp) that recording needs (openat, fallocate, \
-                       mmap); switch its sandbox off to record it";
-
 /// Runs the command; returns the program's exit code.
 pub fn run(args: Args) -> Result<u8> {
     let folder = std::env::current_dir().context("cannot tell where this is")?;
@@ -64,6 +61,10 @@ pub fn run(args: Args) -> Result<u8> {
     let output = args.output.unwrap_or_else(|| PathBuf::from(format!("{name}.trace")));
     // Absolute: the program may change its folder and still needs its file.
     let output = std::path::absolute(&output).with_context(|| output.display().to_string())?;
+    // The program may run for hours before this is written.
+    if output.is_dir() || output.file_name().is_none() {
+        return Err(usage(anyhow!("-o {}: that is a folder; name a file in it", output.display())));
+    }
     let subject = args.allocator.as_deref().map(allocator).transpose()?;
     let (recorder, guest) = (Recorder::find()?, Guest::find()?);
     let cost = recorder.cost(&guest, output.parent().unwrap_or(Path::new("/")))?;
@@ -130,8 +131,8 @@ fn finish(recorded: &Recorded, output: &Path, cost: &Cost) -> Result<()> {
         std::fs::rename(&part, &trace).with_context(|| format!("cannot write {}", trace.display()))?;
         running |= is_running(&finished);
         let mut process = process(capture, &trace, &finished, cost, Some(capture) == main)?;
-        if process.main && recorded.status.signal() == Some(libc::SIGSYS) {
-            process.remarks.push(SANDBOX.into());
+        if process.main {
+            process.remarks.extend(recorded.status.signal().and_then(killed).map(String::from));
         }
         processes.push(process);
     }
@@ -194,6 +195,18 @@ fn process(capture: &Path, trace: &Path, finished: &Finished, cost: &Cost, main:
         main,
         remarks,
     })
+}
+
+/// What a user may not know of a signal that nobody sent.
+fn killed(signal: i32) -> Option<&'static str> {
+    match signal {
+        libc::SIGKILL => Some("it was killed by SIGKILL: if nobody sent that, the kernel did, for lack of memory"),
+        libc::SIGSYS => Some(
+            "it was killed by SIGSYS: it forbids calls of the system (seccomp) that recording needs (openat, fallocate, mmap); \
+             switch its sandbox off to record it",
+        ),
+        _ => None,
+    }
 }
 
 /// What of the process's memory cannot be on record, as far as that shows.

@@ -58,14 +58,15 @@ pub struct Cost {
 }
 
 impl Recorder {
-    /// `$HEAPMARK_RECORDER`, or the library beside this program, or in `deps/` there, where `cargo test` leaves it.
+    /// `$HEAPMARK_RECORDER`, or the library beside this program or in `deps/` there, where `cargo test` leaves it: the newer one.
     pub fn find() -> Result<Recorder> {
         let path = match std::env::var_os("HEAPMARK_RECORDER") {
             Some(path) => std::path::absolute(path).context("HEAPMARK_RECORDER")?,
             None => {
                 let own = std::env::current_exe().context("cannot tell where heapmark itself is")?;
-                let beside = own.with_file_name(LIBRARY);
-                if beside.is_file() { beside } else { own.with_file_name("deps").join(LIBRARY) }
+                let places = [own.with_file_name("deps").join(LIBRARY), own.with_file_name(LIBRARY)];
+                let age = |path: &PathBuf| path.metadata().and_then(|file| file.modified()).ok();
+                places.into_iter().max_by_key(age).expect("there are two places")
             }
         };
         if !path.is_file() {
@@ -127,7 +128,7 @@ impl Recorder {
         command
     }
 
-    /// What noting an event costs: the same calls with the recorder and without.
+    /// What noting an event costs: the same calls with the recorder and without. Fails where nothing can be recorded into the folder.
     pub fn cost(&self, guest: &Guest, folder: &Path) -> Result<Cost> {
         let stem = folder.join("cost");
         let mut best = [[f64::INFINITY; 2]; 2];
@@ -147,7 +148,14 @@ impl Recorder {
             }
         }
         let [[alone, threaded], recorded] = best;
-        captures(&stem)?.iter().try_for_each(std::fs::remove_file).context("cannot remove a capture")?;
+        let captures = captures(&stem)?;
+        if captures.is_empty() {
+            bail!(
+                "nothing can be recorded into {}: name a file in another folder with -o (the kernel must be Linux 4.14 or newer)",
+                folder.display()
+            );
+        }
+        captures.iter().try_for_each(std::fs::remove_file).context("cannot remove a capture")?;
         Ok(Cost { alone_ns: (recorded[0] - alone).max(0.0), threaded_ns: (recorded[1] - threaded).max(0.0) })
     }
 }
