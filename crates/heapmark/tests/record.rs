@@ -198,11 +198,7 @@ fn what_cannot_be_recorded_is_said_in_one_line() {
         (&["--max-bytes", "many", "--", "/bin/true"], 2, "expected a size"),
         (&["--duration", "0s", "--", "/bin/true"], 2, "expected a time"),
         (&["-o", "no such folder/x.trace", "--", "/bin/true"], 1, "no such folder"),
-        (
-            &["-o", "/proc/x.trace", "--", "/bin/true"],
-            1,
-            "nothing can be recorded into /proc: name a file in another folder",
-        ),
+        (&["-o", "/proc/x.trace", "--", "/bin/true"], 1, "nothing can be recorded into /proc: no room"),
         (&["-o", "/", "--", "/bin/true"], 2, "that is a folder; name a file in it"),
         (&["-o", ".", "--", "/bin/true"], 2, "that is a folder; name a file in it"),
         (&[], 2, "COMMAND"),
@@ -213,4 +209,17 @@ fn what_cannot_be_recorded_is_said_in_one_line() {
         assert_eq!(end.status.code(), Some(*code), "{arguments:?}: {said}");
         assert!(said.contains(part) && !said.contains("panicked"), "{arguments:?}: {said}");
     }
+}
+
+#[test]
+fn without_room_for_a_recording_nothing_is_begun_and_nothing_is_left() {
+    let home = tempfile::tempdir().unwrap();
+    compile(home.path(), "thousand", THOUSAND);
+    let mut shell = Command::new("/bin/sh");
+    // In units of 512 bytes: less than the first chunk.
+    let line = format!("ulimit -f 100; exec {} record -- ./thousand", env!("CARGO_BIN_EXE_heapmark"));
+    let end = shell.current_dir(home.path()).arg("-c").arg(line).output().unwrap();
+    assert_eq!((end.status.code(), words(&end).lines().count()), (Some(1), 1), "{}", words(&end));
+    assert!(words(&end).contains("nothing can be recorded into"), "{}", words(&end));
+    assert_eq!(files(home.path()), ["thousand"]);
 }

@@ -55,6 +55,12 @@ impl File {
         Err("no-file")
     }
 
+    /// Takes back what [`File::create`] did.
+    pub fn remove(&self) {
+        // SAFETY: the path is a string of C.
+        unsafe { libc::syscall(libc::SYS_unlinkat, libc::AT_FDCWD, self.path.as_ptr(), 0) };
+    }
+
     /// A fresh chunk, mapped: zeros.
     pub fn chunk(&self, most: u32) -> Result<*mut u8, Reason> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);

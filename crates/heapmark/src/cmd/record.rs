@@ -87,7 +87,8 @@ pub fn run(args: Args) -> Result<u8> {
     if args.raw {
         recorded.captures.iter().for_each(|capture| say(&capture.display().to_string()));
     } else {
-        finish(&recorded, &output, &cost)?;
+        let kept = "captures are kept, for `heapmark trace finish CAPTURE -o FILE`";
+        finish(&recorded, &output, &cost).context(kept)?;
     }
     Ok(recorded.code())
 }

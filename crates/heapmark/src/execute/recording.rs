@@ -8,7 +8,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{DirEntry, File};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -151,7 +151,8 @@ impl Recorder {
         let captures = captures(&stem)?;
         if captures.is_empty() {
             bail!(
-                "nothing can be recorded into {}: name a file in another folder with -o (the kernel must be Linux 4.14 or newer)",
+                "nothing can be recorded into {}: no room (1 MiB at least), no right to write, or a kernel before Linux 4.14; \
+                 name a file in another folder with -o",
                 folder.display()
             );
         }
@@ -174,7 +175,7 @@ impl Recorded {
     }
 }
 
-/// The captures with this stem.
+/// The captures with this stem. Who is killed before there is room for a word leaves an empty file, which is none.
 fn captures(stem: &Path) -> Result<BTreeSet<PathBuf>> {
     let folder = stem.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut start = stem.file_name().unwrap_or_default().to_owned();
@@ -186,7 +187,8 @@ fn captures(stem: &Path) -> Result<BTreeSet<PathBuf>> {
         })
     };
     let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let paths = entries.flatten().filter(|entry| is_ours(&entry.file_name()));
+    let has_words = |entry: &DirEntry| entry.metadata().is_ok_and(|file| file.len() > 0);
+    let paths = entries.flatten().filter(|entry| is_ours(&entry.file_name()) && has_words(entry));
     Ok(paths.map(|entry| folder.join(entry.file_name())).collect())
 }
 
