@@ -71,6 +71,7 @@ fn children_have_traces_of_their_own_and_the_shells_is_the_main_one() {
     assert_eq!(names.iter().filter(|name| name.ends_with("-thousand.trace")).count(), 2, "{names:?}");
     assert!(names.contains(&"out.trace".to_string()) && !names.iter().any(|name| name.ends_with(".cap")), "{names:?}");
     assert!(words(&end).contains("it ended without its destructors"), "{}", words(&end));
+    assert!(words(&end).contains("SIGKILL: if nobody sent that, the kernel did"), "{}", words(&end));
 }
 
 #[test]
@@ -102,6 +103,87 @@ fn recording_that_ends_early_says_so_and_the_program_goes_on() {
 }
 
 #[test]
+fn memory_that_does_not_come_from_malloc_is_told_of_a_process_that_is_mostly_that() {
+    let home = tempfile::tempdir().unwrap();
+    let source = |malloc: bool| {
+        let block = if malloc {
+            "malloc(bytes)".to_string()
+        } else {
+            "mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)".to_string()
+        };
+        format!(
+            "#include <stdlib.h>\n#include <string.h>\n#include <sys/mman.h>\n
+            int main(void) {{ size_t bytes = 100 << 20; return *(char *)memset({block}, 0, bytes); }}\n"
+        )
+    };
+    for (name, malloc) in [("pool", false), ("plain", true)] {
+        compile(home.path(), name, &source(malloc));
+        let end = record(home.path(), &["--", &format!("./{name}")]);
+        assert_eq!(end.status.code(), Some(0), "{}", words(&end));
+        assert_eq!(words(&end).contains("in memory came from malloc: the rest"), !malloc, "{}", words(&end));
+    }
+}
+
+#[test]
+fn a_program_that_is_killed_for_a_forbidden_call_is_told_of_its_sandbox() {
+    let home = tempfile::tempdir().unwrap();
+    compile(
+        home.path(),
+        "caged",
+        &THOUSAND
+            .replace("return 7;", "kill(getpid(), SIGSYS); return 7;")
+            .replace("#include <stdio.h>", "#include <stdio.h>\n#include <signal.h>\n#include <unistd.h>"),
+    );
+    let end = record(home.path(), &["--", "./caged"]);
+    assert_eq!(end.status.code(), Some(128 + libc::SIGSYS), "{}", words(&end));
+    assert!(
+        words(&end).contains("it was killed by SIGSYS: it forbids calls of the system (seccomp)"),
+        "{}",
+        words(&end)
+    );
+    assert_eq!(trace(home.path(), &["dump", "caged.trace"]).matches("4321").count(), 1000);
+}
+
+#[test]
+fn who_else_is_preloaded_is_on_record_and_who_comes_first_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    compile(home.path(), "thousand", THOUSAND);
+    let library = home.path().join("own.so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fakes/honest.c");
+    let end = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).output().unwrap();
+    assert!(end.status.success(), "{}", words(&end));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
+    command.current_dir(home.path()).env("LD_PRELOAD", &library).args(["record", "-o", "a.trace", "--", "./thousand"]);
+    let end = command.output().unwrap();
+    assert_eq!(end.status.code(), Some(7), "{}", words(&end));
+    assert!(!words(&end).contains("before the recorder"), "{}", words(&end));
+    assert!(trace(home.path(), &["stats", "--to", "json", "a.trace"]).contains("/own.so"));
+    let line = format!("LD_PRELOAD={}:$LD_PRELOAD exec ./thousand", library.display());
+    let end = record(home.path(), &["-o", "b.trace", "--", "/bin/sh", "-c", &line]);
+    assert_eq!(end.status.code(), Some(7), "{}", words(&end));
+    let said = format!("{} serves malloc before the recorder", library.display());
+    assert!(words(&end).contains(&said), "{}", words(&end));
+}
+
+#[test]
+fn what_a_library_frees_past_the_recorder_is_not_taken_for_a_wrong_order() {
+    let home = tempfile::tempdir().unwrap();
+    let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recorder/tests/scenarios");
+    for (name, source, flags) in [("deep.so", "deep_library.c", &["-shared", "-fPIC"][..]), ("deep", "deep.c", &[])] {
+        let mut compiler = Command::new("cc");
+        compiler.arg("-fno-builtin").args(flags).arg("-o").args([home.path().join(name), scenarios.join(source)]);
+        assert!(compiler.arg("-ldl").status().unwrap().success());
+    }
+    let end = record(home.path(), &["--", "./deep"]);
+    let said = words(&end);
+    assert_eq!(end.status.code(), Some(0), "{said}");
+    assert!(said.contains(": 1000 objects ended that had begun before the recording, or unseen by it"), "{said}");
+    assert!(said.contains(": 999 objects ended unseen (something frees past the recorder: RTLD_DEEPBIND?)"), "{said}");
+    assert!(!said.contains("WARNING") && !said.contains("put right"), "{said}");
+    trace(home.path(), &["check", "deep.trace"]);
+}
+
+#[test]
 fn what_cannot_be_recorded_is_said_in_one_line() {
     let home = tempfile::tempdir().unwrap();
     let source = home.path().join("none.c");
@@ -116,6 +198,9 @@ fn what_cannot_be_recorded_is_said_in_one_line() {
         (&["--max-bytes", "many", "--", "/bin/true"], 2, "expected a size"),
         (&["--duration", "0s", "--", "/bin/true"], 2, "expected a time"),
         (&["-o", "no such folder/x.trace", "--", "/bin/true"], 1, "no such folder"),
+        (&["-o", "/proc/x.trace", "--", "/bin/true"], 1, "nothing can be recorded into /proc: no room"),
+        (&["-o", "/", "--", "/bin/true"], 2, "that is a folder; name a file in it"),
+        (&["-o", ".", "--", "/bin/true"], 2, "that is a folder; name a file in it"),
         (&[], 2, "COMMAND"),
     ];
     for (arguments, code, part) in cases {
@@ -124,4 +209,17 @@ fn what_cannot_be_recorded_is_said_in_one_line() {
         assert_eq!(end.status.code(), Some(*code), "{arguments:?}: {said}");
         assert!(said.contains(part) && !said.contains("panicked"), "{arguments:?}: {said}");
     }
+}
+
+#[test]
+fn without_room_for_a_recording_nothing_is_begun_and_nothing_is_left() {
+    let home = tempfile::tempdir().unwrap();
+    compile(home.path(), "thousand", THOUSAND);
+    let mut shell = Command::new("/bin/sh");
+    // In units of 512 bytes: less than the first chunk.
+    let line = format!("ulimit -f 100; exec {} record -- ./thousand", env!("CARGO_BIN_EXE_heapmark"));
+    let end = shell.current_dir(home.path()).arg("-c").arg(line).output().unwrap();
+    assert_eq!((end.status.code(), words(&end).lines().count()), (Some(1), 1), "{}", words(&end));
+    assert!(words(&end).contains("nothing can be recorded into"), "{}", words(&end));
+    assert_eq!(files(home.path()), ["thousand"]);
 }

@@ -147,7 +147,10 @@ fn allocators_that_go_wrong_are_caught_with_the_place_in_the_trace() {
     let crasher = told(&outcome("crasher", &[]));
     assert!(crasher.contains("crash") && crasher.contains("at its operation"), "{crasher}");
     let hanger = told(&outcome("hanger", &["--timeout", "2"]));
-    assert!(hanger.contains("hang") && hanger.contains("at its operation"), "{hanger}");
+    assert!(hanger.contains("hang") && hanger.contains("thread 0 at its operation"), "{hanger}");
+    assert!(hanger.contains("thread 1 at its operation") && hanger.contains(", waits for thread 0"), "{hanger}");
+    let killed = told(&outcome("killed", &[]));
+    assert!(killed.contains("oom") && killed.contains("for lack of memory (thread 0 at its operation"), "{killed}");
 }
 
 #[test]
@@ -183,6 +186,52 @@ fn traces_that_are_missing_damaged_or_empty_are_one_line() {
     }
     let left_over = fs::read_dir(place.at("cache/scores")).unwrap().count();
     assert_eq!(left_over, 0, "nothing half compiled stays");
+}
+
+#[test]
+fn a_library_that_is_missing_or_made_for_another_machine_is_said_and_the_others_are_measured() {
+    let place = Place::new();
+    write(&place.at("a.trace"), &pipeline());
+    let mut bytes = fs::read(place.fake("honest")).unwrap();
+    // The low byte of e_machine: PowerPC.
+    bytes[18] = 20;
+    fs::write(place.at("libforeign.so"), bytes).unwrap();
+    let end = replay(&place, &["a.trace", "-a", "glibc,gone=./gone.so,foreign=./libforeign.so", "--blocks", "1"]);
+    assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
+    for why in ["gone.so: there is no such file", "made for PowerPc (64 bit)"] {
+        assert!(end.stdout.contains(why), "{}", end.stdout);
+    }
+    let records = samples(&place.at("run"));
+    let is_numbered = |name: &str| records.iter().any(|it| it["allocator"] == name && !it["measurement"].is_null());
+    assert_eq!(["glibc", "gone", "foreign"].map(is_numbered), [true, false, false]);
+}
+
+#[test]
+fn more_threads_than_cpus_are_said_and_one_alone_is_not() {
+    let place = Place::new();
+    let threads = std::thread::available_parallelism().unwrap().get() as u32;
+    let mut events: Vec<Told> = (1..=threads).map(|child| (0, Event::ThreadStart { child })).collect();
+    for thread in 0..=threads {
+        events.extend([(thread, malloc(100)), (thread, free(thread, 0))]);
+    }
+    events.extend((1..=threads).map(|thread| (thread, Event::ThreadExit)));
+    write(&place.at("crowd.trace"), &events);
+    write(&place.at("alone.trace"), &[(0, malloc(100)), (0, free(0, 0))]);
+    let end = replay(&place, &["crowd.trace", "alone.trace", "-a", "glibc", "--blocks", "1"]);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let heading = |name: &str| end.stdout.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+    assert!(heading("trace:crowd").ends_with(&format!("{} threads (oversubscribed)", threads + 1)), "{}", end.stdout);
+    assert!(heading("trace:alone").ends_with("1 thread"), "{}", end.stdout);
+    assert!(end.stdout.contains("the scheduler is measured too"), "{}", end.stdout);
+}
+
+#[test]
+fn a_trace_that_needs_more_memory_than_there_is_is_not_begun() {
+    let place = Place::new();
+    write(&place.at("a.trace"), &[(0, malloc(8)), (0, malloc(1 << 46)), (0, free(0, 1))]);
+    let end = replay(&place, &["a.trace", "-a", "glibc", "--blocks", "1"]);
+    assert_eq!(end.code, Some(4), "{}{}", end.stdout, end.stderr);
+    assert!(end.stderr.contains("glibc: unsupported: needs about 67108864 MiB, "), "{}", end.stderr);
 }
 
 #[test]

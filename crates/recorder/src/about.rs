@@ -1,7 +1,7 @@
 //! What a capture says of its process, before the first event and at the end: lines of `key=value` in the file's first chunk.
 
 use crate::file::{self, Reason};
-use crate::{clock, next};
+use crate::{clock, front, next};
 use core::ffi::{CStr, c_char};
 use heapmark_wire::capture::{HEADER_BYTES, Header, PAYLOAD_BYTES, text::escaped};
 
@@ -76,6 +76,11 @@ pub fn describe(text: &mut Text, pid: u32, forked: bool, origin: (u64, u64)) {
     if !path.is_null() {
         // SAFETY: a string of the dynamic linker's.
         text.add("allocator", unsafe { CStr::from_ptr(path) }.to_bytes());
+    }
+    let path = front::before_us(c"malloc");
+    if !path.is_null() {
+        // SAFETY: a string of the dynamic linker's.
+        text.add("before", unsafe { CStr::from_ptr(path) }.to_bytes());
     }
     variables(text);
     machine(text, &mut room);

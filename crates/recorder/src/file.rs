@@ -52,6 +52,12 @@ impl File {
         Err("no-file")
     }
 
+    /// Takes back what [`File::create`] did.
+    pub fn remove(&self) {
+        // SAFETY: the path is a string of C.
+        unsafe { libc::syscall(libc::SYS_unlinkat, libc::AT_FDCWD, self.path.as_ptr(), 0) };
+    }
+
     /// A fresh chunk, mapped: zeros.
     pub fn chunk(&self, most: u32) -> Result<*mut u8, Reason> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -75,7 +81,7 @@ impl File {
                 offset(number),
             )
         };
-        if chunk == -1 { Err("no-memory") } else { Ok(chunk as *mut u8) }
+        if chunk == -1 { Err(word(errno())) } else { Ok(chunk as *mut u8) }
     }
 }
 
@@ -113,10 +119,8 @@ impl Drop for Descriptor {
 /// `path` ends with a zero.
 fn open(path: &[u8], flags: i32) -> Result<Descriptor, i32> {
     // SAFETY: the path is a string of C.
-    match unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0o600) } {
-        -1 => Err(errno()),
-        descriptor => Ok(Descriptor(descriptor)),
-    }
+    uninterrupted(|| unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0o600) })
+        .map(Descriptor)
 }
 
 fn identity(descriptor: &Descriptor) -> Option<(u64, u64)> {
@@ -124,6 +128,17 @@ fn identity(descriptor: &Descriptor) -> Option<(u64, u64)> {
     unsafe {
         let mut found: libc::stat = core::mem::zeroed();
         (libc::fstat(descriptor.0 as i32, &mut found) == 0).then_some((found.st_dev, found.st_ino))
+    }
+}
+
+/// A call of the system, again where a process was stopped in it: that no thread can forbid.
+fn uninterrupted(call: impl Fn() -> c_long) -> Result<c_long, i32> {
+    loop {
+        match call() {
+            -1 if errno() == libc::EINTR => {}
+            -1 => return Err(errno()),
+            result => return Ok(result),
+        }
     }
 }
 
@@ -138,10 +153,10 @@ fn fill(descriptor: &Descriptor, number: u32) -> Result<(), Reason> {
     while filled < CHUNK_BYTES {
         let (zeros, at) = (ZEROS.0.get().cast::<u8>().wrapping_add(filled), offset(number) + filled as u64);
         // SAFETY: reads zeros that nobody ever writes; the chunk is ours and not in use yet.
-        match unsafe { libc::syscall(libc::SYS_pwrite64, descriptor.0, zeros, CHUNK_BYTES - filled, at) } {
-            bytes @ 1.. => filled += bytes as usize,
+        let write = || unsafe { libc::syscall(libc::SYS_pwrite64, descriptor.0, zeros, CHUNK_BYTES - filled, at) };
+        match uninterrupted(write).map_err(word)? {
             0 => return Err("no-space"),
-            _ => return Err(word(errno())),
+            bytes => filled += bytes as usize,
         }
     }
     Ok(())

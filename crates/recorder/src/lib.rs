@@ -16,6 +16,7 @@ extern crate std;
 mod about;
 mod clock;
 mod file;
+mod front;
 mod hooks;
 mod large;
 mod local;

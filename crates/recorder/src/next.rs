@@ -1,7 +1,7 @@
 //! The functions behind ours: those of the next library that defines them. Until they are found, calls land in functions that
 //! find them first, so that a hook never has to ask.
 
-use crate::{clock, process};
+use crate::{clock, front, process};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -99,6 +99,7 @@ pub fn find() -> bool {
         };
         NEXT.0.get().write(found);
     }
+    front::find();
     clock::find();
     process::configure();
     STATE.store(DONE, Ordering::Release);

@@ -146,7 +146,7 @@ impl Process {
         self.start_ns.store(ns, Ordering::Relaxed);
         // SAFETY: no arguments.
         let pid = unsafe { libc::getpid() } as u32;
-        let created = file.create(stem, pid).and_then(|()| file.chunk(u32::MAX));
+        let created = file.create(stem, pid).and_then(|()| file.chunk(u32::MAX).inspect_err(|_| file.remove()));
         let Ok(chunk) = created else {
             self.phase.store(OVER, Ordering::Release);
             return false;

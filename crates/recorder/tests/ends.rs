@@ -3,6 +3,8 @@
 
 mod support;
 
+use heapmark_wire::capture::{Call, Event};
+use std::os::unix::process::ExitStatusExt;
 use support::{Ledger, Scenario, good};
 
 /// What the program says it had done.
@@ -108,4 +110,86 @@ fn where_no_file_can_be_made_the_program_runs_as_ever() {
     command.env("HEAPMARK_RECORD_TO", scenario.dir.path().join("no such folder/run"));
     good(command.output().unwrap());
     assert!(scenario.captures().is_empty());
+    // One that could be made and not be given room is taken back; the shell had room.
+    let mut shell = scenario.command("/bin/sh");
+    shell.arg("-c").arg(format!("ulimit -f 100; exec {}", scenario.program().display()));
+    good(shell.output().unwrap());
+    assert!(scenario.captures().iter().all(|capture| capture.text("exe").ends_with("sh")));
+}
+
+#[test]
+fn calls_of_the_system_that_a_program_forbids_itself_end_recording_and_not_the_program() {
+    // SECCOMP_RET_ERRNO
+    let answers = |error: i32| 0x5_0000 | error as u32;
+    for (call, error, end) in [
+        (libc::SYS_openat, libc::EPERM, "no-permission"),
+        (libc::SYS_openat, libc::EMFILE, "no-descriptor"),
+        (libc::SYS_pwrite64, libc::EDQUOT, "quota"),
+        (libc::SYS_mmap, libc::EPERM, "no-permission"),
+        (libc::SYS_mmap, libc::ENOMEM, "no-memory"),
+    ] {
+        let (_, capture) = Scenario::new("seccomp.c").recorded(&[&call.to_string(), &answers(error).to_string()]);
+        assert_eq!((capture.text("end"), capture.mallocs(8901)), (end, 1), "call {call}, error {error}");
+        assert!((10_000..400_000).contains(&capture.mallocs(8902)), "{}", capture.mallocs(8902));
+    }
+}
+
+#[test]
+fn a_program_that_is_killed_for_a_forbidden_call_is_on_record_until_then() {
+    let scenario = Scenario::new("seccomp.c");
+    // SECCOMP_RET_KILL_PROCESS
+    let words = [libc::SYS_openat.to_string(), 0x8000_0000_u32.to_string()];
+    let end = scenario.command(scenario.program()).args(words).status().unwrap();
+    assert_eq!(end.signal(), Some(libc::SIGSYS));
+    let capture = scenario.capture();
+    Ledger::of(&capture).assert_consistent();
+    assert_eq!((capture.text("end"), capture.mallocs(8901)), ("", 1));
+    assert!(capture.mallocs(8902) > 10_000);
+}
+
+#[test]
+fn where_no_memory_is_left_recording_ends_and_the_program_goes_on() {
+    let scenario = Scenario::new("no_memory.c");
+    let program = scenario.program().to_str().unwrap();
+    let mut shell = scenario.command("/bin/sh");
+    // In units of 1024 bytes.
+    shell.arg("-c").arg(format!("ulimit -v 200000; exec {program}"));
+    good(shell.output().unwrap());
+    let captures = scenario.captures();
+    let capture = captures.last().unwrap();
+    Ledger::of(capture).assert_consistent();
+    assert_eq!((capture.text("end"), capture.mallocs(9301)), ("no-memory", 100_000));
+    assert!(capture.mallocs(9302) > 10_000);
+    assert!(capture.count(|e| matches!(e, Event::Failed { call: Call::Malloc, .. })) > 1000);
+}
+
+#[test]
+fn a_program_that_is_stopped_and_goes_on_is_on_record_all_along() {
+    let scenario = Scenario::new("counted.c");
+    // Where room is made in memory, making it is what can be interrupted.
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let mut command = scenario.command(scenario.program());
+    let mut child = command.arg("0").env("HEAPMARK_RECORD_TO", folder.path().join("run")).spawn().unwrap();
+    while std::fs::metadata(scenario.dir.path().join("count")).map_or(true, |file| file.len() < 8) {
+        std::thread::yield_now();
+    }
+    let signal = |signal| {
+        // SAFETY: a child of ours that is not yet waited for.
+        assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+        std::thread::sleep(std::time::Duration::from_micros(700));
+    };
+    (0..200).for_each(|_| [libc::SIGSTOP, libc::SIGCONT].into_iter().for_each(signal));
+    let before = done(&scenario);
+    while done(&scenario) < before + 300_000 {
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let [capture] = &support::captures(folder.path())[..] else { panic!("one process, one recording") };
+    Ledger::of(capture).assert_consistent();
+    let (done, recorded) = (done(&scenario), capture.mallocs(9001));
+    assert!(
+        capture.text("end").is_empty() && (recorded == done || recorded == done + 1),
+        "{done} done, {recorded} recorded"
+    );
 }

@@ -23,8 +23,6 @@ pub struct Recognised {
     pub inside: Vec<&'static str>,
     /// Whether it calls malloc through the dynamic linker at all.
     pub imports_malloc: bool,
-    /// A runtime that watches memory instead of serving it.
-    pub sanitizer: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +32,7 @@ enum Unreachable {
     OtherMachine(String),
     OtherLibc,
     OwnMalloc,
+    Sanitizer(String),
     Unreadable(String),
 }
 
@@ -61,6 +60,7 @@ const ALLOCATORS: [&str; 10] = [
     "libgc.",
     "libumem",
 ];
+/// Runtimes that watch memory instead of serving it.
 const SANITIZERS: [&str; 5] = ["libasan", "libtsan", "libmsan", "liblsan", "libhwasan"];
 
 /// Scripts that are interpreted by scripts, and so on: the kernel gives up sooner.
@@ -82,6 +82,9 @@ impl Recognised {
             Unreachable::OtherMachine(what) => format!("made for {what}: no allocator here is"),
             Unreachable::OtherLibc => "linked to musl: libraries for glibc cannot be preloaded into it".into(),
             Unreachable::OwnMalloc => "defines a malloc of its own, which comes before any that is preloaded".into(),
+            Unreachable::Sanitizer(library) => {
+                format!("linked to {library}, which serves malloc itself: build the program without -fsanitize")
+            }
             Unreachable::Unreadable(why) => why.clone(),
         })
     }
@@ -190,13 +193,13 @@ fn inside(path: &Path, data: &[u8]) -> Recognised {
     let by_name = INSIDE.iter().filter(|(name, _)| names.contains(name)).map(|(_, allocator)| *allocator);
     let by_string = STRINGS.iter().filter(|(text, _)| data.windows(text.len()).any(|part| part == *text));
     let within: BTreeSet<&str> = by_name.chain(by_string.map(|(_, allocator)| *allocator)).collect();
+    let sanitizer = needed.iter().find(|name| starts(name, &SANITIZERS)).cloned().map(Unreachable::Sanitizer);
     Recognised {
         chain: Vec::new(),
-        unreachable: own.then_some(Unreachable::OwnMalloc),
+        unreachable: sanitizer.or(own.then_some(Unreachable::OwnMalloc)),
         linked: needed.iter().filter(|name| starts(name, &ALLOCATORS)).cloned().collect(),
         inside: within.into_iter().chain(go.then_some("Go's own allocator")).collect(),
         imports_malloc: elf.dynamic_symbols().any(|symbol| symbol.is_undefined() && symbol.name() == Ok("malloc")),
-        sanitizer: needed.into_iter().find(|name| starts(name, &SANITIZERS)),
     }
 }
 

@@ -8,11 +8,12 @@ use crate::build::command::{find, recognise};
 use crate::catalog::Catalog;
 use crate::execute::recording::{Cost, Recorded, Recorder, Recording};
 use crate::execute::{Guest, Subject};
-use crate::report::{self, RecordedProcess};
+use crate::report::{self, RecordedProcess, units};
 use crate::trace::finish::{self, Finished, Unfinished};
 use anyhow::{Context, Result, anyhow, bail};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -40,6 +41,10 @@ pub struct Args {
     raw: bool,
 }
 
+/// A process of this size, of which malloc had less than one part in so many: what matters about it is not on record.
+const LARGE_BYTES: u64 = 64 << 20;
+const SMALL_SHARE: u64 = 4;
+
 /// Runs the command; returns the program's exit code.
 pub fn run(args: Args) -> Result<u8> {
     let folder = std::env::current_dir().context("cannot tell where this is")?;
@@ -47,7 +52,7 @@ pub fn run(args: Args) -> Result<u8> {
     let program = find(word.map_err(usage)?, &folder).map_err(usage)?;
     let recognised = recognise(&program);
     if let Some(why) = recognised.unreachable() {
-        return Err(usage(anyhow!("{} {why}. It cannot be recorded", recognised.program().display())));
+        return Err(usage(anyhow!("{}: {why}. It cannot be recorded", recognised.program().display())));
     }
     for allocator in &recognised.inside {
         let program = recognised.program().display();
@@ -57,6 +62,10 @@ pub fn run(args: Args) -> Result<u8> {
     let output = args.output.unwrap_or_else(|| PathBuf::from(format!("{name}.trace")));
     // Absolute: the program may change its folder and still needs its file.
     let output = std::path::absolute(&output).with_context(|| output.display().to_string())?;
+    // The program may run for hours before this is written.
+    if output.is_dir() || output.file_name().is_none() {
+        return Err(usage(anyhow!("-o {}: that is a folder; name a file in it", output.display())));
+    }
     let subject = args.allocator.as_deref().map(allocator).transpose()?;
     let (recorder, guest) = (Recorder::find()?, Guest::find()?);
     let cost = recorder.cost(&guest, output.parent().unwrap_or(Path::new("/")))?;
@@ -79,7 +88,8 @@ pub fn run(args: Args) -> Result<u8> {
     if args.raw {
         recorded.captures.iter().for_each(|capture| say(&capture.display().to_string()));
     } else {
-        finish(&recorded, &output, &cost)?;
+        let kept = "captures are kept, for `heapmark trace finish CAPTURE -o FILE`";
+        finish(&recorded, &output, &cost).context(kept)?;
     }
     Ok(recorded.code())
 }
@@ -130,7 +140,11 @@ fn finish(recorded: &Recorded, output: &Path, cost: &Cost) -> Result<()> {
         let trace = if main { output.to_path_buf() } else { beside(output, &capture, &finished) };
         std::fs::rename(&part, &trace).with_context(|| format!("cannot write {}", trace.display()))?;
         running |= is_running(&finished);
-        processes.push(process(&trace, &finished, cost, main));
+        let mut process = process(&trace, &finished, cost, main);
+        if main {
+            process.remarks.extend(recorded.status.signal().and_then(killed).map(String::from));
+        }
+        processes.push(process);
     }
     say(&report::recorded(&mut processes));
     if let Some(error) = failed {
@@ -179,6 +193,7 @@ fn is_running(finished: &Finished) -> bool {
 /// A line of the table. What a program says of its own end matters for the one that was asked for.
 fn process(trace: &Path, finished: &Finished, cost: &Cost, main: bool) -> RecordedProcess {
     let mut remarks = warnings(finished);
+    remarks.extend(elsewhere(finished));
     match finished.head.get("end") {
         Some("exit") => {}
         Some(reason) => remarks.push(format!("recording ended early: {}", why(reason))),
@@ -201,6 +216,35 @@ fn process(trace: &Path, finished: &Finished, cost: &Cost, main: bool) -> Record
         main,
         remarks,
     }
+}
+
+/// What a user may not know of a signal that nobody sent.
+fn killed(signal: i32) -> Option<&'static str> {
+    match signal {
+        libc::SIGKILL => Some("it was killed by SIGKILL: if nobody sent that, the kernel did, for lack of memory"),
+        libc::SIGSYS => Some(
+            "it was killed by SIGSYS: it forbids calls of the system (seccomp) that recording needs (openat, pwrite64, mmap); \
+             switch its sandbox off to record it",
+        ),
+        _ => None,
+    }
+}
+
+/// What of the process's memory cannot be on record, as far as that shows.
+fn elsewhere(finished: &Finished) -> Vec<String> {
+    let (mut remarks, peak_live_bytes) = (Vec::new(), finished.peak_live_bytes.unwrap_or(0));
+    if let Some(path) = finished.head.text("before") {
+        remarks.push(format!("{path} serves malloc before the recorder: only what it passes on is on record"));
+    }
+    let resident = finished.head.get("end.peak-rss-bytes").and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    if resident >= LARGE_BYTES && peak_live_bytes < resident / SMALL_SHARE {
+        remarks.push(format!(
+            "at most {} of its {} in memory came from malloc: the rest (mmap, files, an allocator inside it) is not on record, and no replay shows it",
+            units::bytes(peak_live_bytes as f64),
+            units::bytes(resident as f64),
+        ));
+    }
+    remarks
 }
 
 /// The recorder's word in the words of the person who asks.

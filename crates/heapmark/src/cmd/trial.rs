@@ -182,9 +182,6 @@ fn cautions(recognised: &Recognised) -> Vec<String> {
     if !recognised.imports_malloc && recognised.inside.is_empty() {
         cautions.push(format!("{program} itself calls no malloc: only its libraries can make a difference."));
     }
-    if let Some(library) = &recognised.sanitizer {
-        cautions.push(format!("{program} runs under {library}, which is no release build and serves malloc itself."));
-    }
     if let Some(files) = std::env::var_os("LD_PRELOAD").filter(|files| !files.is_empty()) {
         cautions.push(format!("LD_PRELOAD={} of your environment is left out.", files.display()));
     }

@@ -67,10 +67,11 @@ impl Outcome {
 
     /// The same, with what its threads were at, where it did not come to its end by itself.
     pub(super) fn at(mut self, steps: &[Step]) -> Outcome {
-        if let Outcome::Crash { phase, .. } | Outcome::Hang { phase, .. } = &mut self
+        if let Outcome::Crash { phase: words, .. } | Outcome::Hang { phase: words, .. } | Outcome::Oom { what: words } =
+            &mut self
             && let Some(place) = place(steps)
         {
-            *phase += &format!(" ({place})");
+            *words += &format!(" ({place})");
         }
         self
     }

@@ -7,6 +7,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::fs::DirEntry;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -55,14 +56,15 @@ pub struct Cost {
 }
 
 impl Recorder {
-    /// `$HEAPMARK_RECORDER`, or the library beside this program, or in `deps/` there, where `cargo test` leaves it.
+    /// `$HEAPMARK_RECORDER`, or the library beside this program or in `deps/` there, where `cargo test` leaves it: the newer one.
     pub fn find() -> Result<Recorder> {
         let path = match std::env::var_os("HEAPMARK_RECORDER") {
             Some(path) => std::path::absolute(path).context("HEAPMARK_RECORDER")?,
             None => {
                 let own = std::env::current_exe().context("cannot tell where heapmark itself is")?;
-                let beside = own.with_file_name(LIBRARY);
-                if beside.is_file() { beside } else { own.with_file_name("deps").join(LIBRARY) }
+                let places = [own.with_file_name("deps").join(LIBRARY), own.with_file_name(LIBRARY)];
+                let age = |path: &PathBuf| path.metadata().and_then(|file| file.modified()).ok();
+                places.into_iter().max_by_key(age).expect("there are two places")
             }
         };
         if !path.is_file() {
@@ -124,7 +126,7 @@ impl Recorder {
         command
     }
 
-    /// What noting an event costs: the same calls with the recorder and without.
+    /// What noting an event costs: the same calls with the recorder and without. Fails where nothing can be recorded into the folder.
     pub fn cost(&self, guest: &Guest, folder: &Path) -> Result<Cost> {
         let stem = folder.join("cost");
         let mut best = [[f64::INFINITY; 2]; 2];
@@ -144,7 +146,15 @@ impl Recorder {
             }
         }
         let [[alone, threaded], recorded] = best;
-        captures(&stem)?.iter().try_for_each(std::fs::remove_file).context("cannot remove a capture")?;
+        let captures = captures(&stem)?;
+        if captures.is_empty() {
+            bail!(
+                "nothing can be recorded into {}: no room (1 MiB at least), no right to write, or a kernel before Linux 4.14; \
+                 name a file in another folder with -o",
+                folder.display()
+            );
+        }
+        captures.iter().try_for_each(std::fs::remove_file).context("cannot remove a capture")?;
         Ok(Cost { alone_ns: (recorded[0] - alone).max(0.0), threaded_ns: (recorded[1] - threaded).max(0.0) })
     }
 }
@@ -163,7 +173,7 @@ impl Recorded {
     }
 }
 
-/// The captures with this stem.
+/// The captures with this stem. Who is killed before there is room for a word leaves an empty file, which is none.
 fn captures(stem: &Path) -> Result<BTreeSet<PathBuf>> {
     let folder = stem.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut start = stem.file_name().unwrap_or_default().to_owned();
@@ -175,6 +185,7 @@ fn captures(stem: &Path) -> Result<BTreeSet<PathBuf>> {
         })
     };
     let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let paths = entries.flatten().filter(|entry| is_ours(&entry.file_name()));
+    let has_words = |entry: &DirEntry| entry.metadata().is_ok_and(|file| file.len() > 0);
+    let paths = entries.flatten().filter(|entry| is_ours(&entry.file_name()) && has_words(entry));
     Ok(paths.map(|entry| folder.join(entry.file_name())).collect())
 }

@@ -14,8 +14,10 @@ const MOST_EARLY: usize = 1 << 12;
 /// What was found and mended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mended {
-    /// Addresses that were given out while they were in use: what used them before ends there.
+    /// Addresses that were given out just before they were taken back: what used them before ends there.
     pub reused: u64,
+    /// Addresses that were given out while they were in use, and never taken back: what used them before ends there.
+    pub unseen: u64,
     /// Ends that came just before the beginning.
     pub early: u64,
     /// Ends of addresses that nobody had been given: they are left out.
@@ -65,7 +67,7 @@ impl Addresses {
         let thread = at.thread;
         let token = self.next_token(thread);
         if let Some(before) = self.live.insert(address, token.packed()) {
-            self.mended.reused += 1;
+            self.mended.unseen += 1;
             if self.owed.len() >= MOST_EARLY {
                 self.owed.clear();
             }
@@ -104,6 +106,8 @@ impl Addresses {
             && let Some(begin) = self.owed.remove(&address)
             && at.may_precede(begin)
         {
+            self.mended.unseen -= 1;
+            self.mended.reused += 1;
             return None;
         }
         let found = self.live.remove(&address).map(Token::of_packed);

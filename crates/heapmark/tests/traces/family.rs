@@ -21,7 +21,7 @@ fn a_forked_process_begins_with_what_its_parent_had() {
     let end = place.run(&["trace", "finish", "x.77.cap", "-o", "a.trace"]);
     assert_eq!(end.code, Some(0));
     let expected = "x.77.cap: 2 objects come from the parent process; the trace begins with them\n\
-                    x.77.cap: 1 objects ended that had begun before the recording; they are left out\n";
+                    x.77.cap: 1 objects ended that had begun before the recording, or unseen by it; they are left out\n";
     assert_eq!(end.stderr, expected);
     let expected = [
         "t0 inherit objects=2",

@@ -4,17 +4,21 @@
 //! They go straight to `malloc`, `aligned_alloc` and `free` behind us, as those of the C++ libraries do: one call of the program
 //! is one event, and nothing passes through a library that would call back. Only where memory is out does the next definition of
 //! the operator have its turn, with the handlers and the exception. It is jumped to, so that no frame of ours stands between
-//! the exception and its handler.
+//! the exception and its handler. So it does where a program replaces some of the operators: the C++ library makes the others of these.
 
-use crate::large;
 use crate::next::{give_up, is_first, look, next};
 use crate::note::{after, before, only};
+use crate::{front, large};
 use core::ffi::{CStr, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering};
 use heapmark_wire::capture::{Call, Event, Variant};
 
 type Block = *mut c_void;
 
 extern "C" fn new(size: usize) -> Block {
+    if front::has_operators() {
+        return core::ptr::null_mut();
+    }
     let block = after(
         // SAFETY: any size is one. C++ wants a block where C may have none.
         move || unsafe { (next().malloc)(size.max(1)) },
@@ -26,6 +30,9 @@ extern "C" fn new(size: usize) -> Block {
 }
 
 extern "C" fn new_aligned(size: usize, align: usize) -> Block {
+    if front::has_operators() {
+        return core::ptr::null_mut();
+    }
     // C wants a multiple of the alignment.
     let whole = size.max(1).checked_next_multiple_of(align.max(1));
     let block = after(
@@ -67,31 +74,44 @@ const NEWS: [&CStr; 8] = [
 ];
 const FIRST_NOTHROW: usize = 4;
 
-type New = extern "C" fn(usize, usize, usize) -> Block;
+/// Any of the operators: none has more arguments.
+type Operator = extern "C" fn(usize, usize, usize) -> Block;
 
-/// What an operator that has failed jumps to.
-extern "C" fn behind<const FORM: usize>() -> New {
+/// What an operator jumps to that has failed, or is not ours to serve.
+extern "C" fn behind<const FORM: usize>() -> Operator {
     extern "C" fn nothing(_: usize, _: usize, _: usize) -> Block {
         core::ptr::null_mut()
     }
-    // SAFETY: the names are those of functions; the libraries stay as they are.
-    unsafe {
-        if let Some(found) = look(NEWS[FORM]) {
-            return found;
-        }
-        if FORM >= FIRST_NOTHROW {
-            return nothing;
-        }
-        // A program of C has loaded a library of C++ later, where the order of search does not lead.
-        for library in [c"libstdc++.so.6", c"libc++.so.1"] {
-            let handle = libc::dlopen(library.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
-            let found = if handle.is_null() { handle } else { libc::dlsym(handle, NEWS[FORM].as_ptr()) };
-            if !found.is_null() {
-                return core::mem::transmute::<Block, New>(found);
-            }
-        }
+    static FOUND: [AtomicUsize; NEWS.len()] = [const { AtomicUsize::new(0) }; NEWS.len()];
+    match next_operator(NEWS[FORM], &FOUND[FORM]) {
+        Some(found) => found,
+        None if FORM >= FIRST_NOTHROW => nothing,
+        None => give_up(c"heapmark's recorder: memory is out, and there is no C++ library to say so to the program\n"),
     }
-    give_up(c"heapmark's recorder: memory is out, and there is no C++ library to say so to the program\n")
+}
+
+/// The next definition of an operator, which is looked up once.
+#[cold]
+fn next_operator(name: &CStr, known: &AtomicUsize) -> Option<Operator> {
+    let mut found = known.load(Ordering::Relaxed);
+    if found == 0 {
+        // SAFETY: the names are those of functions; the libraries stay as they are.
+        found = unsafe { look::<Block>(name).unwrap_or_else(|| in_late_library(name)) } as usize;
+        known.store(found, Ordering::Relaxed);
+    }
+    // SAFETY: the address of such a function, if it is any.
+    unsafe { core::mem::transmute(found) }
+}
+
+/// A program of C has loaded a library of C++ later, where the order of search does not lead.
+fn in_late_library(name: &CStr) -> Block {
+    let libraries = [c"libstdc++.so.6", c"libc++.so.1"].into_iter();
+    // SAFETY: looks at what is loaded, and loads nothing.
+    let found = libraries.map(|library| unsafe {
+        let handle = libc::dlopen(library.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+        if handle.is_null() { handle } else { libc::dlsym(handle, name.as_ptr()) }
+    });
+    found.into_iter().find(|found| !found.is_null()).unwrap_or(core::ptr::null_mut())
 }
 
 macro_rules! news {
@@ -154,12 +174,28 @@ news! {
     7 _ZnamSt11align_val_tRKSt9nothrow_t new_aligned;
 }
 
+/// Leaves a call to the next definition of an operator; false where there is none.
+#[cold]
+fn leave<const ARGUMENTS: usize>(name: &'static str, known: &AtomicUsize, arguments: [usize; ARGUMENTS]) -> bool {
+    let name = CStr::from_bytes_with_nul(name.as_bytes());
+    let Some(call) = name.ok().and_then(|name| next_operator(name, known)) else { return false };
+    let argument = |place: usize| arguments.get(place).copied().unwrap_or(0);
+    call(argument(0), argument(1), argument(2));
+    true
+}
+
 macro_rules! deletes {
     ($($name:ident($($argument:ident),*) $event:expr;)*) => { $(
         /// # Safety
         /// As C++ defines it.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(block: Block $(, $argument: usize)*) {
+            static FOUND: AtomicUsize = AtomicUsize::new(0);
+            if front::has_operators()
+                && leave(concat!(stringify!($name), "\0"), &FOUND, [block as usize $(, $argument)*])
+            {
+                return;
+            }
             // SAFETY: as the program's call.
             unsafe { delete(block, |address| $event(address $(, $argument as u64)*)) }
         }

@@ -105,14 +105,18 @@ pub fn warnings(finished: &Finished) -> Vec<String> {
     };
     line(finished.lost, "events are lost");
     let unknown = finished.mended.unknown;
-    line(unknown, "objects ended that had begun before the recording; they are left out");
+    line(unknown, "objects ended that had begun before the recording, or unseen by it; they are left out");
+    let unseen = finished.mended.unseen;
+    line(
+        unseen,
+        "objects ended unseen (something frees past the recorder: RTLD_DEEPBIND?); they end where their address is used again",
+    );
     line(finished.unknown_uses, "calls were about objects from before the recording; they are left out");
-    let repairs = finished.mended.repairs();
-    line(repairs, "events stood in an order that cannot have been, and were put right");
+    line(finished.mended.repairs(), "events stood in an order that cannot have been, and were put right");
     if finished.is_doubtful() {
         lines.push(format!(
             "WARNING: that is one in {}: the order of this trace is not to be trusted; record again, best on one CPU (taskset -c 0)",
-            units::digits(finished.totals.events as f64 / repairs as f64)
+            units::digits(finished.totals.events as f64 / finished.doubts() as f64)
         ));
     }
     lines

@@ -27,10 +27,10 @@ pub fn run(args: Args) -> Result<Exit> {
     if mended.unknown > 0 {
         say(&format!("{name}: {} objects ended that had begun before; they are left out", mended.unknown));
     }
-    if mended.repairs() > 0 {
+    if mended.unseen > 0 {
         say(&format!(
             "{name}: {} addresses were given out while they were in use; what used them ends there",
-            mended.repairs()
+            mended.unseen
         ));
     }
     if args.output.as_os_str() != "-" {

@@ -54,9 +54,14 @@ impl Finished {
         self.totals.events - self.inherited - u64::from(self.inherited > 0)
     }
 
+    /// Repairs that a wrong order may be the reason of. In a process of one thread there is none.
+    pub fn doubts(&self) -> u64 {
+        self.mended.repairs() + if self.totals.threads > 1 { self.mended.unseen } else { 0 }
+    }
+
     /// Whether so much was repaired that the order of events is doubtful.
     pub fn is_doubtful(&self) -> bool {
-        self.mended.repairs() as f64 > self.totals.events as f64 * MOST_REPAIRS
+        self.doubts() as f64 > self.totals.events as f64 * MOST_REPAIRS
     }
 }
 
