@@ -111,7 +111,9 @@ impl Lab {
                     heap_byte_points: 10 * moment.heap_bytes,
                     most_anon_huge_bytes: moment.heap_bytes,
                     sampling_share: 0.003,
+                    most_heap_bytes: moment.heap_bytes * 2,
                     at_peak: None,
+                    twice: None,
                 })
             });
             if let Some(measurement) = &mut record.measurement {

@@ -52,10 +52,8 @@ impl Selection {
         let words = if args.threads.is_empty() { &suite.threads } else { &args.threads };
         let threads = thread_counts(words, cpus).map_err(|why| usage(anyhow!("-t: {why}")))?;
         let preset = &suite.preset;
-        let mut cases = cases(&workloads, preset, &threads, cpus, &args.set).map_err(usage)?;
-        for case in &mut cases {
-            traces::make_ready(case, args.retained, cpus).map_err(usage)?;
-        }
+        let cases = cases(&workloads, preset, &threads, cpus, &args.set).map_err(usage)?;
+        let mut cases = traces::make_ready(cases, args.retained, cpus).map_err(usage)?;
         if let Some(interval) = args.series {
             cases.iter_mut().for_each(|case| case.series_ns = Some(interval.as_nanos() as u64));
         }

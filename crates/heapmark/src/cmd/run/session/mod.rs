@@ -155,7 +155,7 @@ impl Session {
         let footprint = attempt.measurement.as_ref().and_then(|measurement| measurement.footprint.as_ref());
         let seen = footprint.and_then(|told| Some((told, told.peak.as_ref()?)));
         let course = match seen {
-            Some((told, peak)) => Some(Course::of_points(&told.points, peak)),
+            Some((told, peak)) => Some(Course::of_points(&told.points, peak, &told.twice)),
             None => watcher.as_ref().zip(footprint).and_then(|(it, told)| it.course(told.begin.without_harness())),
         };
         let own_points = seen.map(|(told, _)| csv_of_points(&told.points, told.begin.without_harness()));
