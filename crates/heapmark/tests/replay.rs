@@ -162,6 +162,48 @@ fn paced_replays_take_as_long_as_they_were_recorded() {
 }
 
 #[test]
+fn what_is_held_for_half_of_the_time_is_half_of_the_mean_footprint() {
+    let place = Place::new();
+    let at = |ms: u64| (0, Event::Clock { ns: ms * 1_000_000 });
+    let events = [at(1), (0, malloc(64 << 20)), at(1000), (0, free(0, 0)), (0, malloc(8)), at(2000), (0, free(0, 1))];
+    write(&place.at("a.trace"), &events);
+    let flags = ["a.trace", "-a", "glibc", "--mode", "paced", "--series", "1ms", "--blocks", "1", "--no-floor"];
+    let end = replay(&place, &flags);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    assert!(end.stdout.contains("mean footprint") && end.stdout.contains("GiB*s"), "{}", end.stdout);
+    let row = &place.rows("run")[0];
+    let number = |name: &str| row[name].parse::<f64>().unwrap();
+    let mib = number("mean_footprint_bytes") / f64::from(1 << 20);
+    // Off by as much as a busy machine comes late with the free, of what is held or of the rest.
+    assert!((20.0..44.0).contains(&mib), "{mib}");
+    let records = samples(&place.at("run"));
+    let sample = of_purpose(&records, "sample")[0];
+    let wall_ns = sample["measurement"]["iterations"][0]["wall_ns"].as_u64().unwrap();
+    assert!(wall_ns >= 2_000_000_000);
+    let gib_seconds = mib / 1024.0 * wall_ns as f64 / 1e9;
+    assert!((number("gib_seconds") / gib_seconds - 1.0).abs() < 1e-9, "{row:?}");
+    assert!(sample["mean_heap"]["looks"].as_u64().unwrap() > 100, "{sample}");
+}
+
+#[test]
+fn what_a_replay_asks_of_the_kernel_is_counted() {
+    let place = Place::new();
+    // Above what glibc keeps in its heap: each block is a mapping of its own.
+    let events: Vec<Told> = (0..50).flat_map(|index| [(0, malloc(64 << 20)), (0, free(0, index))]).collect();
+    write(&place.at("a.trace"), &events);
+    let flags = ["a.trace", "-a", "glibc", "--counter", "kernel", "--blocks", "1", "--no-floor", "--touch", "none"];
+    let end = replay(&place, &flags);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    assert!(end.stdout.contains("munmap") && end.stdout.contains("madvise"), "{}", end.stdout);
+    let records = samples(&place.at("run"));
+    let figures = &of_purpose(&records, "count")[0]["measurement"]["figures"];
+    for call in ["mmap_per_operation", "munmap_per_operation"] {
+        let each = figures[call].as_f64().unwrap();
+        assert!((0.5..0.6).contains(&each), "one for each block, and some for a stack: {call} {each}");
+    }
+}
+
+#[test]
 fn allocators_that_go_wrong_are_caught_with_the_place_in_the_trace() {
     let place = Place::new();
     write(&place.at("a.trace"), &pipeline());

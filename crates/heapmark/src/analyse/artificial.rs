@@ -256,6 +256,7 @@ pub(crate) fn record(purpose: Purpose, workload: &str, threads: u32, allocator: 
         usage: None,
         disturbance: None,
         course: None,
+        mean_heap: None,
         proof: None,
         environment: BTreeMap::new(),
         stderr: String::new(),
