@@ -51,7 +51,8 @@ fn columns(rows: &[(&FootprintRow, &Footprints)]) -> Vec<Column> {
         number("page occupancy", &|held| median(held.page_occupancy, units::percent)).spare(),
         number("huge pages", &|held| median(held.huge_share, units::percent)).spare(),
     ];
-    if rows.iter().any(|(_, held)| held.blow_up.is_some()) {
+    let blows_up = rows.iter().any(|(_, held)| held.blow_up.is_some());
+    if blows_up {
         columns.push(number("blow-up", &|held| median(held.blow_up, units::times)));
     }
     // Only a replay in strict order looks at each block and page.
@@ -64,12 +65,17 @@ fn columns(rows: &[(&FootprintRow, &Footprints)]) -> Vec<Column> {
         ]);
     }
     let moments = rows.first().map(|(_, held)| held.retained.iter().map(|kept| kept.after_ms)).into_iter().flatten();
+    let moments: Vec<u64> = moments.collect();
+    let ends = [moments.first().copied(), moments.last().copied()];
     for after_ms in moments {
         let kept = |held: &Footprints| {
             let kept = held.retained.iter().find(|kept| kept.after_ms == after_ms);
             kept.map_or_else(|| "-".into(), |kept| units::bytes(kept.heap_bytes.median))
         };
-        columns.push(number(&format!("idle {} s", after_ms as f64 / 1000.0), &kept));
+        let column = number(&format!("idle {} s", after_ms as f64 / 1000.0), &kept);
+        // Beside a blow-up a usual terminal has room for the first and the last of them.
+        let spare = blows_up && !ends.contains(&Some(after_ms));
+        columns.push(if spare { column.spare() } else { column });
     }
     columns
 }
