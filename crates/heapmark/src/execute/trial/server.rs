@@ -24,6 +24,8 @@ const LOOK: Duration = Duration::from_millis(1);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long an answer may take on this machine.
 const ANSWER: Duration = Duration::from_millis(200);
+/// What helps against the most likely reason for a server that ends early.
+const STAY: &str = "if it went to the background, tell it to stay in front";
 
 /// What the client measured.
 pub(super) struct Served {
@@ -144,10 +146,8 @@ impl<'a> Drive<'a> {
         let (port, words) = (self.client.port, text(&self.stderr, 0));
         let words = words.trim_end().lines().last().unwrap_or_default();
         match (&self.step, self.account()) {
-            (Step::Waits, _) => Some(format!(
-                "the server ended before it answered on port {port}; if it went to the background, tell it to stay in front"
-            )),
-            (Step::Runs { .. }, _) => Some("the server ended before its client".into()),
+            (Step::Waits, _) => Some(format!("the server ended before it answered on port {port}; {STAY}")),
+            (Step::Runs { .. }, _) => Some(format!("the server ended before its client; {STAY}")),
             (_, None) => Some("the client left no account".into()),
             (_, Some(client)) if client.errno != 0 => {
                 Some(format!("cannot start the client: {}", std::io::Error::from_raw_os_error(client.errno)))
