@@ -34,14 +34,13 @@ pub(super) struct Output<'a> {
     wanted: Option<&'a Printed>,
     bytes: u64,
     sum: crc32fast::Hasher,
-    lines: usize,
     difference: Option<String>,
 }
 
 impl<'a> Output<'a> {
     pub fn new(wanted: Option<&'a Printed>) -> Result<Output<'a>> {
         let (file, sum) = (memory_file("heapmark-stdout")?, crc32fast::Hasher::new());
-        Ok(Output { file, wanted, bytes: 0, sum, lines: 0, difference: None })
+        Ok(Output { file, wanted, bytes: 0, sum, difference: None })
     }
 
     /// Where the process writes.
@@ -77,7 +76,8 @@ impl<'a> Output<'a> {
 
     fn read(&mut self, end: u64) -> Result<()> {
         let (mut ours, mut theirs) = (vec![0; PIECE], vec![0; PIECE]);
-        let began = self.bytes;
+        let kept = if self.wanted.is_none() { KEPT_BYTES } else { 0 };
+        let mut forgotten = self.bytes.max(kept);
         while self.bytes < end {
             let ours = piece(&self.file, self.bytes, &mut ours)?;
             if let Some(wanted) = self.wanted
@@ -85,30 +85,39 @@ impl<'a> Output<'a> {
                 && self.difference.is_none()
             {
                 let theirs = piece(&wanted.beginning, self.bytes, &mut theirs)?;
-                self.difference = difference(ours, theirs, self.lines);
+                if ours != theirs {
+                    // Until here both are the same, and ours is forgotten.
+                    self.difference = Some(difference(ours, theirs, lines(&wanted.beginning, self.bytes)?));
+                }
             }
             if ours.is_empty() {
                 break;
             }
             self.sum.update(ours);
             self.bytes += ours.len() as u64;
-            self.lines += newlines(ours);
+            // At once, and not at the end: the process goes on writing meanwhile.
+            if self.bytes > forgotten + MUCH_BYTES {
+                forget(&self.file, forgotten, self.bytes)?;
+                forgotten = self.bytes;
+            }
         }
-        let kept = if self.wanted.is_none() { KEPT_BYTES } else { 0 };
-        forget(&self.file, began.max(kept), self.bytes)
+        forget(&self.file, forgotten, self.bytes)
     }
 }
 
 /// Where two pieces differ that begin at the same place, behind so many lines.
-fn difference(ours: &[u8], theirs: &[u8], lines: usize) -> Option<String> {
+fn difference(ours: &[u8], theirs: &[u8], lines: usize) -> String {
     let same = ours.iter().zip(theirs).take_while(|(ours, theirs)| ours == theirs).count();
-    if same == ours.len() && same == theirs.len() {
-        return None;
-    }
     let start = ours[..same].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     let start = start.max(same.saturating_sub(SHOWN / 2));
     let (line, ours, theirs) = (lines + newlines(&ours[..same]) + 1, shown(&ours[start..]), shown(&theirs[start..]));
-    Some(format!("line {line} of the output: {ours}, but {theirs}"))
+    format!("line {line} of the output: {ours}, but {theirs}")
+}
+
+/// How many lines end in the first bytes of a file, whole pieces of it.
+fn lines(file: &File, bytes: u64) -> Result<usize> {
+    let mut buffer = vec![0; PIECE];
+    (0..bytes).step_by(PIECE).map(|at| Ok(newlines(piece(file, at, &mut buffer)?))).sum()
 }
 
 fn newlines(text: &[u8]) -> usize {
