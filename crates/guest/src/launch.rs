@@ -1,7 +1,8 @@
-//! `heapmark-guest launch FD [inherit] NAME=VALUE... -- COMMAND ARGUMENT...`: runs another program as a child of this small
+//! `heapmark-guest launch FD [inherit] [held] NAME=VALUE... -- COMMAND ARGUMENT...`: runs another program as a child of this small
 //! process and writes what the kernel counted for it to a file. What `wait4` calls the peak resident set covers what a process
 //! was before `exec`, too; a child of heapmark itself would have been a copy of heapmark. With `inherit` the variables are added
-//! to the launcher's own; without, the program has no others. Whatever the program leaves behind ends with it.
+//! to the launcher's own; without, the program has no others. With `held` this process stops
+//! itself before anything else, for somebody who wants to follow it. Whatever the program leaves behind ends with it.
 
 use crate::clock::now_ns;
 use crate::fail;
@@ -23,14 +24,19 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         return fail::usage();
     };
     let inherits = argument(3) == c"inherit";
+    let held = argument(3 + usize::from(inherits)) == c"held";
     // SAFETY: the environment's strings stand in a row before the separator, the command's behind it up to the null that
     // ends `argv`; the array is this process's to change.
     let (environment, command) = unsafe {
         *argv.add(separator).cast_mut() = core::ptr::null();
-        (argv.add(3 + usize::from(inherits)), argv.add(separator + 1))
+        (argv.add(3 + usize::from(inherits) + usize::from(held)), argv.add(separator + 1))
     };
     // SAFETY: a plain system call. The command inherits nothing of ours.
     unsafe { libc::fcntl(file, libc::F_SETFD, libc::FD_CLOEXEC) };
+    if held {
+        // SAFETY: a plain system call.
+        unsafe { libc::raise(libc::SIGSTOP) };
+    }
     let start_ns = now_ns();
     // SAFETY: plain system calls; the child only executes.
     let (child, status, usage) = unsafe {

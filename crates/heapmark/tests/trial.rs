@@ -6,25 +6,15 @@ mod support;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::Command;
 use support::home::{record, runs_somewhere};
+use support::tried::{SMALL, note, run};
 use support::{End, Place, of_purpose, samples, word};
-
-/// glibc and a library that hands on to it, two processes of each, nothing beside them.
-const SMALL: [&str; 7] = ["try", "-o", "run", "--blocks", "2", "--no-shadow", "--no-repeat"];
 
 /// Tries a command under both.
 fn tried(place: &Place, flags: &[&str], command: &[&str]) -> (End, Vec<Value>) {
     let honest = format!("glibc,honest={}", place.fake("honest").display());
     run(place, &[&["-a", &honest], flags, &["--"], command].concat())
-}
-
-fn run(place: &Place, arguments: &[&str]) -> (End, Vec<Value>) {
-    let _ = fs::remove_dir_all(place.at("run"));
-    let end = place.run(&[&SMALL, arguments].concat());
-    let records = if place.at("run/samples.jsonl").exists() { samples(&place.at("run")) } else { Vec::new() };
-    (end, records)
 }
 
 /// What became of the other library's check, in words.
@@ -33,10 +23,6 @@ fn outcome(records: &[Value]) -> String {
     let words =
         ["kind", "what", "why", "signal", "code"].map(|key| outcome[key].as_str().unwrap_or_default().to_owned());
     words.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn note<'a>(records: &'a [Value], allocator: &str, name: &str) -> &'a str {
-    word(&record(records, "check", allocator)["measurement"]["notes"], name)
 }
 
 fn shell(line: &str) -> [&str; 3] {
@@ -88,6 +74,20 @@ fn what_differs_under_an_allocator_is_a_wrong_result() {
     let (_, records) = tried(&place, &[], &shell(leave));
     assert_eq!(outcome(&records), "wrong-result exit code 4, under glibc 3");
     assert_eq!(record(&records, "check", "glibc")["outcome"]["kind"], "ok", "whatever the code, if all have it");
+}
+
+#[test]
+fn what_nobody_reads_is_swallowed_and_much_output_is_held_against_the_baselines() {
+    let place = Place::new();
+    // Some programs do less where they see /dev/null.
+    let (end, records) = tried(&place, &[], &shell("test /dev/stdout -ef /dev/null && kill -ABRT $$; seq 9"));
+    assert_eq!((end.code, outcome(&records).as_str()), (Some(0), "ok"), "{}", end.stderr);
+    let much = |last: &str| format!("head -c 90000000 /dev/zero; case $LD_PRELOAD in *honest*) {last};; esac");
+    let (end, records) = tried(&place, &["--check-output"], &shell(&much(":")));
+    assert_eq!((end.code, outcome(&records).as_str()), (Some(0), "ok"), "{}", end.stderr);
+    let (_, records) = tried(&place, &["--check-output"], &shell(&much("echo")));
+    let what = "the output behind its first 64 MiB: 90000001 bytes in all, but 90000000 under glibc";
+    assert_eq!(outcome(&records), format!("wrong-result {what}"));
 }
 
 #[test]
@@ -249,67 +249,4 @@ fn what_cannot_be_started_is_said_in_one_line() {
         assert!(end.stderr.contains(says) && end.stderr.lines().count() == 1, "{arguments:?}: {}", end.stderr);
     }
     assert_eq!(place.run(&["try"]).code, Some(2));
-}
-
-/// A server of one file: answers each line until it is asked to end.
-const SERVER: &str = "import socket, sys\ns = socket.create_server(('127.0.0.1', int(sys.argv[1])))\n\
-    while True:\n    c, _ = s.accept()\n    c.sendall(b'x' * len(c.recv(100)))\n    c.close()\n";
-const CLIENT: &str = "import socket, sys\nfor i in range(20):\n    \
-    c = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n    c.sendall(b'abc')\n    \
-    assert c.recv(100) == b'xxx'\n    c.close()\n";
-
-/// A port that nobody has had for a while.
-fn free_port() -> String {
-    std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port().to_string()
-}
-
-fn serve(place: &Place, other: &str, server: &str, client: &str) -> (End, Vec<Value>) {
-    let both = format!("glibc,{other}");
-    run(place, &["-a", &both, "--server", server, "--client", client, "--ready", &free_port()])
-}
-
-#[test]
-fn a_server_is_measured_while_its_client_runs() {
-    let place = Place::new();
-    fs::write(place.at("server.py"), SERVER).unwrap();
-    fs::write(place.at("client.py"), CLIENT).unwrap();
-    let (server, client) = ("python3 server.py {port}", "python3 client.py {port}");
-    let honest = format!("honest={}", place.fake("honest").display());
-    let (end, records) = serve(&place, &honest, server, client);
-    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
-    for sample in of_purpose(&records, "sample") {
-        let iteration = &sample["measurement"]["iterations"][0];
-        let (wall, cpu) = (iteration["wall_ns"].as_u64().unwrap(), iteration["user_ns"].as_u64().unwrap());
-        let whole = sample["usage"]["wall_ns"].as_u64().unwrap();
-        assert!(
-            wall > 0 && wall < whole && cpu > 0,
-            "the client's time, and the server's CPU time meanwhile: {sample}"
-        );
-    }
-    assert!(end.stdout.contains("driven by"), "{}", end.stdout);
-
-    let (end, _) = serve(&place, &honest, server, "sh -c 'echo because >&2; exit 3'");
-    assert!(end.code == Some(1) && end.stderr.contains("the client failed"), "{}", end.stderr);
-    assert!(end.stderr.contains("because"), "{}", end.stderr);
-    let (end, _) = serve(&place, &honest, "sleep 0", client);
-    assert!(end.stderr.contains("the server ended before it answered"), "{}", end.stderr);
-    assert!(!runs_somewhere(&place.text("server.py")) && !runs_somewhere("server.py\u{0}{port}"));
-}
-
-#[test]
-fn redis_is_tried_with_the_allocator_that_it_is_linked_to() {
-    if !Path::new("/usr/bin/redis-server").exists() {
-        return;
-    }
-    let place = Place::new();
-    let server = "redis-server --port {port} --save '' --appendonly no";
-    let client = "redis-benchmark -p {port} -t set,get -n 2000 -q";
-    let (end, records) = serve(&place, "own", server, client);
-    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
-    assert!(end.stderr.contains("is linked to libjemalloc"), "{}", end.stderr);
-    for (allocator, file) in [("glibc", "libc.so.6"), ("own", "libjemalloc.so.2")] {
-        let proof = &record(&records, "sample", allocator)["proof"];
-        let owner = &proof["objects"][proof["owners"]["malloc"].as_u64().unwrap() as usize];
-        assert!(word(owner, "path").ends_with(file), "{owner}");
-    }
 }

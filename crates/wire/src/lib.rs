@@ -16,7 +16,7 @@ pub mod varint;
 mod watched;
 
 pub use buckets::{BUCKETS, bucket_of, bucket_range};
-pub use followed::{Peak, Point};
+pub use followed::{Peak, Point, Twice};
 pub use launched::Launched;
 pub use page::{JOB_BYTES, Page, REPORT_BYTES, TextFull};
 pub use pairs::pairs;

@@ -111,7 +111,9 @@ impl Lab {
                     heap_byte_points: 10 * moment.heap_bytes,
                     most_anon_huge_bytes: moment.heap_bytes,
                     sampling_share: 0.003,
+                    most_heap_bytes: moment.heap_bytes * 2,
                     at_peak: None,
+                    twice: None,
                 })
             });
             if let Some(measurement) = &mut record.measurement {
@@ -254,6 +256,7 @@ pub(crate) fn record(purpose: Purpose, workload: &str, threads: u32, allocator: 
         usage: None,
         disturbance: None,
         course: None,
+        mean_heap: None,
         proof: None,
         environment: BTreeMap::new(),
         stderr: String::new(),

@@ -9,7 +9,7 @@ use super::spread::Spread;
 use crate::execute::Footprint;
 use crate::plan::Case;
 use crate::sample::follower::{Course, Moment};
-use crate::store::{AllocatorInfo, Purpose, RunFile};
+use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
 use serde::Serialize;
 
 /// One table.
@@ -27,6 +27,8 @@ pub struct FootprintCase {
     pub rows: Vec<FootprintRow>,
     /// Most CPU time that looking at a process took, as a share of a core.
     pub sampling_share: Option<f64>,
+    /// What nobody should read the table without.
+    pub caution: Option<String>,
 }
 
 /// An allocator in it.
@@ -57,6 +59,8 @@ pub struct Footprints {
     pub overhead_at_peak_footprint: Option<Spread>,
     /// Resident heap at its peak over live bytes at theirs, whenever each was.
     pub peak_over_peak: Option<Spread>,
+    /// The highest resident heap over that of one thread that made the same calls; `None` where no such processes were run.
+    pub blow_up: Option<Spread>,
     /// Mean resident heap over mean live bytes while the workload ran.
     pub mean_overhead: Option<Spread>,
     /// Live bytes over the bytes of the pages that hold any, when most was live.
@@ -72,6 +76,9 @@ pub struct Footprints {
     pub sparse_pages: Option<Spread>,
     /// Most memory in huge pages over the resident heap at its peak.
     pub huge_share: Option<Spread>,
+    /// By how much the kernel's quick count of memory was off what its page tables held, where that is more than 1 %. Figures of
+    /// the count may be that far off; `overhead_at_peak_demand` is of the page tables.
+    pub count_off_by: Option<f64>,
     /// What was still resident after everything was freed.
     pub retained: Vec<Kept>,
 }
@@ -92,10 +99,12 @@ pub(super) fn cases(run: &RunFile, records: &Filed) -> Vec<FootprintCase> {
 
 fn of_case(run: &RunFile, case: &Case, records: &Filed) -> FootprintCase {
     let baseline = case.baseline(&run.plan.baseline);
+    let mut of_workload = run.plan.cases.iter().filter(|other| other.workload == case.workload);
+    let alone = of_workload.find(|other| other.is_played_by_one() && !case.is_played_by_one());
     let mut sampling: Vec<f64> = Vec::new();
     let mut rows: Vec<FootprintRow> = Vec::new();
     for allocator in run.entrants(case) {
-        let (row, shares) = row(case, allocator, baseline, records);
+        let (row, shares) = row(case, alone, allocator, baseline, records);
         rows.push(row);
         sampling.extend(shares);
     }
@@ -111,11 +120,18 @@ fn of_case(run: &RunFile, case: &Case, records: &Filed) -> FootprintCase {
         baseline: baseline.to_string(),
         rows,
         sampling_share: sampling.into_iter().max_by(f64::total_cmp),
+        caution: case.caution.clone(),
     }
 }
 
 /// The row, and what looking at each of its processes took.
-fn row(case: &Case, allocator: &AllocatorInfo, baseline: &str, records: &Filed) -> (FootprintRow, Vec<f64>) {
+fn row(
+    case: &Case,
+    alone: Option<&Case>,
+    allocator: &AllocatorInfo,
+    baseline: &str,
+    records: &Filed,
+) -> (FootprintRow, Vec<f64>) {
     let own = records.of_row(case, allocator, Purpose::Memory);
     let failed = Failed::among(&own);
     let followed = own.iter().filter_map(|record| {
@@ -123,10 +139,12 @@ fn row(case: &Case, allocator: &AllocatorInfo, baseline: &str, records: &Filed) 
     });
     let (held, courses): (Vec<&Footprint>, Vec<Option<Course>>) = followed.unzip();
     let courses: Vec<Course> = courses.into_iter().flatten().collect();
+    let footprints = Footprints::of(&held, &courses).filter(|_| failed.is_none());
+    let by_one = alone.map(|alone| records.of_row(alone, allocator, Purpose::Memory)).unwrap_or_default();
     let row = FootprintRow {
         allocator: allocator.name.clone(),
         role: Role::of(allocator, baseline),
-        footprints: Footprints::of(&held, &courses).filter(|_| failed.is_none()),
+        footprints: footprints.map(|held| Footprints { blow_up: blow_up(&own, &by_one), ..held }),
         unseen: held.len() - courses.len(),
         failed,
     };
@@ -143,9 +161,9 @@ impl Footprints {
             overhead_at_peak_demand: over(|course| overhead(&course.peak_demand)),
             overhead_at_peak_footprint: over(|course| overhead(&course.peak_footprint)),
             peak_over_peak: over(|course| {
-                let live_bytes = course.peak_demand.live_bytes;
-                overhead(&Moment { live_bytes, ..course.peak_footprint })
+                overhead(&Moment { heap_bytes: most_heap_bytes(course), ..course.peak_demand })
             }),
+            blow_up: None,
             mean_overhead: over(|course| {
                 let mean_live = course.live_byte_points as f64 / course.points as f64;
                 (mean_live >= OVERHEAD_FROM_BYTES)
@@ -165,10 +183,38 @@ impl Footprints {
                 let pages = course.peak_demand.occupied_bytes as f64 / PAGE_BYTES;
                 (pages > 0.0).then_some(course.at_peak?.sparse_pages as f64 / pages)
             }),
-            huge_share: over(|course| ratio(course.most_anon_huge_bytes, course.peak_footprint.heap_bytes)),
+            huge_share: over(|course| ratio(course.most_anon_huge_bytes, most_heap_bytes(course))),
+            count_off_by: courses.iter().filter_map(count_off_by).max_by(f64::total_cmp),
             retained: retained(held),
         })
     }
+}
+
+/// Block by block, the highest resident heap of several threads over that of the one.
+fn blow_up(several: &[&Record], one: &[&Record]) -> Option<Spread> {
+    if Failed::among(one).is_some() {
+        return None;
+    }
+    let of_block = |ours: &&Record| {
+        let theirs = one.iter().filter(|record| record.block == ours.block).find_map(|record| record.course.as_deref());
+        let (ours, theirs) = (ours.course.as_deref()?, theirs?);
+        overhead_base(&ours.peak_demand)?;
+        ratio(most_heap_bytes(ours), most_heap_bytes(theirs))
+    };
+    Spread::of(&several.iter().filter_map(of_block).collect::<Vec<_>>())
+}
+
+/// In runs of before this was kept it is known within 1 %.
+fn most_heap_bytes(course: &Course) -> u64 {
+    course.most_heap_bytes.max(course.peak_footprint.heap_bytes)
+}
+
+/// By how much the count was off where the process asked both ways, if that is too much.
+fn count_off_by(course: &Course) -> Option<f64> {
+    const TOO_MUCH: f64 = 0.01;
+    let enough = course.twice.into_iter().flatten().filter(|it| it.walked_bytes as f64 >= OVERHEAD_FROM_BYTES);
+    let shares = enough.map(|it| it.counted_bytes.abs_diff(it.walked_bytes) as f64 / it.walked_bytes as f64);
+    shares.filter(|share| *share > TOO_MUCH).max_by(f64::total_cmp)
 }
 
 /// Of the shadow's pages.

@@ -6,6 +6,7 @@ use super::process::Process;
 use super::stats::median;
 use crate::execute::Measurement;
 use crate::plan::Case as PlannedCase;
+use crate::sample::mean_heap::MeanHeap;
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -67,6 +68,8 @@ pub(super) struct Group<'a> {
     pub disturbed: BTreeSet<Slot>,
     /// What its check said of it, which timed nothing.
     pub check: Option<&'a Measurement>,
+    /// What they held on average, of those that were looked at meanwhile.
+    pub mean_heaps: Vec<&'a MeanHeap>,
     /// Samples that ended `ok` and have nothing to divide.
     pub unusable: usize,
 }
@@ -77,10 +80,11 @@ impl<'a> Group<'a> {
         let failed = Failed::among(&own);
         let mut processes = Vec::new();
         let mut disturbed = BTreeSet::new();
-        let mut unusable = 0;
+        let (mut mean_heaps, mut unusable) = (Vec::new(), 0);
         if failed.is_none() {
             for record in own.iter().filter(|record| record.purpose == Purpose::Sample) {
                 let measurement = record.measurement.as_ref();
+                mean_heaps.extend(record.mean_heap.as_deref());
                 if !gate::causes(record).is_empty() {
                     disturbed.insert((record.block, record.part));
                 }
@@ -94,7 +98,7 @@ impl<'a> Group<'a> {
         let check = check.and_then(|record| record.measurement.as_ref());
         // At once: a map that grows in order is half empty.
         let processes = processes.into_iter().collect();
-        Group { case, allocator, failed, processes, disturbed, check, unusable }
+        Group { case, allocator, failed, processes, disturbed, check, mean_heaps, unusable }
     }
 
     /// In how many blocks it has a process.

@@ -1,8 +1,10 @@
 //! How much memory a row took. Must not show an overhead where pages, not the allocator, decide it.
 
 use super::group::Group;
+use super::spread::Spread;
 use super::stats::geometric_mean;
 use crate::execute::Measurement;
+use crate::sample::mean_heap::MeanHeap;
 use serde::Serialize;
 
 /// The least requested memory for which an overhead says something about an allocator.
@@ -24,6 +26,23 @@ impl Memory {
             peak_rss_bytes: group.median_of(|m, _| Some(m.peak_rss_bytes as f64).filter(|bytes| *bytes > 0.0))?,
             overhead: (requested >= OVERHEAD_FROM_BYTES).then(|| group.median_of(|m, _| overhead(m))).flatten(),
         })
+    }
+}
+
+/// Memory over the time of the measured iterations.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct MeanFootprint {
+    /// Growth of the resident set since just before the first operation, mean over time.
+    pub bytes: Spread,
+    /// That times the wall time of one iteration.
+    pub gib_seconds: Spread,
+}
+
+impl MeanFootprint {
+    pub(super) fn new(group: &Group) -> Option<MeanFootprint> {
+        let of =
+            |value: fn(&MeanHeap) -> f64| Spread::of(&group.mean_heaps.iter().map(|it| value(it)).collect::<Vec<_>>());
+        Some(MeanFootprint { bytes: of(|it| it.bytes as f64)?, gib_seconds: of(MeanHeap::gib_seconds)? })
     }
 }
 

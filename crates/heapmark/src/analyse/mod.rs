@@ -38,7 +38,7 @@ pub use failure::{Failed, Failure};
 pub use footprint::{FootprintCase, FootprintRow, Footprints, Kept};
 pub use gate::Gate;
 pub use latency::{Called, LatencyCase, LatencyRow, LatencyState, Timer};
-pub use memory::{Memory, MemoryMeasure, MemoryRatio};
+pub use memory::{MeanFootprint, Memory, MemoryMeasure, MemoryRatio};
 pub use overall::Overall;
 pub use process::Process;
 pub use ratio::Ratio;

@@ -3,7 +3,7 @@
 use super::call::Call;
 use super::failure::Failed;
 use super::group::{Group, Slot};
-use super::memory::Memory;
+use super::memory::{MeanFootprint, Memory};
 use super::process::Process;
 use super::ratio::Ratio;
 use super::spread::{Spread, TwoModes};
@@ -123,6 +123,8 @@ pub struct Numbers {
     pub modes: Option<TwoModes>,
     /// Memory at its peak; `None` where no process reported a resident set.
     pub memory: Option<Memory>,
+    /// Memory over time; `None` where nobody looked at it from outside.
+    pub mean_footprint: Option<MeanFootprint>,
     /// The floor's `ns_per_op` over this row's: how much of it is the harness; `None` without a floor, and for all but allocators.
     pub floor_share: Option<f64>,
     /// `ns_per_op` without the floor's; `None` as for `floor_share`.
@@ -230,6 +232,7 @@ impl Numbers {
             cpu_call: None,
             modes: TwoModes::among(group),
             memory: Memory::new(group),
+            mean_footprint: MeanFootprint::new(group),
             // A program is not the guest: the guest's cost is no part of its time.
             floor_share: floor_ns
                 .filter(|_| matches!(role, Role::Baseline | Role::Candidate))

@@ -3,7 +3,7 @@
 
 use super::group::Group;
 use super::row::{Role, Row};
-use crate::execute::trial::{CALLS_PER_S, SHARE};
+use crate::execute::trial::{CALLS_PER_S, NO_CEILING, SHARE, UNPROVEN, UNSEARCHED};
 use crate::plan::Trial;
 use serde::Serialize;
 
@@ -21,8 +21,12 @@ pub struct Tried {
     pub malloc_share: Option<f64>,
     /// Such calls for each second of CPU time.
     pub calls_per_cpu_s: Option<f64>,
+    /// Why that is not known, where it went wrong.
+    pub no_ceiling: Option<String>,
     /// Programs of its tree that no preloaded allocator reaches, and why.
     pub unproven: Option<String>,
+    /// Why such programs were not looked for to the end.
+    pub unsearched: Option<String>,
     /// Rows whose command left processes behind, with how many.
     pub left_behind: Vec<(String, u64)>,
     /// Whether the baseline takes so little time that a process's start is most of it.
@@ -41,7 +45,9 @@ impl Tried {
             client: trial.client.as_ref().map(|client| client.line()),
             malloc_share: figure(SHARE),
             calls_per_cpu_s: figure(CALLS_PER_S),
-            unproven: baseline.and_then(|group| note(group, "unproven")),
+            no_ceiling: baseline.and_then(|group| note(group, NO_CEILING)),
+            unproven: baseline.and_then(|group| note(group, UNPROVEN)),
+            unsearched: baseline.and_then(|group| note(group, UNSEARCHED)),
             left_behind: groups.iter().filter_map(left).collect(),
             short: wall_ns.is_some_and(|numbers| numbers.ns_per_op.median < SHORT_NS),
         }

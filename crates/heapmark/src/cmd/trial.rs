@@ -10,8 +10,8 @@ use crate::build::{self, State};
 use crate::catalog::allocators::is_name;
 use crate::catalog::{Allocator, Catalog};
 use crate::execute::Subject;
-use crate::plan::{Client, Plan, Trial, blocks_needed};
-use anyhow::{Context, Result, anyhow, bail};
+use crate::plan::{Client, Trial, blocks_needed};
+use anyhow::{Context, Result, anyhow};
 use std::path::{Path, PathBuf};
 
 /// Run your own command under every allocator: which one is better for it, by how much, and whether that matters at all
@@ -97,14 +97,8 @@ fn selection(args: &Args) -> Result<Selection> {
     if !recognised.linked.is_empty() {
         put_libc_first(&mut subjects)?;
     }
-    let original = subjects.iter().find(|subject| subject.allocator.name == baseline);
-    let Some(original) = original else {
-        bail!("the baseline {baseline} is not ready, so nothing can be compared: choose another with --baseline")
-    };
-    let shadow = (subjects.len() > 1 && !flags.no_shadow && original.refused.is_none())
-        .then(|| companions::copy_of(original))
-        .transpose()?;
-    let name = |subject: &Subject| subject.allocator.name.clone();
+    select::must_be_ready(&baseline, &subjects)?;
+    let shadow = companions::shadow(flags, &subjects, &baseline)?;
     let extent = match flags.blocks {
         Some(blocks) => Extent::exactly(blocks),
         None => Extent::until_precise(flags, None, blocks_needed(subjects.len())),
@@ -116,19 +110,8 @@ fn selection(args: &Args) -> Result<Selection> {
         Some(name) => name.clone(),
         None => name_of(&trial.command[0]),
     };
-    let plan = Plan {
-        seed: flags.seed(),
-        blocks: extent.blocks,
-        most_blocks: extent.most_blocks,
-        precision: extent.precision,
-        budget_s: extent.budget_s,
-        repeats: !flags.no_repeat,
-        baseline,
-        cases: vec![trial.case(&case, (!cautions.is_empty()).then(|| cautions.join(" ")))],
-        allocators: subjects.iter().map(name).collect(),
-        shadow: shadow.as_ref().map(name),
-        ..Plan::default()
-    };
+    let case = trial.case(&case, (!cautions.is_empty()).then(|| cautions.join(" ")));
+    let plan = select::plan(flags, extent, baseline, vec![case], &subjects, shadow.as_ref());
     subjects.extend(shadow);
     let tools = TOOLS.iter().map(|name| Ok(programs::ready(catalog.program(name)?, flags.dry_run)));
     let mut selection = Selection::of_parts("try", plan, subjects);
@@ -170,7 +153,7 @@ fn cautions(recognised: &Recognised) -> Vec<String> {
     if let Some(library) = recognised.linked.first() {
         cautions.push(format!(
             "{program} is linked to {library}. An allocator that is preloaded comes before it and serves instead; for the row \
-             glibc the C library itself is preloaded. The program as it is: row {OWN}."
+             glibc the C library itself is preloaded. The program as it is: row {OWN}, which `-a {OWN},...` chooses."
         ));
     }
     for allocator in &recognised.inside {

@@ -2,7 +2,7 @@
 //! from outside meanwhile stands in `sample::follower`.
 
 use super::report::Report;
-use heapmark_wire::{Peak, Point};
+use heapmark_wire::{Peak, Point, Twice};
 use serde::{Deserialize, Serialize};
 
 /// A process that was followed.
@@ -18,6 +18,9 @@ pub struct Footprint {
     /// And when most was live.
     #[serde(skip)]
     pub peak: Option<Peak>,
+    /// And where it asked the kernel in two ways.
+    #[serde(skip)]
+    pub twice: Vec<Twice>,
 }
 
 /// What was in memory at one moment.
@@ -64,7 +67,8 @@ impl Footprint {
             .filter_map(|(when, resident)| Some(Retained { after_ms: when.parse().ok()?, resident: *resident }));
         let points = report.values("point").filter_map(Point::parse).collect();
         let peak = report.values("peak").find_map(Peak::parse);
-        Some(Footprint { begin, retained: retained.collect(), points, peak })
+        let twice = report.values("twice").filter_map(Twice::parse).collect();
+        Some(Footprint { begin, retained: retained.collect(), points, peak, twice })
     }
 }
 

@@ -1,7 +1,8 @@
 //! The guest program, and the two questions that are asked of it before a run: whether the proof can fail, and what
 //! version a library says it has.
 
-use super::{Attempt, Job, Subject, child, report::Report};
+use super::memory_file::memory_file;
+use super::{Attempt, Job, Subject, child, page, report::Report};
 use crate::build::Library;
 use crate::catalog::{Allocator, Source, Tier};
 use anyhow::{Context, Result, bail};
@@ -48,8 +49,16 @@ impl Guest {
     /// The version that a library tells of itself; `None` where it cannot be asked.
     pub fn version(&self, subject: &Subject) -> Result<Option<String>> {
         let Some(probe) = &subject.allocator.version else { return Ok(None) };
-        let page = child::SharedPage::new(&Job::version_text(probe))?;
-        let end = child::run(page.command(self), &subject.environment(), 0, SHORT, &AtomicBool::new(false), None)?;
+        let page = page::SharedPage::new(&Job::version_text(probe))?;
+        let end = child::run(
+            page.command(self),
+            &subject.environment(),
+            0,
+            memory_file("heapmark-stderr")?,
+            SHORT,
+            &AtomicBool::new(false),
+            None,
+        )?;
         Ok(end.and_then(|_| Report::parse(page.report()).version().map(String::from)))
     }
 }

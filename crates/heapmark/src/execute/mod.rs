@@ -2,20 +2,23 @@
 
 pub mod callgrind;
 mod child;
+mod end;
 pub mod footprint;
 mod guest;
 mod job;
 pub mod latency;
 pub mod measurement;
+mod memory_file;
 pub mod outcome;
+mod page;
 mod printed;
 pub mod program;
 mod prove;
 pub mod recording;
 mod report;
+mod tree;
 pub mod trial;
 
-pub use child::descendants;
 pub use footprint::Footprint;
 pub use guest::Guest;
 pub use job::Job;
@@ -23,11 +26,13 @@ pub use latency::Latency;
 pub use measurement::{Iteration, LoadedObject, Measurement, Proof, ThreadTime, Usage};
 pub use outcome::Outcome;
 pub use program::Program;
+pub use tree::descendants;
 
 use crate::build::Library;
 use crate::catalog::Allocator;
 use anyhow::Result;
 use heapmark_wire::Page;
+use memory_file::memory_file;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +72,7 @@ impl Attempt {
     /// What came of a process: it has a measurement or last words, never both.
     fn of_process(
         outcome: Outcome,
-        end: child::End,
+        end: end::End,
         report: &report::Report<'_>,
         said: &str,
         proof: Option<Proof>,
@@ -140,7 +145,7 @@ pub fn run_watched(
         return Ok(Some(Attempt::without_process(Outcome::Unsupported { why })));
     }
     let environment = subject.environment();
-    let page = child::SharedPage::new(&job.text(subject))?;
+    let page = page::SharedPage::new(&job.text(subject))?;
     let watched = watch.is_some();
     let mut look = |pid| watch.as_mut().map_or(Duration::MAX, |watch| watch(pid, page.page()));
     let watch: Option<child::Look<'_>> = if watched { Some(&mut look) } else { None };
@@ -148,7 +153,11 @@ pub fn run_watched(
         None => page.command(guest),
         Some(valgrind) => callgrind::command(valgrind, guest, &page.argument()),
     };
-    let Some(end) = child::run(command, &environment, job.padding, timeout, stop, watch)? else { return Ok(None) };
+    let Some(end) =
+        child::run(command, &environment, job.padding, memory_file("heapmark-stderr")?, timeout, stop, watch)?
+    else {
+        return Ok(None);
+    };
     let below = job.below.as_ref().map(|_| end.stderr());
     let report = report::Report::parse(page.report());
     let proof = report.proof_is_complete().then(|| report.proof());

@@ -3,7 +3,8 @@
 //! A program cannot say who owns its `malloc`, so the dynamic linker is asked: the checked process of a cell, which is
 //! never timed, runs with `LD_DEBUG=bindings`, and every binding of the malloc family is held against the library.
 
-use super::child::{self, memory_file, text};
+use super::child;
+use super::memory_file::{memory_file, text};
 use super::printed::Printed;
 use super::report::Report;
 use super::{Attempt, Guest, Job, LoadedObject, Outcome, Proof, Subject, prove};
@@ -76,7 +77,11 @@ impl Program {
             environment.insert("LD_DEBUG".into(), "bindings".into());
         }
         let (command, output) = self.command(&job.text(subject))?;
-        let Some(end) = child::run(command, &environment, job.padding, timeout, stop, None)? else { return Ok(None) };
+        let Some(end) =
+            child::run(command, &environment, job.padding, memory_file("heapmark-stderr")?, timeout, stop, None)?
+        else {
+            return Ok(None);
+        };
         let said = text(&output, 0);
         let report = Report::parse(&said);
         let proof = asked.then(|| bindings(&end.stderr(), |path| prove::is_wanted(subject, path)));

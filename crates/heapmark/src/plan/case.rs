@@ -7,6 +7,10 @@ use anyhow::{Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// The parameter that says that another number of threads plays than was recorded, and its value.
+const PLAYERS: &str = "players";
+const ONE: &str = "one";
+
 /// A workload at a thread count.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Case {
@@ -78,6 +82,18 @@ impl Case {
     /// Whether the workers themselves take the points of the memory over time, at operations, instead of a clock.
     pub fn samples_itself(&self) -> bool {
         self.parameters.get("sample").is_some_and(|sample| sample == "per-op")
+    }
+
+    /// Whether one thread plays what several did.
+    pub fn is_played_by_one(&self) -> bool {
+        self.parameters.get(PLAYERS).is_some_and(|players| players == ONE)
+    }
+
+    /// The same case played by one thread.
+    pub fn played_by_one(&self) -> Case {
+        let mut case = Case { threads: 1, oversubscribed: false, ..self.clone() };
+        case.parameters.insert(PLAYERS.into(), ONE.into());
+        case
     }
 
     /// What the kernel gets: the parameters, and what follows from them.

@@ -16,15 +16,25 @@ pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
 fn of_case(case: &FootprintCase, planned_blocks: u32) -> Sheet {
     let rows: Vec<(&FootprintRow, &Footprints)> =
         case.rows.iter().filter_map(|row| Some((row, row.footprints.as_ref()?))).collect();
-    let sampled = case.sampling_share.map(|share| format!("looking took at most {} of a core", units::percent(share)));
+    let sampled = case.sampling_share.filter(|share| *share > 0.0);
+    let sampled = sampled.map(|share| format!("looking took at most {} of a core", units::percent(share)));
+    let off = rows.iter().filter_map(|(row, held)| Some(count_off(&row.allocator, held.count_off_by?)));
     Sheet {
         heading: format!("{}: memory", heading(&case.workload, case.threads, case.oversubscribed)),
         columns: if rows.is_empty() { Vec::new() } else { columns(&rows) },
-        trust: sampled.into_iter().collect(),
-        caution: Some(CAUTION.to_owned()),
+        trust: sampled.into_iter().chain(off).collect(),
+        caution: Some(case.caution.iter().map(|own| format!("{own} ")).collect::<String>() + CAUTION),
         numberless: case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect(),
         ..Sheet::default()
     }
+}
+
+fn count_off(allocator: &str, share: f64) -> String {
+    let share = units::percent(share);
+    format!(
+        "{allocator}: the kernel's quick count of memory was {share} off its page tables: overhead then is exact, the other \
+         figures may be that far off"
+    )
 }
 
 fn columns(rows: &[(&FootprintRow, &Footprints)]) -> Vec<Column> {
@@ -41,6 +51,10 @@ fn columns(rows: &[(&FootprintRow, &Footprints)]) -> Vec<Column> {
         number("page occupancy", &|held| median(held.page_occupancy, units::percent)).spare(),
         number("huge pages", &|held| median(held.huge_share, units::percent)).spare(),
     ];
+    let blows_up = rows.iter().any(|(_, held)| held.blow_up.is_some());
+    if blows_up {
+        columns.push(number("blow-up", &|held| median(held.blow_up, units::times)));
+    }
     // Only a replay in strict order looks at each block and page.
     if rows.iter().any(|(_, held)| held.tenth_page.is_some()) {
         columns.extend([
@@ -51,12 +65,17 @@ fn columns(rows: &[(&FootprintRow, &Footprints)]) -> Vec<Column> {
         ]);
     }
     let moments = rows.first().map(|(_, held)| held.retained.iter().map(|kept| kept.after_ms)).into_iter().flatten();
+    let moments: Vec<u64> = moments.collect();
+    let ends = [moments.first().copied(), moments.last().copied()];
     for after_ms in moments {
         let kept = |held: &Footprints| {
             let kept = held.retained.iter().find(|kept| kept.after_ms == after_ms);
             kept.map_or_else(|| "-".into(), |kept| units::bytes(kept.heap_bytes.median))
         };
-        columns.push(number(&format!("idle {} s", after_ms as f64 / 1000.0), &kept));
+        let column = number(&format!("idle {} s", after_ms as f64 / 1000.0), &kept);
+        // Beside a blow-up a usual terminal has room for the first and the last of them.
+        let spare = blows_up && !ends.contains(&Some(after_ms));
+        columns.push(if spare { column.spare() } else { column });
     }
     columns
 }
@@ -81,12 +100,28 @@ mod tests {
     use crate::analyse::artificial::Lab;
     use crate::report::Format;
     use crate::report::tests::exported;
+    use crate::sample::follower::Twice;
 
     #[test]
     fn a_row_that_was_over_too_soon_says_so() {
         let lab = Lab::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0);
         let lab = lab.following_memory(|name| (name == "glibc").then_some((8, 16)));
         let page = exported(Format::Markdown, &lab);
+        assert!(!page.contains("blow-up") && !page.contains("quick count"), "{page}");
         assert!(page.contains("3 processes over before anything live was seen"), "{page}");
+    }
+
+    #[test]
+    fn a_count_that_is_off_is_a_line_below_the_table_and_what_the_case_has_to_say_stands_there_too() {
+        let mut lab = Lab::new(&["glibc", "hoard"], &["larson"], 3);
+        lab.run.plan.cases[0].caution = Some("Calls that failed: 3.".into());
+        let mut lab = lab.fill(|_, _, _| 20.0).following_memory(|_| Some((8, 16)));
+        let course = lab.cell("larson@2/b01/hoard").course.as_mut().unwrap();
+        let end = Twice { counted_bytes: 97 << 20, walked_bytes: 100 << 20 };
+        course.twice = Some([Twice::default(), end]);
+        let page = exported(Format::Markdown, &lab);
+        assert!(page.contains("hoard: the kernel's quick count of memory was 3.0 % off its page tables"), "{page}");
+        assert_eq!(page.matches("quick count").count(), 1, "{page}");
+        assert!(page.contains("Calls that failed: 3. Memory of processes"), "{page}");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::sheet::{Table, call, cpu_ratio, memory, memory_title, ratio};
 use super::units;
-use crate::analyse::{Case, Numbers};
+use crate::analyse::{Case, MeanFootprint, Numbers};
 
 pub(super) fn columns(table: &mut Table<'_>, case: &Case) {
     let smallest = |value: fn(&Numbers) -> f64| table.rows.iter().map(|(_, n)| value(n)).fold(f64::INFINITY, f64::min);
@@ -17,6 +17,11 @@ pub(super) fn columns(table: &mut Table<'_>, case: &Case) {
         table.spare_words("by CPU", |_, n| call(n.cpu_call));
     }
     table.column(memory_title(&table.rows), |_, n| memory(n));
+    if table.rows.iter().any(|(_, n)| n.mean_footprint.is_some()) {
+        let told = |n: &Numbers, text: fn(MeanFootprint) -> String| n.mean_footprint.map_or_else(|| "-".into(), text);
+        table.column("mean footprint", |_, n| told(n, |mean| units::bytes(mean.bytes.median)));
+        table.column("GiB*s", |_, n| told(n, |mean| units::digits(mean.gib_seconds.median)));
+    }
     if table.rows.iter().any(|(_, n)| n.floor_share.is_some()) {
         table.spare("floor", |_, n| n.floor_share.map(units::percent).unwrap_or_default());
         table.spare("- floor", |_, n| n.net_ns_per_op.map(|net| units::digits(net / time.size)).unwrap_or_default());

@@ -75,10 +75,17 @@ pub(super) fn legend(tried: &Tried, baseline: &str) -> Vec<String> {
 }
 
 /// What limits the command, and what was out of reach.
-pub(super) fn lines(case: &Case, tried: &Tried) -> Vec<String> {
-    let mut lines: Vec<String> = ceiling(case, tried).map(|line| format!("ceiling: {line}")).into_iter().collect();
+pub(super) fn lines(tried: &Tried) -> Vec<String> {
+    let unknown = || tried.no_ceiling.as_ref().map(|why| format!("not known; {why}"));
+    let ceiling = ceiling(tried).or_else(unknown).map(|line| format!("ceiling: {line}"));
+    let mut lines: Vec<String> = ceiling.into_iter().collect();
     if let Some(unproven) = &tried.unproven {
         lines.push(format!("out of reach of any allocator, and the same in every row: {unproven}"));
+    }
+    if let Some(why) = &tried.unsearched {
+        lines.push(format!(
+            "there may be more programs that no allocator reaches; the search came to no good end: {why}"
+        ));
     }
     if !tried.left_behind.is_empty() {
         let rows: Vec<String> = tried
@@ -97,19 +104,22 @@ pub(super) fn lines(case: &Case, tried: &Tried) -> Vec<String> {
     lines
 }
 
-/// How much any allocator could change.
-fn ceiling(case: &Case, tried: &Tried) -> Option<String> {
+/// How much any allocator could change, as glibc's calls tell.
+fn ceiling(tried: &Tried) -> Option<String> {
     let (share, faster) = (tried.malloc_share?, tried.faster_at_most()?);
     let calls = tried.calls_per_cpu_s.map_or(String::new(), |calls| format!(", {} of them a second", thousands(calls)));
+    let (whose, what) = match tried.client {
+        None => ("its CPU time", "it"),
+        Some(_) => ("the server's CPU time while its client runs", "the server"),
+    };
     let most = if faster.is_finite() {
-        format!("no allocator can make it more than {} faster by being faster itself", units::percent(faster))
+        format!("no allocator can make {what} more than {} faster by being faster itself", units::percent(faster))
     } else {
         "all of it may depend on the allocator".into()
     };
     Some(format!(
-        "calls of malloc and free take {} of its CPU time under {}{calls}: {most} (where memory lies can still matter)",
-        units::percent(share),
-        case.baseline
+        "calls of malloc and free take {} of {whose} under glibc{calls}: {most} (where memory lies can still matter)",
+        units::percent(share)
     ))
 }
 
@@ -167,7 +177,7 @@ pub(super) fn recommendation(analysis: &Analysis) -> Option<String> {
 
 /// The ceiling as a sentence of its own.
 pub(super) fn limit(analysis: &Analysis) -> String {
-    let ceiling = of(analysis).and_then(|(case, tried)| ceiling(case, tried));
+    let ceiling = of(analysis).and_then(|(_, tried)| ceiling(tried));
     ceiling.map_or(String::new(), |line| format!(" {}{}.", line[..1].to_uppercase(), &line[1..]))
 }
 

@@ -18,7 +18,7 @@ pub(super) fn lines(case: &Case) -> Vec<String> {
             units::percent(share)
         ));
     }
-    lines.extend(case.trial.iter().flat_map(|tried| trial::lines(case, tried)));
+    lines.extend(case.trial.iter().flat_map(trial::lines));
     if case.floor_hides {
         lines.push("the harness takes more than half of the fastest time: nothing is claimed here".to_owned());
     }

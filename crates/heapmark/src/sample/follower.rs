@@ -35,9 +35,24 @@ pub struct Course {
     pub most_anon_huge_bytes: u64,
     /// CPU time of the looks, waits between them included, over the time from the first to the last.
     pub sampling_share: f64,
+    /// The highest resident heap of all points; 0 in runs of before this was kept.
+    #[serde(default)]
+    pub most_heap_bytes: u64,
     /// More of the moment when most was live, where the process looked at it itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_peak: Option<AtPeak>,
+    /// What the kernel said in two ways when most was live, and when the work was done; where the process asked it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub twice: Option<[Twice; 2]>,
+}
+
+/// The same moment by the kernel's quick count and by its page tables; as [`Moment::heap_bytes`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Twice {
+    /// By the count, which some kernels keep per CPU.
+    pub counted_bytes: u64,
+    /// By the page tables.
+    pub walked_bytes: u64,
 }
 
 /// What a process found when most was live, block by block and page by page.
@@ -53,7 +68,11 @@ pub struct AtPeak {
 
 impl Course {
     /// From what a process saw itself at places that its work names. Nothing is polled, and nothing missed.
-    pub fn of_points(points: &[heapmark_wire::Point], peak: &heapmark_wire::Peak) -> Course {
+    pub fn of_points(
+        points: &[heapmark_wire::Point],
+        peak: &heapmark_wire::Peak,
+        twice: &[heapmark_wire::Twice],
+    ) -> Course {
         let of_point = |it: &heapmark_wire::Point| Moment {
             live_bytes: it.live_bytes,
             occupied_bytes: it.occupied_bytes,
@@ -63,6 +82,8 @@ impl Course {
         let peak_demand = Moment { live_bytes, occupied_bytes, heap_bytes };
         let along: Vec<Moment> = points.iter().map(of_point).collect();
         let all: Vec<Moment> = along.iter().copied().chain([peak_demand]).collect();
+        let asked =
+            |it: &heapmark_wire::Twice| Twice { counted_bytes: it.counted_bytes, walked_bytes: it.walked_bytes };
         Course {
             points: along.len() as u64,
             peak_demand,
@@ -71,13 +92,19 @@ impl Course {
             heap_byte_points: along.iter().map(|moment| moment.heap_bytes).sum(),
             most_anon_huge_bytes: peak.anon_huge_bytes,
             sampling_share: 0.0,
+            most_heap_bytes: most_heap_bytes(&all),
             at_peak: Some(AtPeak {
                 usable_bytes: peak.usable_bytes,
                 tenth_page_bytes: peak.tenth_page_bytes,
                 sparse_pages: peak.sparse_pages,
             }),
+            twice: twice.first_chunk().map(|moments: &[_; 2]| moments.each_ref().map(asked)),
         }
     }
+}
+
+fn most_heap_bytes(moments: &[Moment]) -> u64 {
+    moments.iter().map(|moment| moment.heap_bytes).max().unwrap_or(0)
 }
 
 /// When most was resident; a footprint often stays at its peak while what is live comes and goes.
@@ -223,7 +250,9 @@ impl Watcher for Follower {
             heap_byte_points: moments.iter().map(|moment| moment.heap_bytes).sum(),
             most_anon_huge_bytes: walked.map(|walked| walked.anon_huge_bytes).max().unwrap_or(0),
             sampling_share: (self.cpu_ns.1 - self.cpu_ns.0) as f64 / (last.time_ns - first.time_ns).max(1) as f64,
+            most_heap_bytes: most_heap_bytes(&moments),
             at_peak: None,
+            twice: None,
         })
     }
 
@@ -299,7 +328,7 @@ mod tests {
         assert_eq!(course.points, 5, "neither what is not running nor what holds nothing");
         assert_eq!(course.peak_demand, Moment { live_bytes: 800, occupied_bytes: 800, heap_bytes: 1000 });
         assert_eq!(course.peak_footprint, Moment { live_bytes: 400, occupied_bytes: 400, heap_bytes: 1500 });
-        assert_eq!((course.live_byte_points, course.heap_byte_points), (1230, 7015));
+        assert_eq!((course.live_byte_points, course.heap_byte_points, course.most_heap_bytes), (1230, 7015, 1505));
         assert_eq!(Follower::default().course(900), None);
     }
 }

@@ -6,6 +6,7 @@ pub mod disturbance;
 pub mod follower;
 pub mod machine;
 pub mod maps;
+pub mod mean_heap;
 mod pace;
 pub mod preflight;
 pub mod root;
@@ -15,6 +16,7 @@ pub mod tree;
 use anyhow::Result;
 use follower::Course;
 use heapmark_wire::Page;
+use mean_heap::MeanHeap;
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -30,6 +32,10 @@ pub trait Watcher {
     fn look(&mut self, pid: i32, page: &Page) -> Duration;
     /// What it saw while the workload ran, given how much was resident before, the harness's tables taken out.
     fn course(&self, _before_bytes: u64) -> Option<Course> {
+        None
+    }
+    /// What was resident on average in the measured iterations, given how much was before and how long each took.
+    fn mean_heap(&self, _before_bytes: u64, _iteration_ns: u64) -> Option<MeanHeap> {
         None
     }
     /// All that it saw as a table, once the process has ended; `None` where that is nothing.

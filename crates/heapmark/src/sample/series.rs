@@ -2,6 +2,7 @@
 //! numbers of here afterwards.
 
 use super::maps::Mapped;
+use super::mean_heap::MeanHeap;
 use super::{Watcher, now_ns, reread};
 use crate::plan::Case;
 use anyhow::{Context, Result};
@@ -120,6 +121,13 @@ impl Watcher for Recorder {
             Way::Polled { every, .. } => every,
             Way::Inside(_) => Duration::MAX,
         }
+    }
+
+    fn mean_heap(&self, before_bytes: u64, iteration_ns: u64) -> Option<MeanHeap> {
+        // Points that a guest takes at operations are no measure of time: they are read later, and here are none.
+        let running = self.points.iter().filter(|point| point.phase == Phase::Run.word());
+        let looks: Vec<(u64, u64)> = running.map(|point| (point.time_ns, point.rss_bytes)).collect();
+        MeanHeap::of(&looks, before_bytes, iteration_ns)
     }
 
     fn csv(mut self: Box<Self>) -> Result<Option<String>> {

@@ -3,6 +3,7 @@
 use crate::execute::{Measurement, Outcome, Proof, Usage};
 use crate::sample::disturbance::Disturbance;
 use crate::sample::follower::Course;
+use crate::sample::mean_heap::MeanHeap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -79,6 +80,9 @@ pub struct Record {
     /// be seen a few times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<Box<Course>>,
+    /// What was resident on average; only of samples whose memory over time was looked at from outside, often enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_heap: Option<Box<MeanHeap>>,
     /// Who served the malloc family; absent where the process did not get that far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Box<Proof>>,

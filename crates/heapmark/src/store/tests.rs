@@ -22,6 +22,7 @@ fn record(cell: &str, outcome: Outcome) -> Record {
         usage: None,
         disturbance: None,
         course: None,
+        mean_heap: None,
         proof: None,
         environment: Default::default(),
         stderr: String::new(),

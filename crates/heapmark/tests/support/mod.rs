@@ -9,6 +9,7 @@ pub mod home;
 pub mod live;
 pub mod machine;
 pub mod stored;
+pub mod tried;
 
 use heapmark::plan::Plan;
 use serde_json::Value;

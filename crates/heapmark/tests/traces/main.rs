@@ -170,6 +170,7 @@ fn an_address_that_is_given_out_again_without_an_end_is_no_wrong_order_where_one
     assert!(two.starts_with(said) && two.contains("WARNING") && two.lines().count() == 2, "{two}");
 }
 
+#[test]
 fn a_cut_begins_with_what_was_alive_and_tells_the_rest_as_it_was() {
     let place = Place::new();
     let events = [

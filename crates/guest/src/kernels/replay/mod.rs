@@ -59,6 +59,7 @@ fn run(bench: &mut Bench) {
         stage.curtain(|index, time| bench.thread_time(round, index % bench.threads, time), &began);
         bench.record(round, span, 0, head.events);
         seats.iter().for_each(|Padded(seat)| done.add(&seat.tally.get()));
+        points.at_end();
         last_frees += free_rest(bench, &slots);
         expected.malloc += head.malloc;
         expected.free += head.free;

@@ -9,7 +9,7 @@ use crate::memory::{Resident, Table};
 use crate::watched;
 use core::cell::Cell;
 use heapmark_wire::score::Head;
-use heapmark_wire::{Peak, Point};
+use heapmark_wire::{Peak, Point, Twice};
 
 /// Points of a series.
 const MOST_POINTS: u64 = 1000;
@@ -26,6 +26,8 @@ pub struct Points {
     wanted: bool,
     peak: (u64, u64),
     at_peak: Cell<Option<Peak>>,
+    /// At the peak and at the end.
+    twice: [Cell<Option<Twice>>; 2],
     /// Before the first op: anonymous memory less the harness's own tables.
     before: Cell<i64>,
     began_ns: Cell<u64>,
@@ -48,6 +50,7 @@ impl Points {
             wanted,
             peak: head.peak,
             at_peak: Cell::new(None),
+            twice: Default::default(),
             before: Cell::new(0),
             began_ns: Cell::new(0),
             highest: Cell::new(0),
@@ -75,7 +78,7 @@ impl Points {
         if !self.wanted || !passed.is_multiple_of(self.every) || place >= self.taken.len() {
             return;
         }
-        let mut heap = self.grown(Resident::counted().anonymous as i64 - watched::harness_bytes() as i64);
+        let mut heap = self.grown(anonymous(&Resident::counted()));
         // Some kernels count per CPU and tell roughly: what may be the peak is looked at exactly.
         if heap > self.highest.get() + self.highest.get() / GROWTH {
             heap = self.grown(anonymous(&Resident::now()));
@@ -96,7 +99,7 @@ impl Points {
     /// Most is live now. What the allocator says of each block, and how full the pages are.
     pub fn at_peak(&self, slots: &[Cell<*mut u8>], api: &Api) {
         let now = Resident::now();
-        let heap = self.grown(anonymous(&now));
+        let heap = self.look_twice(0, &now);
         let blocks = slots.iter().map(Cell::get).filter(|block| !block.is_null());
         // SAFETY: live blocks.
         let usable_bytes = blocks.map(|block| unsafe { (api.usable_size)(block) } as u64).sum();
@@ -112,6 +115,21 @@ impl Points {
         }));
     }
 
+    /// The last op is done, and what the program never freed is still there.
+    pub fn at_end(&self) {
+        if self.wanted {
+            self.look_twice(1, &Resident::now());
+        }
+    }
+
+    /// Keeps what the count says of the moment that was just walked, and returns what the walk says.
+    fn look_twice(&self, moment: usize, walked: &Resident) -> u64 {
+        let counted_bytes = self.grown(anonymous(&Resident::counted()));
+        let walked_bytes = self.grown(anonymous(walked));
+        self.twice[moment].set(Some(Twice { counted_bytes, walked_bytes }));
+        walked_bytes
+    }
+
     fn grown(&self, now: i64) -> u64 {
         (now - self.before.get()).max(0) as u64
     }
@@ -120,6 +138,7 @@ impl Points {
     pub fn tell(&self, bench: &Bench) {
         self.taken[..self.count.get()].iter().for_each(|point| bench.say("point", point));
         self.at_peak.get().iter().for_each(|peak| bench.say("peak", peak));
+        self.twice.iter().filter_map(Cell::get).for_each(|twice| bench.say("twice", twice));
     }
 }
 

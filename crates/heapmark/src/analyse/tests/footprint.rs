@@ -2,6 +2,7 @@
 
 use super::super::artificial::{Lab, crash};
 use super::super::{FootprintRow, Footprints, analyse};
+use crate::sample::follower::Twice;
 
 fn lab(course: impl Fn(&str) -> Option<(u64, u64)>) -> Lab {
     Lab::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0).following_memory(course)
@@ -46,4 +47,55 @@ fn what_was_over_too_soon_or_failed_has_a_reason_and_no_figure() {
     let lab = lab.fail("larson@2/b01/glibc", crash());
     let row = rows(&lab).into_iter().find(|row| row.allocator == "glibc").unwrap();
     assert!(row.footprints.is_none() && row.failed.is_some());
+}
+
+/// hoard holds 48 MiB with two threads, and what `alone` says, in MiB, with one.
+fn with_one_thread(live: u64, alone: impl Fn(u32) -> u64) -> Lab {
+    let mut lab = Lab::new(&["glibc", "hoard"], &["trace:a"], 3);
+    lab.run.plan.cases.push(lab.run.plan.cases[0].played_by_one());
+    let mut lab = lab.fill(|_, _, _| 20.0).following_memory(|_| Some((live, 24)));
+    for record in lab.records.iter_mut().filter(|record| record.threads == 1) {
+        if let Some(course) = &mut record.course {
+            course.peak_footprint.heap_bytes = 1;
+            course.most_heap_bytes = alone(record.block) << 20;
+        }
+    }
+    lab
+}
+
+#[test]
+fn blow_up_is_the_footprint_of_several_threads_over_that_of_one_in_the_same_block() {
+    let lab = with_one_thread(8, |block| [12, 24, 96][block as usize]);
+    let footprints = analyse(&lab.run, &lab.records).footprints;
+    let blow_up = |case: usize| footprints[case].rows[0].footprints.as_ref().unwrap().blow_up;
+    let found = blow_up(0).unwrap();
+    assert_eq!((found.min, found.median, found.max), (0.5, 2.0, 4.0));
+    assert_eq!((footprints[1].threads, blow_up(1)), (1, None), "one thread has none");
+    let small = with_one_thread(0, |_| 24);
+    assert!(held(&rows(&small)[0]).blow_up.is_none(), "below a mebibyte");
+    let failed = lab.fail("trace:a@1/b01/hoard", crash());
+    let rows = rows(&failed);
+    let of = |name: &str| held(rows.iter().find(|row| row.allocator == name).unwrap()).blow_up;
+    assert!(of("hoard").is_none() && of("glibc").is_some(), "a row that failed is no measure");
+}
+
+#[test]
+fn a_count_that_is_more_than_a_hundredth_off_the_page_tables_is_told() {
+    let off_by = |moments: [(u64, u64); 2]| {
+        let mut lab = lab(|_| Some((8, 16)));
+        let course = lab.cell("larson@2/b01/glibc").course.as_mut().unwrap();
+        course.twice = Some(moments.map(|(counted_bytes, walked_bytes)| Twice { counted_bytes, walked_bytes }));
+        let rows = rows(&lab);
+        let of = |name: &str| held(rows.iter().find(|row| row.allocator == name).unwrap()).count_off_by;
+        assert_eq!(of("hoard"), None);
+        of("glibc")
+    };
+    assert_eq!(off_by([(100 << 20, 100 << 20), (99 << 20, 100 << 20)]), None);
+    assert_eq!(off_by([(98 << 20, 100 << 20), (100 << 20, 100 << 20)]), Some(0.02));
+    assert_eq!(
+        off_by([(98 << 20, 100 << 20), (100 << 20, 80 << 20)]),
+        Some(0.25),
+        "too much is as wrong as too little"
+    );
+    assert_eq!(off_by([(5 << 20, 5 << 20), (0, 1 << 19)]), None, "of half a mebibyte some pages are much");
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::analyse::artificial::crash;
 use crate::execute::Outcome;
+use crate::sample::mean_heap::MeanHeap;
 use crate::store::Purpose;
 
 #[test]
@@ -183,4 +184,18 @@ fn strays_are_counted_and_enter_nothing() {
     lab.records.push(stray);
     let analysis = run(&lab);
     assert_eq!((analysis.strays, numbers(&analysis, "glibc").samples), (1, 3));
+}
+
+#[test]
+fn the_mean_footprint_is_that_of_the_samples_that_were_looked_at() {
+    let mut lab = Lab::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0);
+    for (block, gib) in [(0, 4), (2, 2)] {
+        let seen = MeanHeap { looks: 20, span_ns: 1, bytes: gib << 30, iteration_ns: 500_000_000 };
+        lab.cell(&format!("larson@2/b{block:02}/hoard")).mean_heap = Some(Box::new(seen));
+    }
+    let analysis = run(&lab);
+    let mean = numbers(&analysis, "hoard").mean_footprint.unwrap();
+    assert_eq!((mean.bytes.median, mean.gib_seconds.median), (3.0 * f64::from(1 << 30), 1.5));
+    assert_eq!((mean.gib_seconds.min, mean.gib_seconds.max), (1.0, 2.0));
+    assert!(numbers(&analysis, "glibc").mean_footprint.is_none(), "nobody looked");
 }

@@ -1,6 +1,7 @@
 //! Who runs along without being compared: a copy of the baseline, and the null allocator.
 
 use super::Args;
+use super::comparison::Comparison;
 use crate::build;
 use crate::catalog::{Catalog, Tier};
 use crate::execute::Subject;
@@ -32,11 +33,15 @@ pub(super) fn choose(
         None if kernels && !args.no_floor => null(catalog),
         asked => asked,
     };
-    let compares =
-        args.counter.is_none() && !args.retained && subjects.len() > 1 && cases.iter().any(Case::is_for_allocators);
-    let original = subjects.iter().find(|subject| subject.allocator.name == baseline && subject.refused.is_none());
-    let shadow = original.filter(|_| compares && !args.comparison.no_shadow).map(copy_of).transpose()?;
+    let compares = args.counter.is_none() && !args.retained && cases.iter().any(Case::is_for_allocators);
+    let shadow = if compares { shadow(&args.comparison, subjects, baseline)? } else { None };
     Ok(Companions { shadow, floor })
+}
+
+/// The baseline's copy, where there is somebody to compare with it and nobody has done without.
+pub(in crate::cmd) fn shadow(flags: &Comparison, subjects: &[Subject], baseline: &str) -> Result<Option<Subject>> {
+    let original = subjects.iter().find(|subject| subject.allocator.name == baseline && subject.refused.is_none());
+    original.filter(|_| subjects.len() > 1 && !flags.no_shadow).map(copy_of).transpose()
 }
 
 fn null(catalog: &Catalog) -> Option<Subject> {

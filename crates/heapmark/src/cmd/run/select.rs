@@ -2,6 +2,7 @@
 
 use super::Command;
 use super::companions::{self, Companions};
+use super::comparison::Comparison;
 use super::extent::Extent;
 use super::programs;
 use super::traces;
@@ -10,7 +11,7 @@ use crate::catalog::suite::thread_counts;
 use crate::catalog::{Allocator, Catalog, Tier, Workload};
 use crate::cmd::{build::build_all, build::jobs, say, tier, usage, version};
 use crate::execute::{Guest, Program, Subject};
-use crate::plan::{Plan, blocks_needed, cases};
+use crate::plan::{Case, Plan, blocks_needed, cases};
 use crate::sample::machine;
 use crate::store::{self, AllocatorInfo, RunFile, SCHEMA};
 use anyhow::{Context, Result, anyhow, bail};
@@ -54,11 +55,8 @@ impl Selection {
         let words = if args.threads.is_empty() { &suite.threads } else { &args.threads };
         let threads = thread_counts(words, cpus).map_err(|why| usage(anyhow!("-t: {why}")))?;
         let preset = &suite.preset;
-        let mut cases = cases(&workloads, preset, &threads, cpus, &args.set).map_err(usage)?;
-        let mut scores = Vec::new();
-        for case in &mut cases {
-            scores.extend(traces::make_ready(case, args.retained, cpus).map_err(usage)?);
-        }
+        let cases = cases(&workloads, preset, &threads, cpus, &args.set).map_err(usage)?;
+        let (mut cases, scores) = traces::make_ready(cases, args.retained, cpus).map_err(usage)?;
         if let Some(interval) = args.series {
             cases.iter_mut().for_each(|case| case.series_ns = Some(interval.as_nanos() as u64));
         }
@@ -67,33 +65,23 @@ impl Selection {
         let baseline = args.comparison.baseline.as_ref().unwrap_or(&suite.baseline);
         let (baseline, chosen) = choose(&args.comparison.allocators, &suite.tiers, baseline, &catalog)?;
         let mut subjects = resolve(chosen, &catalog, dry_run)?;
-        if !subjects.iter().any(|subject| subject.allocator.name == baseline) {
-            bail!("the baseline {baseline} is not ready, so nothing can be compared: choose another with --baseline");
-        }
+        must_be_ready(&baseline, &subjects)?;
         programs::mark(&mut cases, &catalog);
         // Nobody starts them where single calls are timed: no reason to build them.
         let programs = programs::resolve(&cases, &catalog, dry_run || args.latency.is_some() || args.retained)?;
         let pinned = resolve(programs::pinned(&cases, &subjects, &catalog)?, &catalog, dry_run)?;
         let Companions { shadow, floor } = companions::choose(args, &mut subjects, &baseline, &cases, &catalog)?;
-        let name = |subject: &Subject| subject.allocator.name.clone();
         let extent = Extent::of_run(args, suite, blocks_needed(cases.len() * subjects.len()));
+        let plan = plan(&args.comparison, extent, baseline, cases, &subjects, shadow.as_ref());
         let plan = Plan {
-            seed: args.comparison.seed(),
-            blocks: extent.blocks,
-            most_blocks: extent.most_blocks,
-            precision: extent.precision,
-            budget_s: extent.budget_s,
             // What is counted or held is hardly another on a busy machine.
-            repeats: !args.comparison.no_repeat && args.counter.is_none() && !args.retained,
-            baseline,
+            repeats: plan.repeats && args.counter.is_none() && !args.retained,
             target_ms: args.target_ms.unwrap_or(suite.target_ms),
             latency_every: args.latency,
             counter: args.counter,
             memory: args.retained,
-            cases,
-            allocators: subjects.iter().map(name).collect(),
-            shadow: shadow.as_ref().map(name),
-            floor: floor.as_ref().map(name),
+            floor: floor.as_ref().map(|floor| floor.allocator.name.clone()),
+            ..plan
         };
         subjects.extend(shadow.into_iter().chain(floor));
         Ok(Selection {
@@ -179,6 +167,39 @@ impl Selection {
             looks: Default::default(),
         })
     }
+}
+
+/// The plan of any comparison, as its flags want it.
+pub(in crate::cmd) fn plan(
+    flags: &Comparison,
+    extent: Extent,
+    baseline: String,
+    cases: Vec<Case>,
+    subjects: &[Subject],
+    shadow: Option<&Subject>,
+) -> Plan {
+    let name = |subject: &Subject| subject.allocator.name.clone();
+    Plan {
+        seed: flags.seed(),
+        blocks: extent.blocks,
+        most_blocks: extent.most_blocks,
+        precision: extent.precision,
+        budget_s: extent.budget_s,
+        repeats: !flags.no_repeat,
+        baseline,
+        cases,
+        allocators: subjects.iter().map(name).collect(),
+        shadow: shadow.map(name),
+        ..Plan::default()
+    }
+}
+
+/// Stops where nobody could be compared with anything.
+pub(in crate::cmd) fn must_be_ready(baseline: &str, subjects: &[Subject]) -> Result<()> {
+    if !subjects.iter().any(|subject| subject.allocator.name == baseline) {
+        bail!("the baseline {baseline} is not ready, so nothing can be compared: choose another with --baseline");
+    }
+    Ok(())
 }
 
 /// An allocator of the selection, and whether it was asked for by name.

@@ -112,12 +112,38 @@ fn workload(name: String, path: &Path, sha256: &str) -> Workload {
     }
 }
 
-/// Compiles the score of a case that replays, and writes what follows from it into the case. The score must be kept as long as the case.
-pub(super) fn make_ready(case: &mut Case, retained: bool, cpus: u32) -> Result<Option<Score>> {
-    if !replays(case) {
-        return Ok(None);
+/// Compiles the scores of cases that replay, and writes what follows from them into the cases. A case that several threads play in
+/// strict order is followed by one in which a single thread makes all calls: what their blow-up is measured against. The scores
+/// must be kept as long as the cases.
+pub(super) fn make_ready(cases: Vec<Case>, retained: bool, cpus: u32) -> Result<(Vec<Case>, Vec<Score>)> {
+    let (mut ready, mut scores) = (Vec::new(), Vec::new());
+    for mut case in cases {
+        if replays(&case) {
+            check(&mut case, retained)?;
+            scores.push(compile(&mut case, cpus)?);
+        }
+        let has_blow_up = replays(&case) && order(&case) == Order::Strict && case.threads > 1;
+        let alone = has_blow_up.then(|| alone(&case, cpus)).transpose()?;
+        ready.push(case);
+        if let Some((alone, score)) = alone {
+            ready.push(alone);
+            scores.push(score);
+        }
     }
-    let word = |case: &Case, name: &str| case.parameters.get(name).cloned().unwrap_or_default();
+    Ok((ready, scores))
+}
+
+/// The same calls, made by one thread.
+fn alone(several: &Case, cpus: u32) -> Result<(Case, Score)> {
+    let mut case = several.played_by_one();
+    let score = compile(&mut case, cpus)?;
+    let all = format!("One thread makes the calls of all {}: what their blow-up is measured against.", several.threads);
+    case.caution = Some(case.caution.map_or(all.clone(), |caution| format!("{all} {caution}")));
+    Ok((case, score))
+}
+
+/// What the parameters of a trace ask for must be possible.
+fn check(case: &mut Case, retained: bool) -> Result<()> {
     if retained && word(case, "mode") == "speed" {
         case.parameters.insert("mode".into(), "memory".into());
     }
@@ -135,7 +161,12 @@ pub(super) fn make_ready(case: &mut Case, retained: bool, cpus: u32) -> Result<O
     if mode == "paced" && word(case, "pace").parse::<f64>().is_ok_and(|pace| pace < 0.001) {
         bail!("{}: pace: 0.001 at least", case.workload);
     }
-    let score = build::score(Path::new(&word(case, "trace")), &word(case, "sha256"), order(&mode))?;
+    Ok(())
+}
+
+/// Compiles the score of a case.
+fn compile(case: &mut Case, cpus: u32) -> Result<Score> {
+    let (mode, score) = (word(case, "mode").to_owned(), score(case)?);
     let head = &score.head;
     if mode == "paced" && head.recorded_ns == 0 {
         bail!("{}: the trace tells no times, so nothing can be paced: use another mode", case.workload);
@@ -149,7 +180,7 @@ pub(super) fn make_ready(case: &mut Case, retained: bool, cpus: u32) -> Result<O
         (case.cold, case.iterations) = (0, Iterations::Fixed(1));
     }
     case.caution = caution(&mode, head);
-    Ok(Some(score))
+    Ok(score)
 }
 
 /// As [`make_ready`], for a case of a run that is taken up again: the trace must be what it was.
@@ -157,14 +188,22 @@ pub(super) fn take_up(case: &mut Case) -> Result<Option<Score>> {
     if !replays(case) {
         return Ok(None);
     }
-    let parameter = |name: &str| case.parameters.get(name).cloned().unwrap_or_default();
-    let (trace, sha256) = (PathBuf::from(parameter("trace")), parameter("sha256"));
-    if build::hash_of_file(&trace).context("this run replays a trace")? != sha256 {
+    let trace = Path::new(word(case, "trace"));
+    if build::hash_of_file(trace).context("this run replays a trace")? != word(case, "sha256") {
         bail!("{} is not the trace that this run began with: start a new run", trace.display());
     }
-    let score = build::score(&trace, &sha256, order(&parameter("mode")))?;
+    let score = score(case)?;
     case.parameters.insert("score".into(), score.path.display().to_string());
     Ok(Some(score))
+}
+
+fn score(case: &Case) -> Result<Score> {
+    build::score(Path::new(word(case, "trace")), word(case, "sha256"), order(case))
+}
+
+/// The value of a parameter.
+fn word<'c>(case: &'c Case, name: &str) -> &'c str {
+    case.parameters.get(name).map_or("", String::as_str)
 }
 
 /// The functions that the trace calls besides malloc and free: an allocator that leaves one of them to libc cannot run it.
@@ -177,8 +216,9 @@ fn replays(case: &Case) -> bool {
     case.kernel.as_deref() == Some("replay")
 }
 
-fn order(mode: &str) -> Order {
-    match mode {
+fn order(case: &Case) -> Order {
+    match word(case, "mode") {
+        "memory" if case.is_played_by_one() => Order::Alone,
         "memory" => Order::Strict,
         "paced" => Order::Timed,
         _ => Order::Dependent,

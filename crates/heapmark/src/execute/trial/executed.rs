@@ -1,12 +1,16 @@
 //! Every program that a command's tree executes, whoever starts it and however short it lives: the kernel stops the whole tree at
 //! each fork and each exec (ptrace), so that nobody is missed. Slow, and never timed. A set-user-ID program has no privileges here,
 //! so how such a tree ends says nothing.
+//!
+//! The tree is seized, not attached to from its first moment on: only so the kernel tells a signal that is about to be delivered
+//! from a process that has been stopped by one, which must stay stopped until somebody lets it go on.
 
-use anyhow::{Context, Result};
+use crate::execute::child::before_exec;
+use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 /// A process that became a program.
@@ -17,82 +21,124 @@ pub(super) struct Executed {
     pub program: String,
 }
 
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub executed: Vec<Executed>,
+    /// Why that may not be all.
+    pub cut: Option<String>,
+}
+
 /// How long nothing may have happened before the next look.
 const WAIT: Duration = Duration::from_micros(200);
-/// Slower than the plain command.
-const SLOWER: u32 = 20;
-/// What each process is stopped for; all of them end with this one.
+/// How long killed processes may take to be gone. Whoever takes longer ends with the thread that follows them.
+const LAST_WAIT: Duration = Duration::from_secs(10);
+/// What each process is stopped for; all of them end with the thread that follows them.
 const OPTIONS: i32 = libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEVFORK
     | libc::PTRACE_O_TRACECLONE
     | libc::PTRACE_O_TRACEEXEC
     | libc::PTRACE_O_EXITKILL;
 
-/// Runs it and follows it to its end. `None` where `stop` was set meanwhile; no program where the kernel lets nobody look.
-pub(super) fn executed(mut command: Command, timeout: Duration, stop: &AtomicBool) -> Result<Option<Vec<Executed>>> {
+/// Runs a command, which stops itself before it does anything, and follows it to its end, or until it has taken `limit`. Meanwhile
+/// `look` sees the first process and says when it wants to look again. `None` where `stop` was set meanwhile.
+pub(super) fn search(
+    command: Command,
+    limit: Duration,
+    stop: &AtomicBool,
+    look: &mut dyn FnMut(i32) -> Duration,
+) -> Result<Option<Found>> {
+    let first = AtomicI32::new(0);
+    // A thread of its own waits for any of its children, and so for nobody that others have started.
+    let found = std::thread::scope(|scope| {
+        let follower = scope.spawn(|| follow(command, limit, stop, &first));
+        while !follower.is_finished() {
+            let pid = first.load(Ordering::Relaxed);
+            std::thread::sleep(if pid == 0 { WAIT } else { look(pid) });
+        }
+        follower.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })?;
+    Ok((!stop.load(Ordering::Relaxed)).then_some(found))
+}
+
+fn follow(mut command: Command, limit: Duration, stop: &AtomicBool, seen: &AtomicI32) -> Result<Found> {
+    let host = std::process::id() as i32;
     // SAFETY: only async-signal-safe system calls between fork and exec.
-    unsafe {
-        command.pre_exec(|| match trace(libc::PTRACE_TRACEME, 0, 0) {
-            true => Ok(()),
-            false => Err(std::io::Error::last_os_error()),
-        });
+    unsafe { command.pre_exec(move || before_exec(host)) };
+    let mut child = command.process_group(0).spawn().context("cannot start a command to follow it")?;
+    let (first, began) = (child.id() as i32, Instant::now());
+    let late = || stop.load(Ordering::Relaxed) || began.elapsed() > limit;
+    while !stopped(first)? && !late() {
+        std::thread::sleep(WAIT);
     }
-    let (first, began) = match command.process_group(0).spawn() {
-        Ok(child) => (child.id() as i32, Instant::now()),
-        Err(error) if error.raw_os_error() == Some(libc::EPERM) => return Ok(Some(Vec::new())),
-        Err(error) => return Err(error).context("cannot trace a command"),
-    };
-    let (mut all, mut alive) = (Vec::new(), BTreeSet::new());
-    let mut over = false;
+    if !trace(libc::PTRACE_SEIZE, first, OPTIONS as usize) {
+        let error = std::io::Error::last_os_error();
+        child.kill().and_then(|()| child.wait()).context("cannot end a command")?;
+        return Ok(Found { cut: Some(format!("the kernel lets nobody follow it ({error})")), ..Found::default() });
+    }
+    signal(first, libc::SIGCONT);
+    seen.store(first, Ordering::Relaxed);
+    let (mut found, mut alive, mut ending) = (Found::default(), BTreeSet::from([first]), None);
     loop {
         let mut status = 0;
         // SAFETY: writes into a local. Only what this thread has started or traces is waited for.
         let pid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG) };
-        let late = stop.load(Ordering::Relaxed) || began.elapsed() > timeout.saturating_mul(SLOWER);
-        if (late || over) && (pid == 0 || pid == first) {
-            // What it leaves behind shall not keep us, wherever it has gone.
-            alive.iter().for_each(|pid| end(*pid));
-        }
         match pid {
             0 => std::thread::sleep(WAIT),
             // Nobody is left.
-            ..0 => break,
+            ..0 => return Ok(found),
             _ if libc::WIFSTOPPED(status) => {
-                if alive.insert(pid) {
-                    trace(libc::PTRACE_SETOPTIONS, pid, OPTIONS as usize);
-                }
-                // A thread that executes takes its process's number, and nobody ever tells of its own again.
-                if status >> 16 == libc::PTRACE_EVENT_EXEC {
-                    former(pid).filter(|former| *former != pid).iter().for_each(|former| _ = alive.remove(former));
-                }
-                go_on(pid, first, status, &mut all);
+                alive.insert(pid);
+                go_on(pid, status, &mut alive, &mut found.executed);
             }
-            _ => {
-                alive.remove(&pid);
-                over |= pid == first;
+            _ => _ = alive.remove(&pid),
+        }
+        if ending.is_none() && !alive.contains(&first) {
+            seen.store(0, Ordering::Relaxed);
+            ending = Some(Instant::now());
+        } else if ending.is_none() && late() {
+            found.cut = Some(format!("it was ended after {} s", limit.as_secs()));
+            ending = Some(Instant::now());
+        }
+        if let Some(since) = ending {
+            // What it leaves behind shall not keep us, wherever it has gone, nor whatever it starts meanwhile.
+            alive.iter().for_each(|pid| signal(*pid, libc::SIGKILL));
+            if since.elapsed() > LAST_WAIT {
+                return Ok(found);
             }
         }
     }
-    Ok((!stop.load(Ordering::Relaxed)).then_some(all))
 }
 
-/// Notes an exec and lets the process go on, with the signal that was meant for it.
-fn go_on(pid: i32, first: i32, status: i32, all: &mut Vec<Executed>) {
-    let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
-    // The very first program was executed before anybody could ask for events.
-    let begins = signal == libc::SIGTRAP && event == 0 && pid == first && all.is_empty();
-    if event == libc::PTRACE_EVENT_EXEC || begins {
-        let program = std::fs::read_link(format!("/proc/{pid}/exe"));
-        all.extend(program.ok().map(|program| Executed { pid, program: program.display().to_string() }));
+/// Whether the first process has stopped itself.
+fn stopped(first: i32) -> Result<bool> {
+    let mut status = 0;
+    // SAFETY: writes into a local; the process is a child of this thread.
+    match unsafe { libc::waitpid(first, &mut status, libc::WUNTRACED | libc::WNOHANG) } {
+        0 => Ok(false),
+        pid if pid == first && libc::WIFSTOPPED(status) => Ok(true),
+        _ => bail!("a command ended before it could be followed (wait status {status})"),
     }
-    // A new process begins with a stop that is ours, not somebody's signal.
-    let ours = event != 0 || begins || signal == libc::SIGSTOP || signal == libc::SIGTRAP;
-    trace(libc::PTRACE_CONT, pid, if ours { 0 } else { signal as usize });
 }
 
-fn end(pid: i32) {
+/// Notes an exec, and lets the process go on as it would if nobody followed it.
+fn go_on(pid: i32, status: i32, alive: &mut BTreeSet<i32>, executed: &mut Vec<Executed>) {
+    let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
+    if event == libc::PTRACE_EVENT_EXEC {
+        // A thread that executes takes its process's number, and nobody ever tells of its own again.
+        former(pid).filter(|former| *former != pid).iter().for_each(|former| _ = alive.remove(former));
+        let program = std::fs::read_link(format!("/proc/{pid}/exe"));
+        executed.extend(program.ok().map(|program| Executed { pid, program: program.display().to_string() }));
+    }
+    // A new process and one that goes on after a stop tell so with SIGTRAP.
+    let stays = event == libc::PTRACE_EVENT_STOP && signal != libc::SIGTRAP;
+    let delivered = if event == 0 { signal as usize } else { 0 };
+    trace(if stays { libc::PTRACE_LISTEN } else { libc::PTRACE_CONT }, pid, delivered);
+}
+
+fn signal(pid: i32, signal: i32) {
     // SAFETY: a plain system call on a process that we trace: nobody else can have its number before we have waited for it.
-    unsafe { libc::kill(pid, libc::SIGKILL) };
+    unsafe { libc::kill(pid, signal) };
 }
 
 /// The number of the thread that has executed.
@@ -112,12 +158,18 @@ fn trace(request: libc::c_uint, pid: i32, data: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// The names of the programs of a shell's line.
-    fn programs(line: &str) -> Vec<String> {
+    fn found(line: &str, limit: Duration) -> Found {
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", line]).stdout(std::process::Stdio::null());
-        let found = executed(command, Duration::from_secs(20), &AtomicBool::new(false)).unwrap().unwrap();
-        found.iter().map(|one| one.program.rsplit('/').next().unwrap().to_owned()).collect()
+        command.args(["-c", "kill -STOP $$; exec /bin/sh -c \"$0\"", line]);
+        command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+        search(command, limit, &AtomicBool::new(false), &mut |_| WAIT).unwrap().unwrap()
+    }
+
+    /// The names of the programs of a shell's line, which comes to its end.
+    fn programs(line: &str) -> Vec<String> {
+        let found = found(line, Duration::from_secs(60));
+        assert_eq!(found.cut, None, "{line}");
+        found.executed.iter().map(|one| one.program.rsplit('/').next().unwrap().to_owned()).collect()
     }
 
     #[test]
@@ -130,8 +182,32 @@ mod tests {
     #[test]
     fn signals_reach_whom_they_are_meant_for_and_what_is_left_behind_does_not_keep_us() {
         assert_eq!(programs("trap '/bin/true' USR1; kill -USR1 $$; /bin/cat /dev/null").len(), 3);
-        let began = Instant::now();
+        assert_eq!(programs("trap '/bin/true' TRAP; kill -TRAP $$; /bin/cat /dev/null").len(), 3);
         assert_eq!(programs("setsid /bin/sleep 86399 >/dev/null 2>&1 & sleep 0.3; exit 0").len(), 4);
-        assert!(began.elapsed() < Duration::from_secs(3600));
+    }
+
+    #[test]
+    fn what_others_have_started_is_not_waited_for() {
+        let mut other = Command::new("/bin/sleep").arg("86398").spawn().unwrap();
+        let found = found("exec /bin/true", Duration::from_secs(60));
+        other.kill().and_then(|()| other.wait().map(drop)).unwrap();
+        assert_eq!((found.executed.len(), found.cut), (2, None));
+    }
+
+    #[test]
+    fn a_process_that_is_stopped_stays_so_until_somebody_lets_it_go_on() {
+        let seen = programs("(sleep 0.3; kill -CONT $$) & kill -STOP $$; exec /bin/true");
+        assert_eq!(seen[1..], ["sleep", "true"]);
+        for signal in ["STOP", "TSTP", "TTIN", "TTOU"] {
+            let found = found(&format!("kill -{signal} $$; exec /bin/true"), Duration::from_secs(1));
+            assert_eq!(found.cut.as_deref(), Some("it was ended after 1 s"), "{signal}");
+            assert_eq!(found.executed.len(), 1, "{signal}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn one_that_starts_others_without_end_is_ended() {
+        let found = found("while :; do /bin/true; done", Duration::from_secs(1));
+        assert!(found.cut.is_some() && found.executed.len() > 1);
     }
 }

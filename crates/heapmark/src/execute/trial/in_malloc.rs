@@ -1,6 +1,6 @@
 //! How much of a command's CPU time is malloc and free at all: what no allocator can save more than.
 
-use crate::execute::child::memory_file;
+use crate::execute::memory_file::memory_file;
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -14,8 +14,16 @@ pub const CALLS_PER_S: &str = "malloc_calls_per_cpu_s";
 /// Fewer timed calls say nothing of the others.
 const LEAST_TIMED: u64 = 30;
 
-/// The totals that the processes of a tree add to.
+/// The file that the processes of a tree add to.
 pub(super) struct Times(File);
+
+/// What they have added until a moment, or between two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Calls {
+    calls: u64,
+    timed: u64,
+    timed_ns: u64,
+}
 
 impl Times {
     const TOTALS: usize = 3;
@@ -30,27 +38,38 @@ impl Times {
         ("HEAPMARK_TIMES".into(), format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()))
     }
 
-    /// What they come to in a command that takes so much CPU time without being timed.
-    pub fn figures(&self, cpu_ns: u64) -> Result<Vec<(String, f64)>> {
+    pub fn read(&self) -> Result<Calls> {
         let mut totals = [0; 8 * Times::TOTALS];
         self.0.read_exact_at(&mut totals, 0).context("reading times")?;
         let mut numbers = totals.chunks(8).map(|bytes| u64::from_ne_bytes(bytes.try_into().unwrap_or_default()));
         let mut number = || numbers.next().unwrap_or(0);
-        Ok(figures(number(), number(), number(), cpu_ns))
+        Ok(Calls { calls: number(), timed: number(), timed_ns: number() })
     }
 }
 
-fn figures(calls: u64, timed: u64, timed_ns: u64, cpu_ns: u64) -> Vec<(String, f64)> {
-    if cpu_ns == 0 {
-        return Vec::new();
+impl Calls {
+    /// What was added after those.
+    pub fn since(self, earlier: Calls) -> Calls {
+        Calls {
+            calls: self.calls - earlier.calls,
+            timed: self.timed - earlier.timed,
+            timed_ns: self.timed_ns - earlier.timed_ns,
+        }
     }
-    let rate = calls as f64 / (cpu_ns as f64 / 1e9);
-    let mut figures = vec![(CALLS_PER_S.to_string(), rate)];
-    if timed >= LEAST_TIMED {
-        let all_ns = timed_ns as f64 * calls as f64 / timed as f64;
-        figures.push((SHARE.to_string(), (all_ns / cpu_ns as f64).min(1.0)));
+
+    /// What they come to in a command that takes so much CPU time without being timed.
+    pub fn figures(self, cpu_ns: u64) -> Vec<(String, f64)> {
+        if cpu_ns == 0 {
+            return Vec::new();
+        }
+        let rate = self.calls as f64 / (cpu_ns as f64 / 1e9);
+        let mut figures = vec![(CALLS_PER_S.to_string(), rate)];
+        if self.timed >= LEAST_TIMED {
+            let all_ns = self.timed_ns as f64 * self.calls as f64 / self.timed as f64;
+            figures.push((SHARE.to_string(), (all_ns / cpu_ns as f64).min(1.0)));
+        }
+        figures
     }
-    figures
 }
 
 #[cfg(test)]
@@ -59,9 +78,16 @@ mod tests {
 
     #[test]
     fn the_timed_calls_speak_for_all() {
+        let figures = |calls, timed, timed_ns, cpu_ns| Calls { calls, timed, timed_ns }.figures(cpu_ns);
         let found = figures(64_000, 1000, 50_000, 32_000_000);
         assert_eq!(found, [(CALLS_PER_S.to_string(), 2e6), (SHARE.to_string(), 0.1)]);
         assert_eq!(figures(640, 10, 500, 1_000_000).len(), 1, "ten timed calls are too few for a share");
         assert_eq!(figures(0, 0, 0, 0), []);
+    }
+
+    #[test]
+    fn what_was_added_before_does_not_count() {
+        let at = |calls, timed, timed_ns| Calls { calls, timed, timed_ns };
+        assert_eq!(at(6400, 100, 5000).since(at(640, 10, 4000)), at(5760, 90, 1000));
     }
 }

@@ -1,12 +1,16 @@
 //! A server that a client drives: wait until it answers, let the client run, note what the server used meanwhile, end it. All of it
 //! in short looks of the thread that waits for the server.
 
-use super::Tried;
-use crate::execute::Outcome;
-use crate::execute::child::{End, descendants, inherited_file, memory_file, text};
+use super::in_malloc::{Calls, Times};
+use super::process::of_the_user;
+use super::{Outcome, Tried};
+use crate::execute::descendants;
+use crate::execute::end::{End, STDERR_BYTES};
+use crate::execute::memory_file::{inherited_file, keep_last, memory_file, text};
+use crate::execute::report::Report;
 use crate::plan::Client;
 use anyhow::{Context, Result, bail};
-use heapmark_wire::Launched;
+use heapmark_wire::{Launched, Phase};
 use std::fs::File;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
@@ -20,12 +24,16 @@ const LOOK: Duration = Duration::from_millis(1);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long an answer may take on this machine.
 const ANSWER: Duration = Duration::from_millis(200);
+/// What helps against the most likely reason for a server that ends early.
+const STAY: &str = "if it went to the background, tell it to stay in front";
 
 /// What the client measured.
 pub(super) struct Served {
     pub wall_ns: u64,
     /// CPU time of the server's processes while the client ran.
     pub cpu_ns: u64,
+    /// Calls of malloc and free meanwhile, where they were timed.
+    pub calls: Calls,
     /// CPU time of the client itself.
     pub client_cpu_ns: u64,
     fault: Option<Outcome>,
@@ -37,12 +45,19 @@ impl Served {
     }
 }
 
+/// What a server has used until a moment.
+#[derive(Clone, Copy, Default)]
+struct Used {
+    cpu_ns: u64,
+    calls: Calls,
+}
+
 /// Where it stands.
 enum Step {
     /// The server does not answer yet.
     Waits,
-    /// The client runs; the server had used so much CPU time before.
-    Runs { client: Child, before_ns: u64 },
+    /// The client runs; this is what the server had used before.
+    Runs { client: Child, before: Used },
     /// The server was asked to end, then.
     Ends(Instant),
 }
@@ -51,42 +66,50 @@ enum Step {
 pub(super) struct Drive<'a> {
     client: &'a Client,
     tried: &'a Tried<'a>,
+    times: Option<&'a Times>,
     step: Step,
     began: Instant,
     account: File,
     stderr: File,
-    cpu_ns: u64,
+    /// While the client ran.
+    used: Used,
     /// Why it went wrong.
     fault: Option<Outcome>,
 }
 
 impl<'a> Drive<'a> {
-    pub fn new(client: &'a Client, tried: &'a Tried<'a>) -> Result<Drive<'a>> {
+    pub fn new(client: &'a Client, tried: &'a Tried<'a>, times: Option<&'a Times>) -> Result<Drive<'a>> {
         if answers(client.port) {
             bail!("port {} is taken: something answers there before the server is started", client.port);
         }
         let (account, stderr) = (inherited_file("heapmark-client")?, memory_file("heapmark-client-stderr")?);
         let (step, began) = (Step::Waits, Instant::now());
-        Ok(Drive { client, tried, step, began, account, stderr, cpu_ns: 0, fault: None })
+        Ok(Drive { client, tried, times, step, began, account, stderr, used: Used::default(), fault: None })
     }
 
     /// One look; `launcher` is the process that has started the server.
     pub fn look(&mut self, launcher: i32) -> Duration {
         match &mut self.step {
-            Step::Waits if answers(self.client.port) => match self.start_client() {
-                Ok(client) => self.step = Step::Runs { client, before_ns: cpu_ns(launcher) },
-                Err(error) => self.give_up(launcher, Outcome::Error { what: format!("{error:#}") }),
-            },
+            Step::Waits if answers(self.client.port) => {
+                if let Err(error) = self.begin(launcher) {
+                    self.give_up(launcher, Outcome::Error { what: format!("{error:#}") });
+                }
+            }
             Step::Waits if self.began.elapsed() > PATIENCE => {
                 let what =
                     format!("the server did not answer on port {} within {} s", self.client.port, PATIENCE.as_secs());
                 self.give_up(launcher, Outcome::Error { what });
             }
             Step::Waits => {}
-            Step::Runs { client, before_ns } => {
-                if let Ok(Some(_)) = client.try_wait() {
-                    self.cpu_ns = cpu_ns(launcher).saturating_sub(*before_ns);
-                    self.ask_to_end(launcher);
+            Step::Runs { client, before } => {
+                let before = *before;
+                let _ = keep_last(&self.stderr, STDERR_BYTES);
+                match client.try_wait() {
+                    Ok(None) => {}
+                    Ok(Some(_)) => self.finish(launcher, before),
+                    Err(error) => {
+                        self.give_up(launcher, Outcome::Error { what: format!("the client is lost: {error}") })
+                    }
                 }
             }
             Step::Ends(since) if since.elapsed() > PATIENCE => {
@@ -101,38 +124,66 @@ impl<'a> Drive<'a> {
 
     /// What came of it, once the server has ended.
     pub fn served(mut self, server: &End) -> Result<Served> {
-        if let Step::Runs { client, .. } = &mut self.step {
-            // The server was first: its client waits for nobody.
-            let _ = client.kill();
-            client.wait().context("cannot reap a client")?;
-        }
-        let launched = Launched::parse(&text(&self.account, 0));
-        let words = || text(&self.stderr, 0).trim_end().lines().last().unwrap_or_default().to_owned();
-        let ended = match (&self.step, &launched) {
-            (Step::Waits, _) => Some(format!("the server ended before it answered on port {}", self.client.port)),
-            (Step::Runs { .. }, _) => Some("the server ended before its client".into()),
+        let fault = self.fault(Some(server));
+        let (wall_ns, client_cpu_ns) =
+            self.account().map_or((0, 0), |client| (client.wall_ns, client.user_ns + client.sys_ns));
+        Ok(Served { wall_ns, cpu_ns: self.used.cpu_ns, calls: self.used.calls, client_cpu_ns, fault })
+    }
+
+    /// What went wrong, once the server has ended; how it did so is not always known.
+    pub fn fault(&mut self, server: Option<&End>) -> Option<Outcome> {
+        // How it ended says more than that it did, where a signal ended it that is not the one it was sent.
+        let ended = server.and_then(|server| server.outcome(Phase::Run, &Report::parse("")));
+        let ended = ended.filter(|outcome| match outcome {
+            Outcome::Crash { signal, .. } => !(signal == "SIGTERM" && matches!(self.step, Step::Ends(_))),
+            Outcome::Hang { .. } | Outcome::Oom { .. } => true,
+            _ => false,
+        });
+        self.fault.take().or(ended).or_else(|| Some(Outcome::WrongResult { what: self.went_wrong()? }))
+    }
+
+    fn went_wrong(&self) -> Option<String> {
+        let (port, words) = (self.client.port, text(&self.stderr, 0));
+        let words = words.trim_end().lines().last().unwrap_or_default();
+        match (&self.step, self.account()) {
+            (Step::Waits, _) => Some(format!("the server ended before it answered on port {port}; {STAY}")),
+            (Step::Runs { .. }, _) => Some(format!("the server ended before its client; {STAY}")),
+            (_, None) => Some("the client left no account".into()),
             (_, Some(client)) if client.errno != 0 => {
                 Some(format!("cannot start the client: {}", std::io::Error::from_raw_os_error(client.errno)))
             }
             (_, Some(client)) if client.status != 0 => {
-                Some(format!("the client failed (wait status {}): {}", client.status, words()))
+                Some(format!("the client failed (wait status {}): {words}", client.status))
             }
-            (_, None) => Some("the client left no account".into()),
             _ => None,
-        };
-        let fault = self.fault.take().or_else(|| {
-            let what = ended?;
-            // How it ended says more than that it did, where a signal ended it.
-            let of_server = server.outcome(heapmark_wire::Phase::Run, &super::Report::parse(""));
-            let first = !matches!(self.step, Step::Ends(_));
-            let crash = of_server
-                .filter(|_| first)
-                .filter(|outcome| matches!(outcome, Outcome::Crash { .. } | Outcome::Hang { .. }));
-            Some(crash.unwrap_or(Outcome::WrongResult { what }))
-        });
-        let (wall_ns, client_cpu_ns) =
-            launched.map_or((0, 0), |client| (client.wall_ns, client.user_ns + client.sys_ns));
-        Ok(Served { wall_ns, cpu_ns: self.cpu_ns, client_cpu_ns, fault })
+        }
+    }
+
+    fn account(&self) -> Option<Launched> {
+        Launched::parse(&text(&self.account, 0))
+    }
+
+    /// Looks at what the server has used, then starts the client.
+    fn begin(&mut self, launcher: i32) -> Result<()> {
+        let before = self.used(launcher)?;
+        self.step = Step::Runs { client: self.start_client()?, before };
+        Ok(())
+    }
+
+    fn finish(&mut self, launcher: i32, before: Used) {
+        match self.used(launcher) {
+            Ok(after) => {
+                let cpu_ns = after.cpu_ns.saturating_sub(before.cpu_ns);
+                self.used = Used { cpu_ns, calls: after.calls.since(before.calls) };
+                self.ask_to_end(launcher);
+            }
+            Err(error) => self.give_up(launcher, Outcome::Error { what: format!("{error:#}") }),
+        }
+    }
+
+    fn used(&self, launcher: i32) -> Result<Used> {
+        let calls = self.times.map(Times::read).transpose()?.unwrap_or_default();
+        Ok(Used { cpu_ns: descendants(launcher).into_iter().map(cpu_ns).sum(), calls })
     }
 
     /// Below a launcher of its own, which is its clock.
@@ -140,7 +191,7 @@ impl<'a> Drive<'a> {
         let mut command = Command::new(self.tried.launcher);
         command.arg("launch").arg(self.account.as_raw_fd().to_string()).arg("inherit").arg("--");
         command.args(&self.client.command).current_dir(&self.tried.trial.folder).process_group(0);
-        command.env_clear().envs(super::environment::of_the_user()).stdin(Stdio::null()).stdout(Stdio::null());
+        command.env_clear().envs(of_the_user()).stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(self.stderr.try_clone().context("cannot hand on a memory file")?);
         command.spawn().context("cannot start the client")
     }
@@ -179,17 +230,35 @@ fn signal(pid: i32, signal: i32) {
     unsafe { libc::kill(pid, signal) };
 }
 
-/// CPU time of what the launcher has started, as the kernel's clocks of other processes tell it.
-fn cpu_ns(launcher: i32) -> u64 {
-    let of = |pid: i32| {
-        let mut clock = 0;
-        // SAFETY: writes into locals.
-        let time = unsafe {
-            let mut time: libc::timespec = std::mem::zeroed();
-            let known = libc::clock_getcpuclockid(pid, &mut clock) == 0 && libc::clock_gettime(clock, &mut time) == 0;
-            known.then_some(time)
-        };
-        time.map_or(0, |time| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+/// CPU time of a process and of the children that it has waited for, as the kernel tells of other processes.
+fn cpu_ns(pid: i32) -> u64 {
+    let mut clock = 0;
+    // SAFETY: writes into locals.
+    let own = unsafe {
+        let mut time: libc::timespec = std::mem::zeroed();
+        let known = libc::clock_getcpuclockid(pid, &mut clock) == 0 && libc::clock_gettime(clock, &mut time) == 0;
+        known.then_some(time)
     };
-    descendants(launcher).into_iter().map(of).sum()
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    own.map_or(0, |time| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64) + of_its_children_ns(&stat)
+}
+
+/// The 16th and 17th field, counted from the end of the second: a program's name may hold anything.
+fn of_its_children_ns(stat: &str) -> u64 {
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let ticks: u64 = fields.split_whitespace().skip(13).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_process_waited_for_is_its_own() {
+        let stat = "7 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 11 12 30 40 20 0";
+        let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second();
+        assert_eq!(of_its_children_ns(stat), 70 * tick_ns);
+        assert_eq!(of_its_children_ns(""), 0);
+    }
 }

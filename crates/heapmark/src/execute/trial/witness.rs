@@ -2,7 +2,7 @@
 
 use super::executed::Executed;
 use crate::build::command::recognise;
-use crate::execute::child::{memory_file, text};
+use crate::execute::memory_file::{memory_file, text};
 use crate::execute::report::Report;
 use crate::execute::{Proof, Subject, prove};
 use anyhow::Result;
@@ -59,7 +59,7 @@ pub(super) fn unproven(subject: &Subject, witnessed: &[Witnessed]) -> Option<Str
 }
 
 /// What people must know of programs that were executed and no witness speaks for: which they are and why.
-pub(super) fn told(witnessed: &[Witnessed], executed: &[Executed]) -> BTreeMap<String, String> {
+pub(super) fn told(witnessed: &[Witnessed], executed: &[Executed]) -> Option<String> {
     let known: BTreeSet<(i32, &str)> = witnessed.iter().map(|it| (it.pid, it.program.as_str())).collect();
     let mut silent: BTreeMap<&str, usize> = BTreeMap::new();
     for one in executed.iter().filter(|one| !known.contains(&(one.pid, one.program.as_str()))) {
@@ -73,7 +73,7 @@ pub(super) fn told(witnessed: &[Witnessed], executed: &[Executed]) -> BTreeMap<S
             format!("{program} ({}{why})", if times > 1 { format!("{times} times; ") } else { String::new() })
         })
         .collect();
-    (!words.is_empty()).then(|| ("unproven".to_string(), words.join(", "))).into_iter().collect()
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 #[cfg(test)]
@@ -106,8 +106,8 @@ mod tests {
     fn who_kept_silent_is_told() {
         let run = |pid, program: &str| Executed { pid, program: program.into() };
         let executed = [run(7, "/usr/bin/a b"), run(8, "/usr/bin/c"), run(8, "/bin/sh"), run(9, "/bin/sh")];
-        let told = told(&parse(TWO), &executed);
-        assert_eq!(told["unproven"], "/bin/sh (2 times; it was started without LD_PRELOAD)");
-        assert!(super::told(&parse(TWO), &executed[..2]).is_empty());
+        let words = told(&parse(TWO), &executed).unwrap();
+        assert_eq!(words, "/bin/sh (2 times; it was started without LD_PRELOAD)");
+        assert_eq!(told(&parse(TWO), &executed[..2]), None);
     }
 }

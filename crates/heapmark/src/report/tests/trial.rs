@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::analyse::analyse;
-use crate::plan::Trial;
+use crate::plan::{Client, Trial};
 use crate::report::verdict;
 
 /// A command under glibc and another allocator that takes so many times as long, with malloc's share of the CPU time.
@@ -64,5 +64,30 @@ fn tables_speak_of_the_command_and_of_processes() {
     }
     for words in ["ns/op", "2 threads", "longest pause"] {
         assert!(!text.contains(words), "{words} in {text}");
+    }
+}
+
+#[test]
+fn of_a_server_the_ceiling_is_that_of_its_cpu_time() {
+    let mut lab = tried(0.8, 0.25);
+    let client = Client { command: vec!["/usr/bin/ask".into()], port: 7 };
+    lab.run.plan.cases[0].trial.as_mut().unwrap().client = Some(client);
+    let sentence = verdict(&analyse(&lab.run, &lab.records));
+    assert!(sentence.contains("take 25 % of the server's CPU time while its client runs under glibc"), "{sentence}");
+    assert!(sentence.contains("no allocator can make the server more than 33 % faster"), "{sentence}");
+    assert!(exported(Format::Markdown, &lab).contains("driven by ask"));
+}
+
+#[test]
+fn what_could_not_be_found_out_is_said() {
+    let mut lab = tried(0.8, 0.25);
+    let measurement = lab.cell("build@2/check/glibc").measurement.as_mut().unwrap();
+    measurement.figures.clear();
+    measurement.notes = [("no_ceiling", "it broke off"), ("unsearched", "it was ended after 30 s")]
+        .map(|(name, why)| (name.to_owned(), why.to_owned()))
+        .into();
+    let text = exported(Format::Markdown, &lab);
+    for words in ["ceiling: not known; it broke off", "came to no good end: it was ended after 30 s"] {
+        assert!(text.contains(words), "no {words} in {text}");
     }
 }

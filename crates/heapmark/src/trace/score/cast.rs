@@ -65,6 +65,7 @@ impl Cast {
         if thread >= MOST_THREADS {
             bail!("thread {thread}: a replay has {MOST_THREADS} threads at most");
         }
+        let thread = self.player(thread);
         while self.actors.len() <= thread as usize {
             self.actors.push(Actor {
                 stream: Stream::new(&mut self.paper),
@@ -84,6 +85,11 @@ impl Cast {
         self.strays += 1;
         let other = self.actors.iter().position(|actor| !actor.has_ended);
         other.map(|other| other as u32).context("it goes on after all threads have ended")
+    }
+
+    /// The thread in whose stream a thread's events stand while it has not ended.
+    fn player(&self, thread: u32) -> u32 {
+        if self.order == Order::Alone { 0 } else { thread }
     }
 
     /// Ops of a thread so far.
@@ -112,12 +118,13 @@ impl Cast {
 
     /// Puts another word at a place that may be in the stream of this thread.
     pub(super) fn mend(&mut self, thread: u32, place: u64, word: u64) -> Result<()> {
-        self.actors[thread as usize].stream.mend(&self.paper, place, word).context("cannot write the score")
+        let player = self.player(thread) as usize;
+        self.actors[player].stream.mend(&self.paper, place, word).context("cannot write the score")
     }
 
     /// What stands before an op of this thread, whatever it is: whose turn it was, where it is, what time it is.
     pub(super) fn prepare(&mut self, thread: u32) -> Result<()> {
-        if self.order == Order::Strict {
+        if self.order.is_strict() {
             let other = self.last.filter(|(other, _)| *other != thread);
             return other.map_or(Ok(()), |(other, ops)| self.wait(thread, other, ops));
         }
@@ -143,7 +150,7 @@ impl Cast {
 
     /// The thread needs what another one has done with so many ops. In strict order everybody has waited for everything.
     pub(super) fn wait_for(&mut self, thread: u32, other: u32, ops: u64) -> Result<()> {
-        if self.order == Order::Strict { Ok(()) } else { self.wait(thread, other, ops) }
+        if self.order.is_strict() { Ok(()) } else { self.wait(thread, other, ops) }
     }
 
     fn wait(&mut self, thread: u32, other: u32, ops: u64) -> Result<()> {
@@ -161,6 +168,9 @@ impl Cast {
 
     /// A thread starts another, unless that has been there before.
     pub(super) fn start(&mut self, thread: u32, child: u32) -> Result<()> {
+        if self.order == Order::Alone {
+            return Ok(());
+        }
         let actor = self.actor(thread)?;
         let known = self.actors.get(child as usize);
         if actor == child || known.is_some_and(|child| child.ops > 0 || child.is_started || child.has_ended) {
@@ -180,7 +190,7 @@ impl Cast {
 
     /// A thread ends.
     pub(super) fn exit(&mut self, thread: u32) -> Result<()> {
-        if self.actor(thread)? != thread {
+        if self.order == Order::Alone || self.actor(thread)? != thread {
             return Ok(());
         }
         self.prepare(thread)?;

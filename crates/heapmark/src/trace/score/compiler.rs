@@ -50,7 +50,7 @@ pub fn compile(events: impl Iterator<Item = Result<Told, Fault>>, order: Order, 
 impl Compiler {
     fn play(&mut self, window: &mut Vec<Told>) -> Result<()> {
         window::put_ends_last(window);
-        if self.cast.order == Order::Strict {
+        if self.cast.order.is_strict() {
             *window = window::coalesce(std::mem::take(window), |thread| self.objects.allocations(thread));
         }
         for (thread, event) in window.drain(..) {
@@ -111,7 +111,7 @@ impl Compiler {
 
     /// Whose freed slots a thread uses again: where one thread plays at a time, all of them are everybody's.
     fn shelf(&self, actor: u32) -> u32 {
-        if self.cast.order == Order::Strict { 0 } else { actor }
+        if self.cast.order.is_strict() { 0 } else { actor }
     }
 
     /// A new object in a slot of its own.
@@ -132,7 +132,7 @@ impl Compiler {
             bail!("an allocation of {bytes} bytes that did not fail");
         }
         // Before the op: after it somebody else may go on.
-        if self.cast.order == Order::Strict && self.head.bytes >= self.next_point {
+        if self.cast.order.is_strict() && self.head.bytes >= self.next_point {
             let (allocated, live) = (self.head.bytes, self.live_bytes);
             self.next_point = allocated + POINT_EVERY_BYTES;
             self.head.points += 1;

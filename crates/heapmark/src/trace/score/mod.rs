@@ -30,6 +30,15 @@ pub enum Order {
     Timed,
     /// One thread plays at a time.
     Strict,
+    /// As that, and it is always the same one: it makes all calls.
+    Alone,
+}
+
+impl Order {
+    /// Whether one op comes after the other, so that nobody waits for an object.
+    fn is_strict(self) -> bool {
+        matches!(self, Order::Strict | Order::Alone)
+    }
 }
 
 /// CRC-32 of all words behind the head of a score.

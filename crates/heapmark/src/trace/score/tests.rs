@@ -202,7 +202,7 @@ impl<'s> Stage<'s> {
 fn whatever_the_threads_turns_are_each_object_is_made_before_it_is_used_and_used_before_it_ends() {
     for seed in 0..40 {
         let events = program(seed, 3000, 12);
-        for order in [Order::Dependent, Order::Timed, Order::Strict] {
+        for order in [Order::Dependent, Order::Timed, Order::Strict, Order::Alone] {
             let (words, head) = compiled(&events, order);
             assert_eq!(head.strays, 0);
             for turns in 0..4 {
@@ -245,19 +245,42 @@ fn in_strict_order_threads_change_seldom_and_every_run_is_the_same() {
 }
 
 #[test]
+fn alone_one_thread_makes_all_calls_in_the_order_that_several_would() {
+    let events = program(4, 20_000, 5);
+    let ((several, of_several), (one, of_one)) = (compiled(&events, Order::Strict), compiled(&events, Order::Alone));
+    let (several, one) = (Stage::new(&several).play(1).unwrap(), Stage::new(&one).play(1).unwrap());
+    assert_eq!((of_several.threads_at_a_time > 1, of_one.threads, of_one.threads_at_a_time), (true, 1, 1));
+    assert_eq!((of_one.strays, one.starts, one.changes), (0, 0, 1));
+    assert!(!one.live_bytes_at_strict_points.is_empty());
+    assert_eq!(one.live_bytes_at_strict_points, several.live_bytes_at_strict_points);
+    assert_eq!((one.calls, one.slots), (of_several.events, several.slots));
+    let work =
+        |head: Head| (head.malloc, head.calloc, head.realloc, head.aligned, head.free, head.requested_peak_bytes);
+    assert_eq!(work(of_one), work(of_several));
+}
+
+#[test]
 fn touched_pages_are_known_before_the_block_is_made() {
-    let token = Token { thread: 0, index: 0 };
-    let mut events = vec![(0, Event::Malloc { size: 1 << 20, operator: false })];
-    // So many that the first chunk is written before the object ends.
-    events.extend((0..500).map(|_| (0, Event::FreeNull)));
-    events.push((0, Event::Touch { token, resident_pages: 7, pages: 256 }));
-    events.push((0, Event::Free { token }));
-    events.push((0, Event::Malloc { size: 1 << 33, operator: false }));
-    let (words, head) = compiled(&events, Order::Dependent);
+    let of = |thread| {
+        let token = Token { thread, index: 0 };
+        let mut events = vec![(thread, Event::Malloc { size: 1 << 20, operator: false })];
+        // So many that the first chunk is written before the object ends.
+        events.extend((0..500).map(|_| (thread, Event::FreeNull)));
+        events.push((thread, Event::Touch { token, resident_pages: 7, pages: 256 }));
+        events.push((thread, Event::Free { token }));
+        events.push((thread, Event::Malloc { size: 1 << 33, operator: false }));
+        events
+    };
+    let (words, head) = compiled(&of(0), Order::Dependent);
     let first = Thread::of(&words, &head, 0).unwrap().first as usize;
-    assert_eq!(words[first + 1..first + 3], [Rare::Pages.word(7), Op::Malloc.word(0, 1 << 20)]);
+    let known = [Rare::Pages.word(7), Op::Malloc.word(0, 1 << 20)];
+    assert_eq!(words[first + 1..first + 3], known);
     assert!(words.windows(3).any(|it| it == [Rare::Pages.word(score::ALL_PAGES), Rare::Malloc.word(0), 1 << 33]));
     assert_eq!((head.requested_peak_bytes, head.peak), (1 << 33, (0, 503)));
+    // And where another thread plays than the one that has made it.
+    let (words, head) = compiled(&of(3), Order::Alone);
+    assert!(words.windows(2).any(|it| it == known));
+    assert_eq!(head.peak, (0, 503));
 }
 
 #[test]

@@ -155,9 +155,13 @@ impl Session {
         let footprint = attempt.measurement.as_ref().and_then(|measurement| measurement.footprint.as_ref());
         let seen = footprint.and_then(|told| Some((told, told.peak.as_ref()?)));
         let course = match seen {
-            Some((told, peak)) => Some(Course::of_points(&told.points, peak)),
+            Some((told, peak)) => Some(Course::of_points(&told.points, peak, &told.twice)),
             None => watcher.as_ref().zip(footprint).and_then(|(it, told)| it.course(told.begin.without_harness())),
         };
+        let mean_heap = watcher.as_ref().zip(attempt.measurement.as_ref()).and_then(|(watcher, measured)| {
+            let (count, wall_ns) = measured.measured().fold((0, 0), |(n, sum), it| (n + 1, sum + it.wall_ns));
+            watcher.mean_heap(measured.baseline_rss_bytes, wall_ns.checked_div(count)?)
+        });
         let own_points = seen.map(|(told, _)| csv_of_points(&told.points, told.begin.without_harness()));
         // Before the record: whoever finds the record finds the series whole.
         if let (Some(store), Some(watcher)) = (&self.store, watcher)
@@ -170,7 +174,7 @@ impl Session {
         }
         let case = self.case(cell);
         let record = record(purpose, cell, &case.workload, case.threads, started, attempt);
-        self.keep(Record { disturbance, course: course.map(Box::new), ..record })?;
+        self.keep(Record { disturbance, course: course.map(Box::new), mean_heap: mean_heap.map(Box::new), ..record })?;
         Ok(())
     }
 
@@ -253,6 +257,7 @@ fn record(purpose: Purpose, cell: &Cell, workload: &str, threads: u32, started: 
         usage: attempt.usage.map(Box::new),
         disturbance: None,
         course: None,
+        mean_heap: None,
         proof: attempt.proof.map(Box::new),
         environment: attempt.environment,
         stderr: attempt.stderr,

@@ -1,0 +1,44 @@
+//! Files in memory, without a name: what passes between this process and those that it starts.
+
+use anyhow::{Context, Result};
+use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+
+/// A file that holds less is not worth the trouble of giving any of it back.
+pub(super) const MUCH_BYTES: u64 = 16 << 20;
+/// How much of a memory file is ever read as text.
+const MOST_TEXT_BYTES: u64 = 16 << 20;
+
+/// An unnamed file that goes away with its last user.
+pub(super) fn memory_file(name: &str) -> Result<File> {
+    Ok(File::from(memfd_create(name, MemfdFlags::CLOEXEC).context("cannot create a memory file")?))
+}
+
+/// As [`memory_file`], and inherited on purpose: a child is told its number.
+pub(super) fn inherited_file(name: &str) -> Result<File> {
+    Ok(File::from(memfd_create(name, MemfdFlags::empty()).context("cannot create a memory file")?))
+}
+
+/// What a memory file holds from `start` on, cut where a process wrote without end.
+pub(super) fn text(mut file: &File, start: u64) -> String {
+    let mut text = Vec::new();
+    let _ = file.seek(SeekFrom::Start(start));
+    let _ = file.take(MOST_TEXT_BYTES).read_to_end(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Gives a part of a memory file back to the system: it reads as zeros from then on.
+pub(super) fn forget(file: &File, from: u64, to: u64) -> Result<()> {
+    if from >= to {
+        return Ok(());
+    }
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    fallocate(file, flags, from, to - from).context("cannot give memory back")
+}
+
+/// Gives all of it back but the last bytes, where it holds much: for words of which only the last are of interest.
+pub(super) fn keep_last(file: &File, bytes: u64) -> Result<()> {
+    let length = file.metadata().context("cannot tell how long a memory file is")?.len();
+    if length <= MUCH_BYTES { Ok(()) } else { forget(file, 0, length - bytes) }
+}

@@ -1,0 +1,66 @@
+//! The page of memory that host and guest share.
+
+use super::Guest;
+use super::memory_file::inherited_file;
+use anyhow::{Context, Result, anyhow};
+use heapmark_wire::{Page, Phase};
+use rustix::fs::ftruncate;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::process::{Command, Stdio};
+
+/// The memory file that host and guest share.
+pub(super) struct SharedPage {
+    file: File,
+    address: *mut Page,
+}
+
+impl SharedPage {
+    pub(super) fn new(job: &str) -> Result<SharedPage> {
+        let file = inherited_file("heapmark-page")?;
+        ftruncate(&file, size_of::<Page>() as u64).context("cannot size a memory file")?;
+        // SAFETY: a fresh shared mapping of a file of that size; zeroed memory is a valid page.
+        let address = unsafe {
+            let protection = ProtFlags::READ | ProtFlags::WRITE;
+            mmap(std::ptr::null_mut(), size_of::<Page>(), protection, MapFlags::SHARED, &file, 0)
+        };
+        let page = SharedPage { address: address.context("cannot map a memory file")?.cast(), file };
+        page.page()
+            .set_job(job)
+            .map_err(|_| anyhow!("the job's {} bytes do not fit into the shared page", job.len()))?;
+        Ok(page)
+    }
+
+    /// A command that starts the guest with this page.
+    pub(super) fn command(&self, guest: &Guest) -> Command {
+        let mut command = Command::new(guest.path());
+        command.arg(self.argument()).stdin(Stdio::null()).stdout(Stdio::null());
+        command
+    }
+
+    /// Under which name a child finds it.
+    pub(super) fn argument(&self) -> String {
+        format!("/proc/self/fd/{}", self.file.as_raw_fd())
+    }
+
+    pub(super) fn page(&self) -> &Page {
+        // SAFETY: mapped by `new` until drop; what the guest writes there is read with care for torn text.
+        unsafe { &*self.address }
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.page().phase()
+    }
+
+    pub(super) fn report(&self) -> &str {
+        self.page().report()
+    }
+}
+
+impl Drop for SharedPage {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`, and no reference is left.
+        let _ = unsafe { munmap(self.address.cast(), size_of::<Page>()) };
+    }
+}

@@ -1,0 +1,155 @@
+//! One process of a command, with what it starts: from what `--prepare` does until it has ended.
+
+use super::Tried;
+use super::in_malloc::Times;
+use super::output::{self, Output, Printed};
+use super::server::{Drive, Served};
+use super::witness::{Log, Witnessed};
+use crate::execute::child::{self, Look};
+use crate::execute::end::{End, LaunchedEnd, STDERR_BYTES};
+use crate::execute::memory_file::{inherited_file, keep_last, memory_file};
+use crate::execute::{Attempt, Outcome};
+use anyhow::{Context, Result};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// One process, with what it started, that came to its end.
+pub(super) struct Ran<'a> {
+    pub end: End,
+    /// What it printed, where somebody wants to know.
+    pub output: Option<Output<'a>>,
+    pub witnessed: Vec<Witnessed>,
+    pub left_behind: u64,
+    /// Why the command could not be started.
+    pub refused: Option<String>,
+    /// What a client measured who drove it.
+    pub served: Option<Served>,
+}
+
+impl Ran<'_> {
+    /// CPU time of all its processes.
+    pub fn cpu_ns(&self) -> u64 {
+        self.served.as_ref().map_or(self.end.usage.user_ns + self.end.usage.sys_ns, |served| served.cpu_ns)
+    }
+}
+
+/// What a step came to, where no process of ours ended it early: a value, or why there is none.
+pub(super) type Step<T> = Result<Option<std::result::Result<T, Box<Attempt>>>>;
+
+/// Somebody who looks no more often than they asked for, whoever else looks meanwhile.
+struct Paced<'a> {
+    look: Look<'a>,
+    due: Instant,
+}
+
+impl Paced<'_> {
+    fn new(look: Look<'_>) -> Paced<'_> {
+        Paced { look, due: Instant::now() }
+    }
+
+    /// Says how long it is to the next look.
+    fn look(&mut self, pid: i32) -> Duration {
+        let now = Instant::now();
+        if self.due <= now {
+            self.due = now + (self.look)(pid);
+        }
+        self.due.saturating_duration_since(now)
+    }
+}
+
+/// From one look at what a process prints to the next.
+const READ: Duration = Duration::from_millis(20);
+
+/// The user's own environment. All of it but what is preloaded already: two allocators in one process would prove nothing.
+pub(super) fn of_the_user() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os().filter(|(name, _)| name != "LD_PRELOAD")
+}
+
+impl Tried<'_> {
+    /// The command as it is, after what `--prepare` does.
+    pub(super) fn plain<'a>(&self, look: Option<Look<'_>>, wanted: Option<&'a Printed>) -> Step<Ran<'a>> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        if let Some(outcome) = self.prepared()? {
+            return Ok(Some(Err(Box::new(Attempt::without_process(outcome)))));
+        }
+        let log = Log::new()?;
+        let output = self.trial.check_output.then(|| Output::new(wanted)).transpose()?;
+        let ran = self.start(self.variables(&log), look, output, None)?;
+        Ok(ran.map(|ran| Ok(Ran { witnessed: log.read(), ..ran })))
+    }
+
+    /// What `--prepare` came to, where that is nothing good.
+    pub(super) fn prepared(&self) -> Result<Option<Outcome>> {
+        let Some(line) = &self.trial.prepare else { return Ok(None) };
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(line).current_dir(&self.trial.folder).stdin(Stdio::null());
+        let output = command.env_remove("LD_PRELOAD").output().context("cannot start sh for --prepare")?;
+        let words = String::from_utf8_lossy(&output.stderr).trim_end().lines().last().unwrap_or_default().to_owned();
+        Ok((!output.status.success())
+            .then(|| Outcome::Error { what: format!("--prepare: {}: {words}", output.status) }))
+    }
+
+    /// What is set in the command's processes beside the user's own environment.
+    pub(super) fn variables(&self, log: &Log) -> BTreeMap<String, String> {
+        let mut variables = self.subject.environment();
+        let witness = self.tools.witness.display().to_string();
+        let preload = variables.get("LD_PRELOAD").map_or(witness.clone(), |files| format!("{files}:{witness}"));
+        variables.extend([("LD_PRELOAD".into(), preload), log.variable()]);
+        variables
+    }
+
+    /// The command below the launcher, which writes its account into that file. Where it is `held`, it stops itself first.
+    pub(super) fn launch(&self, account: &File, held: bool, variables: &BTreeMap<String, String>) -> Result<Command> {
+        let mut launch = Command::new(self.launcher);
+        launch.arg("launch").arg(account.as_raw_fd().to_string()).arg("inherit").args(held.then_some("held"));
+        launch.args(variables.iter().map(|(name, value)| format!("{name}={value}")));
+        launch.arg(format!("HEAPMARK_PADDING={}", "x".repeat(self.job.padding as usize)));
+        launch.arg("--").args(&self.trial.command).current_dir(&self.trial.folder).stdin(self.stdin()?);
+        Ok(launch)
+    }
+
+    fn stdin(&self) -> Result<Stdio> {
+        let Some(file) = &self.trial.stdin else { return Ok(Stdio::null()) };
+        Ok(File::open(file).with_context(|| format!("--stdin: cannot read {}", file.display()))?.into())
+    }
+
+    /// Runs it below the launcher, with its client where it has one. `None` where `stop` was set meanwhile.
+    pub(super) fn start<'a>(
+        &self,
+        variables: BTreeMap<String, String>,
+        look: Option<Look<'_>>,
+        mut output: Option<Output<'a>>,
+        times: Option<&Times>,
+    ) -> Result<Option<Ran<'a>>> {
+        let account = inherited_file("heapmark-account")?;
+        let mut launch = self.launch(&account, false, &variables)?;
+        launch.stdout(output.as_ref().map_or_else(output::nowhere, Output::stdout)?);
+        let stderr = memory_file("heapmark-stderr")?;
+        let words = stderr.try_clone().context("cannot hand on a memory file")?;
+        let mut drive = self.trial.client.as_ref().map(|client| Drive::new(client, self, times)).transpose()?;
+        let mut look = look.map(Paced::new);
+        // What goes wrong in a look at files in memory does so again when the rest is read, and is said then.
+        let mut read = |_| {
+            let _ = keep_last(&words, STDERR_BYTES);
+            let _ = output.as_mut().map(Output::look);
+            READ
+        };
+        let mut read = Paced::new(&mut read);
+        let mut looks = |pid| {
+            let next = read.look(pid).min(look.as_mut().map_or(Duration::MAX, |look| look.look(pid)));
+            drive.as_mut().map_or(next, |drive| next.min(drive.look(pid)))
+        };
+        let end = child::run(launch, of_the_user(), 0, stderr, self.timeout, self.stop, Some(&mut looks))?;
+        let Some(end) = end else { return Ok(None) };
+        let LaunchedEnd { end, left_behind, refused } = end.launched(&account, &self.trial.command[0]);
+        let served = drive.map(|drive| drive.served(&end)).transpose()?;
+        Ok(Some(Ran { end, output, witnessed: Vec::new(), left_behind, refused, served }))
+    }
+}
