@@ -14,6 +14,7 @@
 extern crate std;
 
 mod about;
+mod aside;
 mod clock;
 mod file;
 mod front;

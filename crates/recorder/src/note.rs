@@ -4,13 +4,12 @@
 //! A free is noted before the next library gets the block, an allocation after it has given one: so, by their stamps, an address
 //! always dies before it is born again, whatever threads do.
 
+use crate::aside::{Aside, enter_slowly};
 use crate::clock;
-use crate::local::{Errno, depth, local, state};
+use crate::local::{depth, state};
 use crate::process::WIPED;
-use crate::room::{find_room, put, stamp_slowly};
-use crate::signals::has_interrupted;
+use crate::room::{find_room, stamp_slowly};
 use crate::state::{CALLING, State};
-use crate::thread::begin_thread_of_caller;
 use core::ffi::c_void;
 use core::hint::cold_path;
 use core::sync::atomic::{Ordering, compiler_fence};
@@ -106,32 +105,6 @@ fn enter() -> *mut State {
     state
 }
 
-#[cold]
-#[inline(never)]
-fn enter_slowly(state: *mut State, now: usize) -> *mut State {
-    if state.is_null() {
-        return begin_thread_of_caller();
-    }
-    // SAFETY: the state is this thread's.
-    unsafe {
-        let then = (*state).busy & !CALLING;
-        if (*state).busy & CALLING != 0 {
-            // Deeper than the call that is under way: the next library has called itself.
-            if now < then {
-                return core::ptr::null_mut();
-            }
-        } else {
-            if has_interrupted(now, then) {
-                return core::ptr::null_mut();
-            }
-            recover(state);
-        }
-        // A jump has left behind what was under way.
-        (*state).busy = 0;
-    }
-    state
-}
-
 /// Notes for a state in which nothing else is under way, and leaves it so.
 #[inline(always)]
 unsafe fn note(state: *mut State, event: Event<'_>) -> *mut State {
@@ -181,98 +154,4 @@ unsafe fn put_slowly(state: *mut State, event: Event<'_>) {
         let stamp = stamp_slowly(state);
         (*state).writer.put(&event, Some(stamp));
     }
-}
-
-/// What was being written may be torn. Where the stream stands is what a reader would find.
-unsafe fn recover(state: *mut State) {
-    // SAFETY: the caller's.
-    unsafe {
-        if !(*state).writer.at().is_null() {
-            let clocked = (*state).writer.recover();
-            let process_clocked = WIPED.process.clocked.load(Ordering::SeqCst);
-            let kind = if clocked {
-                clock::kind()
-            } else if process_clocked {
-                clock::WANTED
-            } else {
-                clock::OFF
-            };
-            (*state).clocked.store(kind, Ordering::Relaxed);
-        }
-        (*state).limit = core::ptr::null_mut();
-    }
-}
-
-/// A call that the thread's own stream does not note.
-enum Aside {
-    /// The thread has no stream. After its destructors, its C library may still free something.
-    Streamless,
-    /// The next library's own.
-    Inner,
-    /// A signal's handler has interrupted the writing of an event: its own goes into another stream.
-    Interrupting(*mut State),
-}
-
-impl Aside {
-    #[cold]
-    #[inline(never)]
-    fn of_caller() -> Aside {
-        let state = state();
-        // SAFETY: the state is this thread's.
-        match unsafe { state.as_ref() } {
-            None => Aside::Streamless,
-            Some(own) if own.busy & CALLING != 0 => Aside::Inner,
-            Some(_) => Aside::Interrupting(state),
-        }
-    }
-
-    /// What the next library calls meanwhile is its own affair here, too.
-    #[inline(always)]
-    fn run<R>(&self, call: impl FnOnce() -> R) -> R {
-        match *self {
-            Aside::Streamless | Aside::Inner => call(),
-            // SAFETY: the state is this thread's.
-            Aside::Interrupting(state) => unsafe {
-                let was = core::mem::replace(&mut (*state).busy, depth() | CALLING);
-                let result = call();
-                (*state).busy = was;
-                result
-            },
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn note<'a>(&self, event: impl FnOnce() -> Event<'a>) {
-        match *self {
-            Aside::Inner => {}
-            // SAFETY: the state is this thread's.
-            Aside::Interrupting(state) => note_elsewhere(unsafe { (*state).thread }, &event()),
-            Aside::Streamless => {
-                // SAFETY: the thread's own.
-                let local = unsafe { &*local() };
-                if local.ended && WIPED.process.is_on() {
-                    note_elsewhere(local.thread_and_one.saturating_sub(1), &event());
-                }
-            }
-        }
-    }
-}
-
-/// Notes an event in a stream that is nobody's, and leaves it.
-fn note_elsewhere(thread: u32, event: &Event<'_>) {
-    let errno = Errno::keep();
-    if !WIPED.process.is_on() {
-        return;
-    }
-    if let Some(state) = WIPED.states.take(thread) {
-        // SAFETY: the state is ours until it is given back.
-        unsafe {
-            (*state).busy = depth();
-            put(state, event);
-            (*state).busy = 0;
-            WIPED.states.give(state);
-        }
-    }
-    drop(errno);
 }

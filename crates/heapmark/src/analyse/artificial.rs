@@ -6,7 +6,7 @@ use crate::execute::footprint::{Resident, Retained};
 use crate::execute::latency::{Bucket, Calls, Stall};
 use crate::execute::{Footprint, Iteration, Latency, Measurement, Outcome};
 use crate::plan::{Case as PlannedCase, Plan};
-use crate::sample::follower::{Course, Moment};
+use crate::sample::course::{Course, Moment};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile, SCHEMA};
 use std::collections::BTreeMap;
 

@@ -8,7 +8,7 @@ use super::row::Role;
 use super::spread::Spread;
 use crate::execute::Footprint;
 use crate::plan::Case;
-use crate::sample::follower::{Course, Moment};
+use crate::sample::course::{Course, Moment};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
 use serde::Serialize;
 

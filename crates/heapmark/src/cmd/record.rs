@@ -1,6 +1,6 @@
 //! `heapmark record`: the user's own program, and a trace of what it allocates.
 
-use super::run::select;
+use super::run::choose;
 use super::trace::finish::{say_earlier, warnings};
 use super::trace::{in_file, whole_file};
 use super::{say, usage};
@@ -109,8 +109,8 @@ fn bytes(text: &str) -> Result<u64, String> {
 /// The allocator by its name, a path, or both.
 fn allocator(word: &str) -> Result<Subject> {
     let catalog = Catalog::load()?;
-    let (_, chosen) = select::choose(&[word.to_owned()], &[], word, &catalog).map_err(usage)?;
-    let subject = select::resolve(chosen, &catalog, false)?.into_iter().next();
+    let (_, chosen) = choose::choose(&[word.to_owned()], &[], word, &catalog).map_err(usage)?;
+    let subject = choose::resolve(chosen, &catalog, false)?.into_iter().next();
     let subject = subject.with_context(|| format!("-a {word}: it is not ready")).map_err(usage)?;
     match &subject.refused {
         Some(why) => Err(usage(anyhow!("-a {word}: {why}"))),

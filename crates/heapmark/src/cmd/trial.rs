@@ -1,5 +1,6 @@
 //! `heapmark try`: the user's own command under every allocator.
 
+use super::run::choose;
 use super::run::comparison::Comparison;
 use super::run::extent::Extent;
 use super::run::select::{self, Selection};
@@ -77,7 +78,7 @@ fn selection(args: &Args) -> Result<Selection> {
     let is_own = |word: &String| word == OWN && !recognised.linked.is_empty();
     let words: Vec<String> = flags.allocators.iter().filter(|word| !is_own(word)).cloned().collect();
     let tiers = if flags.allocators.is_empty() { suite.tiers.as_slice() } else { &[] };
-    let (baseline, mut chosen) = select::choose(&words, tiers, baseline, &catalog).map_err(usage)?;
+    let (baseline, mut chosen) = choose::choose(&words, tiers, baseline, &catalog).map_err(usage)?;
     // Whoever names nobody wants an answer now, not a build of everything there is.
     let unbuilt =
         |allocator: &Allocator| matches!(build::state(allocator, &catalog.allocators), State::NotBuilt { .. });
@@ -93,11 +94,11 @@ fn selection(args: &Args) -> Result<Selection> {
     {
         chosen.extend(linked(own)?);
     }
-    let mut subjects = select::resolve(chosen, &catalog, flags.dry_run)?;
+    let mut subjects = choose::resolve(chosen, &catalog, flags.dry_run)?;
     if !recognised.linked.is_empty() {
         put_libc_first(&mut subjects)?;
     }
-    select::must_be_ready(&baseline, &subjects)?;
+    choose::must_be_ready(&baseline, &subjects)?;
     let shadow = companions::shadow(flags, &subjects, &baseline)?;
     let extent = match flags.blocks {
         Some(blocks) => Extent::exactly(blocks),
@@ -172,7 +173,7 @@ fn cautions(recognised: &Recognised) -> Vec<String> {
 }
 
 /// The allocator that a program is linked to, as a row of its own.
-fn linked(library: &str) -> Result<select::Chosen> {
+fn linked(library: &str) -> Result<choose::Chosen> {
     let path =
         build::find_library(library).with_context(|| format!("{library} is not in the dynamic linker's folders"))?;
     Ok(build::user(&format!("{OWN}={}", path.display()))?.map(|own| (own, true)).into_iter().collect())

@@ -100,7 +100,7 @@ mod tests {
     use crate::analyse::artificial::Lab;
     use crate::report::Format;
     use crate::report::tests::exported;
-    use crate::sample::follower::Twice;
+    use crate::sample::course::Twice;
 
     #[test]
     fn a_row_that_was_over_too_soon_says_so() {

@@ -2,6 +2,7 @@
 
 pub mod cgroup;
 pub mod counters;
+pub mod course;
 pub mod disturbance;
 pub mod follower;
 pub mod machine;
@@ -14,7 +15,7 @@ pub mod series;
 pub mod tree;
 
 use anyhow::Result;
-use follower::Course;
+use course::Course;
 use heapmark_wire::Page;
 use mean_heap::MeanHeap;
 use rustix::time::{ClockId, clock_gettime};

@@ -1,8 +1,8 @@
 //! The lines of `samples.jsonl`: one per process that ran, whatever came of it.
 
 use crate::execute::{Measurement, Outcome, Proof, Usage};
+use crate::sample::course::Course;
 use crate::sample::disturbance::Disturbance;
-use crate::sample::follower::Course;
 use crate::sample::mean_heap::MeanHeap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

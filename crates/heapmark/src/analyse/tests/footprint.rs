@@ -2,7 +2,7 @@
 
 use super::super::artificial::{Lab, crash};
 use super::super::{FootprintRow, Footprints, analyse};
-use crate::sample::follower::Twice;
+use crate::sample::course::Twice;
 
 fn lab(course: impl Fn(&str) -> Option<(u64, u64)>) -> Lab {
     Lab::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0).following_memory(course)

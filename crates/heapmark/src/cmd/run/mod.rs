@@ -2,6 +2,7 @@
 
 mod alone;
 pub(super) mod apart;
+pub(super) mod choose;
 pub(super) mod companions;
 pub(super) mod comparison;
 pub(super) mod extent;

@@ -1,20 +1,21 @@
 //! From flags to what is run: subjects, plan, and what is missing.
 
 use super::Command;
+use super::choose::{choose, must_be_ready, resolve};
 use super::companions::{self, Companions};
 use super::comparison::Comparison;
 use super::extent::Extent;
 use super::programs;
 use super::traces;
-use crate::build::{self, Score, State};
+use crate::build::{self, Score};
 use crate::catalog::suite::thread_counts;
-use crate::catalog::{Allocator, Catalog, Tier, Workload};
-use crate::cmd::{build::build_all, build::jobs, say, tier, usage, version};
+use crate::catalog::{Catalog, Workload};
+use crate::cmd::{tier, usage, version};
 use crate::execute::{Guest, Program, Subject};
 use crate::plan::{Case, Plan, blocks_needed, cases};
 use crate::sample::machine;
 use crate::store::{self, AllocatorInfo, RunFile, SCHEMA};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use std::path::Path;
 
 /// What a run consists of.
@@ -192,103 +193,6 @@ pub(in crate::cmd) fn plan(
         shadow: shadow.map(name),
         ..Plan::default()
     }
-}
-
-/// Stops where nobody could be compared with anything.
-pub(in crate::cmd) fn must_be_ready(baseline: &str, subjects: &[Subject]) -> Result<()> {
-    if !subjects.iter().any(|subject| subject.allocator.name == baseline) {
-        bail!("the baseline {baseline} is not ready, so nothing can be compared: choose another with --baseline");
-    }
-    Ok(())
-}
-
-/// An allocator of the selection, and whether it was asked for by name.
-pub(in crate::cmd) type Chosen = Vec<(Allocator, bool)>;
-
-/// The allocators that flags name, or else those of these tiers, and the baseline's name. The baseline is always among them.
-pub(in crate::cmd) fn choose(
-    words: &[String],
-    tiers: &[Tier],
-    baseline: &str,
-    catalog: &Catalog,
-) -> Result<(String, Chosen)> {
-    let words = &build::rejoined(words);
-    let mut chosen: Chosen = Vec::new();
-    let mut add = |allocator: &Allocator, named: bool| -> Result<()> {
-        match chosen.iter().find(|(known, _)| known.name == allocator.name) {
-            Some((known, _)) if named && known.about != allocator.about => {
-                bail!("-a: two allocators have the name `{}`: give one another with NAME=/path/lib.so", allocator.name)
-            }
-            Some(_) => {}
-            None => chosen.push((allocator.clone(), named)),
-        }
-        Ok(())
-    };
-    for word in words {
-        if let Some(user) = build::user(word).map_err(usage)? {
-            add(&user, true).map_err(usage)?;
-        } else if word.contains(['*', '?', '[']) {
-            let glob = globset::Glob::new(word).with_context(|| format!("-a {word}")).map_err(usage)?.compile_matcher();
-            let mut found = catalog.allocators.iter().filter(|allocator| glob.is_match(&allocator.name)).peekable();
-            if found.peek().is_none() {
-                return Err(usage(anyhow!("-a {word}: no allocator has such a name: see `heapmark list allocators`")));
-            }
-            for allocator in found {
-                add(allocator, false)?;
-            }
-        } else {
-            add(catalog.allocator(word).map_err(usage)?, true).map_err(usage)?;
-        }
-    }
-    if words.is_empty() {
-        for allocator in catalog.allocators.iter().filter(|allocator| tiers.contains(&allocator.tier)) {
-            add(allocator, false)?;
-        }
-    }
-    let user_baseline = build::user(baseline).map_err(usage)?;
-    let name = user_baseline.as_ref().map_or(baseline, |user| &user.name).to_string();
-    match &user_baseline {
-        Some(user) => add(user, true)?,
-        // A library that `-a` has named is known by that name.
-        None if words.iter().any(|word| word.starts_with(&format!("{baseline}="))) => {}
-        None => add(catalog.allocator(baseline).map_err(usage)?, true)?,
-    }
-    Ok((name, chosen))
-}
-
-/// Builds what is not built yet. What is absent is said; what was asked for by name and cannot be had stays in the run and
-/// ends `not-loaded`.
-pub(in crate::cmd) fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) -> Result<Vec<Subject>> {
-    let state = |allocator: &Allocator| build::state(allocator, &catalog.allocators);
-    let missing: Vec<&Allocator> = chosen
-        .iter()
-        .map(|(allocator, _)| allocator)
-        .filter(|allocator| matches!(state(allocator), State::NotBuilt { .. }))
-        .collect();
-    if !missing.is_empty() && !dry_run {
-        build_all(&missing, catalog, jobs());
-    }
-    let mut subjects = Vec::new();
-    for (allocator, named) in chosen {
-        let (word, why) = match state(&allocator) {
-            State::Ready(library) => {
-                subjects.push(Subject { allocator, library, refused: None });
-                continue;
-            }
-            State::NotBuilt { .. } if dry_run => {
-                subjects.push(Subject { allocator, library: Default::default(), refused: None });
-                continue;
-            }
-            State::NotBuilt { line } => ("could not be built", line),
-            State::Absent { why, line } => ("absent", format!("{why}; {line}")),
-            State::Refused { why } => ("refused", why),
-        };
-        say(&format!("{}: {word}: {why}", allocator.name));
-        if named {
-            subjects.push(Subject { allocator, library: Default::default(), refused: Some(why) });
-        }
-    }
-    Ok(subjects)
 }
 
 fn info(guest: &Guest, subject: &Subject, shadow: bool) -> Result<AllocatorInfo> {
