@@ -109,7 +109,7 @@ impl Lab {
                     peak_footprint: Moment { heap_bytes: moment.heap_bytes * 2, ..moment },
                     live_byte_points: 5 * moment.live_bytes,
                     heap_byte_points: 10 * moment.heap_bytes,
-                    most_anon_huge_bytes: moment.heap_bytes,
+                    most_anon_huge_bytes: moment.heap_bytes + (2 << 20),
                     sampling_share: 0.003,
                     most_heap_bytes: moment.heap_bytes * 2,
                     at_peak: None,
@@ -118,7 +118,7 @@ impl Lab {
             });
             if let Some(measurement) = &mut record.measurement {
                 let resident = Resident { rss_bytes: 9 << 20, harness_bytes: 1 << 20, ..Resident::default() };
-                let begin = Resident { rss_bytes: 5 << 20, harness_bytes: 0, ..Resident::default() };
+                let begin = Resident { rss_bytes: 5 << 20, anon_huge_bytes: 2 << 20, ..Resident::default() };
                 let retained = vec![Retained { after_ms: 100, resident }];
                 measurement.footprint = Some(Box::new(Footprint { begin, retained, ..Footprint::default() }));
             }

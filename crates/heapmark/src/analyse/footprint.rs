@@ -74,7 +74,7 @@ pub struct Footprints {
     pub tenth_page: Option<Spread>,
     /// Share of the pages with live blocks that are less than a quarter full.
     pub sparse_pages: Option<Spread>,
-    /// Most memory in huge pages over the resident heap at its peak.
+    /// Growth of the memory in huge pages over the resident heap at its peak.
     pub huge_share: Option<Spread>,
     /// By how much the kernel's quick count of memory was off what its page tables held, where that is more than 1 %. Figures of
     /// the count may be that far off; `overhead_at_peak_demand` is of the page tables.
@@ -135,7 +135,11 @@ fn row(
     let own = records.of_row(case, allocator, Purpose::Memory);
     let failed = Failed::among(&own);
     let followed = own.iter().filter_map(|record| {
-        Some((record.measurement.as_ref()?.footprint.as_deref()?, record.course.as_deref().copied()))
+        let footprint = record.measurement.as_ref()?.footprint.as_deref()?;
+        // What was in huge pages before the first operation is not the workload's.
+        let grown = |course: &Course| course.most_anon_huge_bytes.saturating_sub(footprint.begin.anon_huge_bytes);
+        let course = record.course.as_deref().map(|course| Course { most_anon_huge_bytes: grown(course), ..*course });
+        Some((footprint, course))
     });
     let (held, courses): (Vec<&Footprint>, Vec<Option<Course>>) = followed.unzip();
     let courses: Vec<Course> = courses.into_iter().flatten().collect();
