@@ -1,5 +1,6 @@
 //! `heapmark-guest pairs COUNT`: what a pair of malloc and free costs this process, in nanoseconds of CPU time per call, before it
-//! has ever had a second thread and after. Under the recorder and without, it tells what recording costs on this machine.
+//! has ever had a second thread, after, and with a reading of the CPU's counter at each call. Under the recorder and without, it tells
+//! what recording costs on this machine; and without, what the counter alone does.
 
 use crate::api::Api;
 use crate::clock::thread_cpu_ns;
@@ -12,7 +13,7 @@ use core::fmt::Write;
 /// Blocks that live at a time.
 const ALIVE: usize = 64;
 
-/// Prints the two numbers.
+/// Prints the three numbers.
 ///
 /// # Safety
 /// `argv` must be what the C runtime passed to `main`, with an argument behind `pairs`.
@@ -22,22 +23,31 @@ pub unsafe fn main(argv: *const *const c_char) -> c_int {
     let Some(count) = count.to_str().ok().and_then(|text| text.parse().ok()).filter(|count| *count > 0) else {
         return fail::usage();
     };
-    let alone = time(count);
+    let alone = time(count, || {});
     // SAFETY: the thread does nothing and is waited for.
     let started = unsafe {
         let mut thread = core::mem::zeroed();
         libc::pthread_create(&mut thread, core::ptr::null(), nothing, core::ptr::null_mut()) == 0
             && libc::pthread_join(thread, core::ptr::null_mut()) == 0
     };
-    let threaded = time(count);
-    c_int::from(!started || write!(File(1), "{alone:.3} {threaded:.3}").is_err())
+    let threaded = time(count, || {});
+    let stamped = time(count, read_counter);
+    c_int::from(!started || write!(File(1), "{alone:.3} {threaded:.3} {stamped:.3}").is_err())
 }
 
 extern "C" fn nothing(_: *mut c_void) -> *mut c_void {
     core::ptr::null_mut()
 }
 
-fn time(count: u64) -> f64 {
+/// As the recorder does.
+#[inline(always)]
+fn read_counter() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every CPU of this architecture has it.
+    core::hint::black_box(unsafe { core::arch::x86_64::_rdtsc() });
+}
+
+fn time(count: u64, at_each: impl Fn()) -> f64 {
     let api = Api::resolve();
     let mut random = SplitMix::new(1, 0);
     let mut blocks = [core::ptr::null_mut(); ALIVE];
@@ -46,8 +56,10 @@ fn time(count: u64) -> f64 {
             let place = &mut blocks[random.below(ALIVE as u32) as usize];
             // SAFETY: the place holds NULL or a block of ours.
             unsafe {
+                at_each();
                 (api.free)(*place);
                 *place = (api.malloc)(16 + random.below(256) as usize);
+                at_each();
             }
         }
     };

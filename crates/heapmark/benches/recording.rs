@@ -11,8 +11,9 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-const MOST_ALONE_NS: f64 = 10.0;
-const MOST_THREADED_NS: f64 = 16.0;
+/// With stamps, what reading the CPU's counter costs comes on top: 6 ns on some machines, 12 on others, and none of it is ours.
+const MOST_NS: f64 = 10.0;
+const MOST_REAL_NS: f64 = 15.0;
 const MOST_BYTES: f64 = 5.0;
 /// Of heaptrack's cost.
 const MOST_SHARE: f64 = 0.2;
@@ -42,8 +43,9 @@ fn main() -> Result<ExitCode> {
     let (recorder, guest) = (Recorder::find()?, Guest::find()?);
     let mut bars = Bars(false);
     let cost = recorder.cost(&guest, home.path())?;
-    bars.hold("ns per event, pairs in a loop, one thread", cost.alone_ns, MOST_ALONE_NS);
-    bars.hold("ns per event, pairs in a loop, clocked", cost.threaded_ns, MOST_THREADED_NS);
+    bars.hold("ns per event, pairs in a loop, one thread", cost.alone_ns, MOST_NS);
+    println!("{:8.2} ns per reading of the CPU's counter in that loop, without a recorder", cost.counter_ns);
+    bars.hold("ns per event, pairs in a loop, clocked", cost.threaded_ns, MOST_NS + cost.counter_ns);
 
     let python = output(Command::new("python3").args(["-c", "import sys; print(sys.executable)"]))?;
     let xml = home.path().join("items.xml");
@@ -107,7 +109,8 @@ fn program(
     }
     let ns = |with: f64| (with - native) * 1e9 / events as f64;
     println!("{name}: {events} events, {native:.2} s alone");
-    println!("{:8.2} ns per event recorded, {:.1} % of the program", ns(ours), (ours / native - 1.0) * 100.0);
+    println!("{:8.1} % of the program's CPU time", (ours / native - 1.0) * 100.0);
+    bars.hold(&format!("ns per event, {name}"), ns(ours), MOST_REAL_NS);
     bars.hold(&format!("bytes per event, {name}"), bytes as f64 / events as f64, MOST_BYTES);
     if heaptrack.is_some() {
         println!("{:8.2} ns per event, heaptrack", ns(theirs));
