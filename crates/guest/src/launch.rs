@@ -55,6 +55,8 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         return 1;
     }
     let (status, usage) = usage;
+    // Known before what it has left behind has had its time.
+    let _ = writeln!(File(file), "ended=1");
     let launched = Launched { left_behind: sweep(), ..account(status, wall_ns, &usage) };
     c_int::from(write!(File(file), "{launched}").is_err())
 }

@@ -69,7 +69,8 @@ impl Tried<'_> {
         let mut launch = self.launch(&account, true, &self.variables(&log))?;
         launch.env_clear().envs(of_the_user()).stdout(nowhere()?).stderr(nowhere()?);
         let limit = LEAST_PATIENCE.max(Duration::from_nanos(plain.end.usage.wall_ns).saturating_mul(SLOWER));
-        let mut drive = self.trial.client.as_ref().map(|client| Drive::new(client, self, None)).transpose()?;
+        let mut drive =
+            self.trial.client.as_ref().map(|client| Drive::new(client, self, &account, None)).transpose()?;
         let mut look = |pid| drive.as_mut().map_or(SHORT_WAIT, |drive| drive.look(pid));
         let Some(found) = search(launch, limit, self.stop, &mut look)? else { return Ok(false) };
         measurement.notes.extend(told(&log.read(), &found.executed).map(|words| (UNPROVEN.to_string(), words)));

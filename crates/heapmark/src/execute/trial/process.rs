@@ -133,7 +133,8 @@ impl Tried<'_> {
         launch.stdout(output.as_ref().map_or_else(output::nowhere, Output::stdout)?);
         let stderr = memory_file("heapmark-stderr")?;
         let words = stderr.try_clone().context("cannot hand on a memory file")?;
-        let mut drive = self.trial.client.as_ref().map(|client| Drive::new(client, self, times)).transpose()?;
+        let mut drive =
+            self.trial.client.as_ref().map(|client| Drive::new(client, self, &account, times)).transpose()?;
         let mut look = look.map(Paced::new);
         // What goes wrong in a look at files in memory does so again when the rest is read, and is said then.
         let mut read = |_| {

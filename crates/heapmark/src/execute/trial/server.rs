@@ -69,6 +69,9 @@ pub(super) struct Drive<'a> {
     times: Option<&'a Times>,
     step: Step,
     began: Instant,
+    /// What the server's launcher writes: nothing, while the server lives.
+    server: &'a File,
+    /// What the client's does.
     account: File,
     stderr: File,
     /// While the client ran.
@@ -78,18 +81,25 @@ pub(super) struct Drive<'a> {
 }
 
 impl<'a> Drive<'a> {
-    pub fn new(client: &'a Client, tried: &'a Tried<'a>, times: Option<&'a Times>) -> Result<Drive<'a>> {
+    pub fn new(
+        client: &'a Client,
+        tried: &'a Tried<'a>,
+        server: &'a File,
+        times: Option<&'a Times>,
+    ) -> Result<Drive<'a>> {
         if answers(client.port) {
             bail!("port {} is taken: something answers there before the server is started", client.port);
         }
         let (account, stderr) = (inherited_file("heapmark-client")?, memory_file("heapmark-client-stderr")?);
         let (step, began) = (Step::Waits, Instant::now());
-        Ok(Drive { client, tried, times, step, began, account, stderr, used: Used::default(), fault: None })
+        Ok(Drive { client, tried, times, step, began, server, account, stderr, used: Used::default(), fault: None })
     }
 
     /// One look; `launcher` is the process that has started the server.
     pub fn look(&mut self, launcher: i32) -> Duration {
         match &mut self.step {
+            // Its launcher ends soon. What answers meanwhile would not have been measured to its end.
+            Step::Waits | Step::Runs { .. } if self.server.metadata().is_ok_and(|account| account.len() > 0) => {}
             Step::Waits if answers(self.client.port) => {
                 if let Err(error) = self.begin(launcher) {
                     self.give_up(launcher, Outcome::Error { what: format!("{error:#}") });
