@@ -41,6 +41,8 @@ pub struct Args {
     raw: bool,
 }
 
+/// What an event costs is estimated by so many pairs of calls: some hundredths of a second.
+const ESTIMATE_PAIRS: u32 = 400_000;
 /// A process of this size, of which malloc had less than one part in so many: what matters about it is not on record.
 const LARGE_BYTES: u64 = 64 << 20;
 const SMALL_SHARE: u64 = 4;
@@ -68,7 +70,7 @@ pub fn run(args: Args) -> Result<u8> {
     }
     let subject = args.allocator.as_deref().map(allocator).transpose()?;
     let (recorder, guest) = (Recorder::find()?, Guest::find()?);
-    let cost = recorder.cost(&guest, output.parent().unwrap_or(Path::new("/")))?;
+    let cost = recorder.cost(&guest, output.parent().unwrap_or(Path::new("/")), ESTIMATE_PAIRS)?;
     let mut command = args.command;
     command[0] = program.into_os_string();
     let recorded = recorder.run(&Recording {

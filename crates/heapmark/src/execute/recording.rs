@@ -14,8 +14,6 @@ use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 const LIBRARY: &str = "libheapmark_recorder.so";
-/// Pairs of calls that the recorder's cost is estimated by: some hundredths of a second.
-const PAIRS: &str = "400000";
 /// Of some tries the quickest.
 const TRIES: usize = 3;
 
@@ -128,8 +126,9 @@ impl Recorder {
         command
     }
 
-    /// What noting an event costs: the same calls with the recorder and without. Fails where nothing can be recorded into the folder.
-    pub fn cost(&self, guest: &Guest, folder: &Path) -> Result<Cost> {
+    /// What noting an event costs: so many pairs of calls with the recorder and without. Fails where nothing can be recorded into the
+    /// folder.
+    pub fn cost(&self, guest: &Guest, folder: &Path, pairs: u32) -> Result<Cost> {
         let stem = folder.join("cost");
         let mut best = [[f64::INFINITY; 3]; 2];
         for _ in 0..TRIES {
@@ -138,7 +137,8 @@ impl Recorder {
                     0 => Command::new(guest.path()),
                     _ => self.command(guest.path().as_os_str(), None, &stem),
                 };
-                let end = command.args(["pairs", PAIRS]).output().context("cannot start the guest program")?;
+                let end =
+                    command.arg("pairs").arg(pairs.to_string()).output().context("cannot start the guest program")?;
                 let text = String::from_utf8_lossy(&end.stdout);
                 let mut numbers = text.split_whitespace().map(|word| word.parse::<f64>());
                 for best in best {
