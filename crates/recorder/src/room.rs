@@ -5,7 +5,7 @@ use crate::file;
 use crate::local::{Errno, depth, local};
 use crate::process::WIPED;
 use crate::signals::Quiet;
-use crate::state::State;
+use crate::state::{CALLING, State};
 use crate::thread::begin_thread_of_caller;
 use core::sync::atomic::Ordering;
 use heapmark_wire::capture::{Event, Start};
@@ -121,7 +121,8 @@ pub unsafe fn make_room(state: *mut State) -> bool {
     true
 }
 
-/// Seals the state's chunk; nothing is put into it any more.
+/// Seals the state's chunk; nothing is put into it any more. Where a signal's handler ends the process in the middle of an event, the chunk
+/// stays open, so that a reader leaves out what is torn.
 ///
 /// # Safety
 /// The state is the caller's.
@@ -129,7 +130,8 @@ pub unsafe fn seal(state: *mut State) {
     // SAFETY: the caller's.
     unsafe {
         (*state).limit = core::ptr::null_mut();
-        if !(*state).writer.at().is_null() {
+        let is_torn = (*state).busy != 0 && (*state).busy & CALLING == 0;
+        if !is_torn && !(*state).writer.at().is_null() {
             (*state).writer.seal();
         }
     }
