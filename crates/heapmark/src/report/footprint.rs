@@ -1,6 +1,6 @@
 //! The tables of a run that followed memory. Strings from outside are still as they came.
 
-use super::sheet::{Column, Numberless, Sheet, heading, missing};
+use super::sheet::{Column, Numberless, Sheet, cautions, heading, missing};
 use super::{text, units};
 use crate::analyse::{Analysis, FootprintCase, FootprintRow, Footprints, Spread};
 
@@ -23,7 +23,7 @@ fn of_case(case: &FootprintCase, planned_blocks: u32) -> Sheet {
         heading: format!("{}: memory", heading(&case.workload, case.threads, case.oversubscribed)),
         columns: if rows.is_empty() { Vec::new() } else { columns(&rows) },
         trust: sampled.into_iter().chain(off).collect(),
-        caution: Some(case.caution.iter().map(|own| format!("{own} ")).collect::<String>() + CAUTION),
+        caution: cautions(case.caution.as_deref(), Some(CAUTION)),
         numberless: case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect(),
         ..Sheet::default()
     }

@@ -12,6 +12,7 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
         |mark: &dyn Fn(&Case, &Row) -> bool| rows().any(|(case, row)| row.numbers().is_some() && mark(case, row));
     let mut lines = latency::legend(analysis);
     if numbers().next().is_none() {
+        lines.extend(oversubscribed(analysis));
         return lines;
     }
     if let Some((case, tried)) = trial::of(analysis) {
@@ -66,8 +67,16 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if marked(&|case, _| case.oversubscribed) {
-        lines.push("oversubscribed: more threads than CPUs; the scheduler is measured too.".to_owned());
-    }
+    lines.extend(oversubscribed(analysis));
     lines
+}
+
+/// What the mark in a heading means, whatever was measured.
+fn oversubscribed(analysis: &Analysis) -> Option<String> {
+    let mut marks = (analysis.cases.iter().map(|case| case.oversubscribed))
+        .chain(analysis.latency.iter().map(|case| case.oversubscribed))
+        .chain(analysis.counts.iter().map(|case| case.oversubscribed))
+        .chain(analysis.footprints.iter().map(|case| case.oversubscribed));
+    let says = || "oversubscribed: more threads than CPUs; the scheduler is measured too.".to_owned();
+    marks.any(|mark| mark).then(says)
 }

@@ -1,6 +1,7 @@
 //! The reports by values: artificial runs in, text out.
 
 mod foreign;
+mod kinds;
 mod trial;
 mod whole;
 

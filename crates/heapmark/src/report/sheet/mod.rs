@@ -126,6 +126,12 @@ fn numberless(row: &Row, planned_blocks: u32) -> Option<Numberless> {
     Some(Numberless { allocator: row.allocator.clone(), reason, failed })
 }
 
+/// What a case has to say of itself, and then what is to be said of all such tables.
+pub(super) fn cautions(own: Option<&str>, of_all: Option<&str>) -> Option<String> {
+    let both: Vec<&str> = own.into_iter().chain(of_all).collect();
+    (!both.is_empty()).then(|| both.join(" "))
+}
+
 /// Why a row has no numbers that was not measured.
 pub(super) fn missing(planned_blocks: u32) -> String {
     format!("missing: 0 of {} measured", text::count(planned_blocks as usize, "block"))
