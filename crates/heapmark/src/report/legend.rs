@@ -1,6 +1,6 @@
 //! What the columns mean, only those that are there. Strings from outside are still as they came.
 
-use super::{latency, text, trial};
+use super::{footprint, latency, text, trial};
 use crate::analyse::{Analysis, Case, Purge, Row};
 use std::collections::BTreeSet;
 
@@ -11,6 +11,7 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
     let marked =
         |mark: &dyn Fn(&Case, &Row) -> bool| rows().any(|(case, row)| row.numbers().is_some() && mark(case, row));
     let mut lines = latency::legend(analysis);
+    lines.extend(footprint::legend(analysis));
     if numbers().next().is_none() {
         lines.extend(oversubscribed(analysis));
         return lines;
@@ -18,7 +19,7 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
     if let Some((case, tried)) = trial::of(analysis) {
         return trial::legend(tried, &case.baseline);
     }
-    if marked(&|case, _| !case.whole_process) {
+    if marked(&|case, _| case.times_operations()) {
         lines
             .push("ns/op: wall time x threads / operations; ops/s: of all threads. Medians over processes.".to_owned());
     }

@@ -43,6 +43,10 @@ fn judged(analysis: &Analysis) -> String {
              allocator's time, so the order may be the harness's."
                 .to_owned()
         }
+        Verdict::Withheld(Withheld::Paced) => {
+            "No verdict: a paced replay takes the recorded time, whoever serves its memory. Compare the memory."
+                .to_owned()
+        }
         Verdict::Withheld(Withheld::Shadow { ratio }) => {
             let (low, high) = ratio.interval.unwrap_or((ratio.ratio, ratio.ratio));
             format!(
@@ -84,7 +88,9 @@ pub(super) fn gate(analysis: &Analysis) -> Option<String> {
         Verdict::NotAsked if !analysis.latency.is_empty() => {
             "take only tails far above the floor's for the allocators'"
         }
-        Verdict::NotAsked => "what was counted or held is not much the worse for it",
+        Verdict::NotAsked | Verdict::Withheld(Withheld::Paced) => {
+            "what was counted or held is not much the worse for it"
+        }
         _ => "trust the verdicts by CPU time before those by wall time",
     };
     let again = (*repeated > 0).then(|| format!("{} disturbed and run again", count(*repeated, "part")));

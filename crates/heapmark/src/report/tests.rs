@@ -2,6 +2,7 @@
 
 mod foreign;
 mod kinds;
+mod narrow;
 mod trial;
 mod whole;
 

@@ -230,7 +230,7 @@ fn order(case: &Case) -> Order {
 fn caution(mode: &str, head: &Head) -> Option<String> {
     let count = |number: u64, what: &str| (number > 0).then(|| format!("{what}: {number}"));
     let told = [
-        (mode == "paced").then(|| "Threads sleep until the recorded times: read the memory, not the time".to_owned()),
+        (mode == "paced").then(|| "Threads sleep until the recorded times, so no time is told".to_owned()),
         count(head.failed, "Calls that failed when recorded, and are not made"),
         count(head.dropped, "Events that the recorder could not write"),
         count(head.strays, "Calls of threads that had ended, made by another thread"),
