@@ -150,10 +150,15 @@ fn least_width_of(column: &Column) -> usize {
 /// How wide each column is: headings break between words before anything breaks within one. `None` where even that is too wide.
 fn widths(columns: &[Column], width: usize) -> Option<Vec<usize>> {
     let mut widths: Vec<usize> = columns.iter().map(least_width_of).collect();
-    let mut left = width.checked_sub(widths.iter().map(|own| own + GAP).sum())?;
-    for (own, column) in widths.iter_mut().zip(columns) {
-        let more = left.min(width_of(column) - *own);
-        (*own, left) = (*own + more, left - more);
+    let left = width.checked_sub(widths.iter().map(|own| own + GAP).sum())?;
+    let whole: Vec<usize> = columns.iter().map(width_of).collect();
+    // What is left goes where most is missing, so that no heading stands in more lines than it must.
+    for _ in 0..left {
+        let missing = widths.iter().zip(&whole).map(|(own, whole)| whole - own).enumerate();
+        let Some((place, _)) = missing.filter(|(_, missing)| *missing > 0).max_by_key(|(_, missing)| *missing) else {
+            break;
+        };
+        widths[place] += 1;
     }
     Some(widths)
 }

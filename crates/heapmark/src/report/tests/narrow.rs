@@ -30,3 +30,13 @@ fn a_narrow_table_drops_what_it_can_do_without_then_breaks_headings_between_word
     assert!(narrow.contains("mimalloc3  ") && narrow.contains("1.64x\n"), "{narrow}");
     assert_eq!(all, ["sparse pages", "idle 0 s"]);
 }
+
+#[test]
+fn what_room_there_is_goes_to_the_headings_that_are_broken_most() {
+    let numbers = |title: &str| Column::numbers(title, ["1.00x".to_owned()]);
+    let columns =
+        vec![Column::words("allocator", ["glibc".to_owned()]), numbers("at peak demand"), numbers("at peak RSS")];
+    let sheet = Sheet { heading: "memory".into(), columns, ..Sheet::default() };
+    let text = sheet_text(sheet, Screen { width: 32, colour: false }, &mut Vec::new());
+    assert_eq!(text.lines().count(), 4, "the heading, two lines of titles, a row: {text}");
+}
