@@ -188,7 +188,7 @@ fn a_replay_in_strict_order_is_drawn_along_what_was_allocated_and_not_along_time
     };
     let timed = memory((0..3).map(point));
     assert_eq!(axis(&timed), ("ms since the start of the process".into(), serde_json::json!([0.0, 1.0, 2.0])));
-    let strict = memory((0..3).map(|n| Point { allocated_bytes: Some(n * 5 << 20), ..point(n * n) }));
+    let strict = memory((0..3).map(|n| Point { allocated_bytes: Some((n * 5) << 20), ..point(n * n) }));
     assert_eq!(axis(&strict), ("MiB allocated so far".into(), serde_json::json!([0.0, 5.0, 10.0])));
 }
 
