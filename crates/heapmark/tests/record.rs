@@ -54,7 +54,7 @@ fn the_program_keeps_its_words_its_streams_and_its_exit_code() {
     assert_eq!(end.status.code(), Some(7), "{}", words(&end));
     assert_eq!(String::from_utf8_lossy(&end.stdout), "two words a line\n");
     let said = words(&end);
-    assert!(said.contains("thousand.trace") && said.contains("~ns/event"), "{said}");
+    assert!(said.contains("~ns/event") && said.contains("  thousand.trace\n"), "as the user would call it: {said}");
     assert_eq!(files(home.path()), ["input", "thousand", "thousand.trace"]);
     let dump = trace(home.path(), &["dump", "thousand.trace"]);
     assert_eq!(dump.matches("4321").count(), 1000, "{}", &dump[..dump.len().min(2000)]);
@@ -90,6 +90,18 @@ fn an_allocator_serves_and_captures_can_be_kept() {
     assert!(finished.contains("own.trace"), "{finished}");
     let stats = trace(home.path(), &["stats", "--to", "json", "own.trace"]);
     assert!(stats.contains("/own.so"), "the library that served is on record: {stats}");
+}
+
+#[test]
+fn a_program_is_called_what_it_was_started_as_wherever_its_file_is() {
+    let home = tempfile::tempdir().unwrap();
+    compile(home.path(), "thousand", THOUSAND);
+    std::os::unix::fs::symlink("thousand", home.path().join("server")).unwrap();
+    let end = record(home.path(), &["-o", "out.trace", "--", "/bin/sh", "-c", "./server; true"]);
+    assert_eq!(end.status.code(), Some(0), "{}", words(&end));
+    assert!(files(home.path()).iter().any(|name| name.ends_with("-server.trace")), "{:?}", files(home.path()));
+    let said = words(&end);
+    assert!(said.lines().any(|line| line.trim_start().starts_with("server ")), "{said}");
 }
 
 #[test]

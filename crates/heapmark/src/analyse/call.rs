@@ -88,6 +88,8 @@ impl Calls {
 pub(super) struct Judged<'a, 'g> {
     pub groups: &'a [Group<'g>],
     pub roles: Vec<Role>,
+    /// Whether its times are recorded ones: then nothing is said of them.
+    pub paced: bool,
 }
 
 impl<'g> Judged<'_, 'g> {
@@ -114,7 +116,7 @@ impl<'g> Judged<'_, 'g> {
             groups.filter_map(Group::median_ns_per_op).min_by(f64::total_cmp)
         };
         let (floor, fastest) = (least(&mut self.of(Role::Floor)), least(&mut self.allocators()));
-        floor.zip(fastest).is_some_and(|(floor, fastest)| floor > fastest / 2.0)
+        !self.paced && floor.zip(fastest).is_some_and(|(floor, fastest)| floor > fastest / 2.0)
     }
 }
 
@@ -132,11 +134,9 @@ pub(super) fn calls(tables: &[Judged]) -> Vec<Calls> {
                 wall: vec![None; table.groups.len()],
                 cpu: vec![None; table.groups.len()],
                 memory: vec![None; table.groups.len()],
-                shadow: copy.and_then(|copy| shift(&table.logs(copy, wall))),
-                shadow_differs: shadow
-                    .iter()
-                    .flatten()
-                    .any(|call| matches!(call, Call::Faster | Call::Slower | Call::Small)),
+                shadow: copy.filter(|_| !table.paced).and_then(|copy| shift(&table.logs(copy, wall))),
+                shadow_differs: !table.paced
+                    && shadow.iter().flatten().any(|call| matches!(call, Call::Faster | Call::Slower | Call::Small)),
                 floor_hides: table.floor_hides(),
             }
         })
@@ -145,11 +145,15 @@ pub(super) fn calls(tables: &[Judged]) -> Vec<Calls> {
     for role in [Role::Candidate, Role::Program] {
         let (wall, cpu) = (family(tables, role, wall), family(tables, role, cpu));
         let memory = family(tables, role, |process| process.grown_bytes);
-        for (((calls, wall), cpu), memory) in all.iter_mut().zip(wall).zip(cpu).zip(memory) {
+        for ((((calls, table), wall), cpu), memory) in all.iter_mut().zip(tables).zip(wall).zip(cpu).zip(memory) {
             let withheld = calls.withheld();
+            let timed = |calls: Vec<Option<Call>>| if table.paced { vec![None; calls.len()] } else { calls };
             // Neither a busy machine nor the harness's time changes how much memory a process takes.
-            let measures =
-                [(&mut calls.wall, wall, withheld), (&mut calls.cpu, cpu, withheld), (&mut calls.memory, memory, None)];
+            let measures = [
+                (&mut calls.wall, timed(wall), withheld),
+                (&mut calls.cpu, timed(cpu), withheld),
+                (&mut calls.memory, memory, None),
+            ];
             for (own, new, withheld) in measures {
                 for (own, new) in own.iter_mut().zip(new).filter(|(_, new)| new.is_some()) {
                     *own = withheld.or(new);

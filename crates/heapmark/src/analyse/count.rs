@@ -23,6 +23,8 @@ pub struct CountCase {
     pub counter: Counter,
     /// The row that the others are compared with.
     pub baseline: String,
+    /// What nobody should read the table without.
+    pub caution: Option<String>,
     /// The lowest count of the first event first.
     pub rows: Vec<CountRow>,
 }
@@ -88,6 +90,7 @@ fn of_case(run: &RunFile, counter: Counter, case: &Case, records: &Filed) -> Cou
         oversubscribed: case.oversubscribed,
         counter,
         baseline: baseline.to_string(),
+        caution: case.caution.clone(),
         rows,
     }
 }

@@ -29,6 +29,8 @@ pub struct LatencyCase {
     pub every: u32,
     /// What the clock itself took; `None` where no process has told yet.
     pub timer: Option<Timer>,
+    /// What nobody should read the table without.
+    pub caution: Option<String>,
     /// One per allocator of the run, in plan order, and one per program.
     pub rows: Vec<LatencyRow>,
 }
@@ -132,6 +134,7 @@ fn of_case(run: &RunFile, case: &Case, every: u32, records: &Filed) -> LatencyCa
         oversubscribed: case.oversubscribed,
         every,
         timer: timer(&all),
+        caution: case.caution.clone(),
         rows,
     }
 }

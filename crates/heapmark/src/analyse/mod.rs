@@ -102,6 +102,8 @@ pub struct Case {
     pub counts_purge: bool,
     /// Whether the rows are whole processes.
     pub whole_process: bool,
+    /// Whether its times are recorded ones, and nobody's merit: only memory can differ.
+    pub paced: bool,
     /// The user's command, where that is what it runs.
     pub trial: Option<Tried>,
     /// What nobody should read the table without.
@@ -145,6 +147,13 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     Analysis { cases, overall, verdict, left_out, ..bare }
 }
 
+impl Case {
+    /// Whether its times are those of operations, which allocators can make shorter.
+    pub fn times_operations(&self) -> bool {
+        !self.whole_process && !self.paced
+    }
+}
+
 impl Analysis {
     /// What is known of any run, and no verdict.
     fn without_tables(run: &RunFile, records: &[&Record], gate: Gate) -> Analysis {
@@ -173,7 +182,7 @@ pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64
     let mut widths = Vec::new();
     for (case, groups) in run.plan.cases.iter().zip(&grid) {
         let judged = judged(run, case, groups);
-        if judged.baseline().is_none() {
+        if judged.baseline().is_none() || judged.paced {
             continue;
         }
         for group in judged.of(Role::Candidate).filter(|group| group.failed.is_none()) {
@@ -203,12 +212,14 @@ fn grid<'a>(run: &'a RunFile, records: &Filed<'a>) -> Vec<Vec<Group<'a>>> {
 
 fn judged<'a, 'g>(run: &RunFile, case: &PlannedCase, groups: &'a [Group<'g>]) -> Judged<'a, 'g> {
     let baseline = case.baseline(&run.plan.baseline);
-    Judged { groups, roles: groups.iter().map(|group| Role::of(group.allocator, baseline)).collect() }
+    let roles = groups.iter().map(|group| Role::of(group.allocator, baseline)).collect();
+    Judged { groups, roles, paced: case.is_paced() }
 }
 
 fn table(run: &RunFile, case: &PlannedCase, judged: &Judged, calls: &Calls) -> Case {
     let name = case.baseline(&run.plan.baseline);
-    let floor_ns = judged.of(Role::Floor).filter_map(Group::median_ns_per_op).min_by(f64::total_cmp);
+    let floors = judged.of(Role::Floor).filter(|_| !judged.paced);
+    let floor_ns = floors.filter_map(Group::median_ns_per_op).min_by(f64::total_cmp);
     let mut rows: Vec<Row> = judged
         .groups
         .iter()
@@ -218,6 +229,9 @@ fn table(run: &RunFile, case: &PlannedCase, judged: &Judged, calls: &Calls) -> C
     for (place, row) in rows.iter_mut().enumerate() {
         if let State::Measured(numbers) = &mut row.state {
             (numbers.call, numbers.cpu_call) = (calls.wall[place], calls.cpu[place]);
+            if judged.paced {
+                (numbers.ratio, numbers.cpu_ratio) = (None, None);
+            }
             numbers.memory_call = calls.memory[place];
         }
     }
@@ -231,6 +245,7 @@ fn table(run: &RunFile, case: &PlannedCase, judged: &Judged, calls: &Calls) -> C
         oversubscribed: case.oversubscribed,
         counts_purge: case.counts_purge,
         whole_process: case.whole_process,
+        paced: judged.paced,
         trial: case.trial.as_ref().map(|trial| Tried::new(trial, judged.baseline(), judged.groups, &rows)),
         caution: case.caution.clone(),
         shadow: calls.shadow.map(Ratio::of_shift),

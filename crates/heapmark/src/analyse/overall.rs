@@ -23,7 +23,7 @@ pub struct Overall {
 
 /// The fastest first; only candidates with numbers in every case that counts, where there are several such cases.
 pub(super) fn overall(run: &RunFile, cases: &[Case], grid: &[Vec<Group>]) -> Vec<Overall> {
-    let counts = |case: &Case| !case.floor_hides && !case.whole_process;
+    let counts = |case: &Case| !case.floor_hides && case.times_operations();
     let tables: Vec<(&Case, &Vec<Group>)> = cases.iter().zip(grid).filter(|(case, _)| counts(case)).collect();
     // The table of a single case says it all.
     if tables.len() < 2 {

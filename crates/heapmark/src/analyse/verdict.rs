@@ -47,6 +47,8 @@ pub enum Withheld {
     },
     /// In every case the harness takes more than half of the fastest allocator's time.
     Floor,
+    /// In every case the times are recorded ones.
+    Paced,
 }
 
 /// The leader and its contests.
@@ -94,9 +96,10 @@ pub(super) fn judge(run: &RunFile, cases: &[Case], grid: &[Vec<Group>]) -> (Verd
     // What only programs run says nothing about allocators, and what the harness hides nothing about anybody.
     let of_allocators = cases.iter().zip(grid).zip(&run.plan.cases).filter(|(_, case)| case.is_for_allocators());
     let tables: Vec<Table> = of_allocators.map(|((case, groups), _)| Table { case, groups }).collect();
-    let judged: Vec<&Table> = tables.iter().filter(|table| !table.case.floor_hides).collect();
+    let judged: Vec<&Table> = tables.iter().filter(|table| !table.case.floor_hides && !table.case.paced).collect();
     if judged.is_empty() && !tables.is_empty() {
-        return (Verdict::Withheld(Withheld::Floor), Vec::new());
+        let paced = tables.iter().all(|table| table.case.paced);
+        return (Verdict::Withheld(if paced { Withheld::Paced } else { Withheld::Floor }), Vec::new());
     }
     let mut entrants = Vec::new();
     let mut left_out = Vec::new();

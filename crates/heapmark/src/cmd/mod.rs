@@ -23,13 +23,14 @@ use crate::store::Run;
 use crate::trace::Fault;
 use anyhow::Context;
 use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
 
 /// Shown below `--help`.
 pub const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 heapmark failed, 2 usage, 3 a `--fail-on` condition was met, 4 some processes did
-not end `ok`, 5 `--strict` and the machine has warnings, 6 a trace or capture is damaged (what stands before the
+Exit codes: 0 done, 1 heapmark failed, 2 usage, 3 a `--fail-on` condition was met, 4 some processes did \
+not end `ok`, 5 `--strict` and the machine has warnings, 6 a trace or capture is damaged (what stands before the \
 damage was read), 7 a trace tells what cannot have happened, 130 interrupted (what was measured is stored; `heapmark run --resume DIR` goes on).";
 
 /// How heapmark ends.
@@ -131,9 +132,16 @@ pub(crate) fn wants_colour(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// Characters in a line of stdout; 100 where it is no terminal.
+/// Characters in a line of stdout.
 pub(crate) fn width() -> usize {
-    rustix::termios::tcgetwinsize(std::io::stdout()).map_or(100, |size| usize::from(size.ws_col).max(40))
+    width_of(&std::io::stdout())
+}
+
+/// Characters in a line of a stream; 100 where it is no terminal.
+fn width_of(stream: &impl AsFd) -> usize {
+    let size = rustix::termios::tcgetwinsize(stream).ok();
+    // A terminal that nobody told its size says 0.
+    size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).map_or(100, |columns| columns.max(40))
 }
 
 /// The library's own word on its version; where it has none, the pinned crate or the package it came from.

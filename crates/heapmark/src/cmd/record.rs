@@ -3,7 +3,7 @@
 use super::run::choose;
 use super::trace::finish::{say_earlier, warnings};
 use super::trace::{in_file, whole_file};
-use super::{say, usage};
+use super::{say, usage, width_of};
 use crate::build::command::{find, recognise};
 use crate::catalog::Catalog;
 use crate::execute::recording::{Cost, Recorded, Recorder, Recording};
@@ -46,6 +46,8 @@ const ESTIMATE_PAIRS: u32 = 400_000;
 /// A process of this size, of which malloc had less than one part in so many: what matters about it is not on record.
 const LARGE_BYTES: u64 = 64 << 20;
 const SMALL_SHARE: u64 = 4;
+/// Characters of a program's name in that of its trace: it may call itself anything.
+const LONGEST_NAME: usize = 60;
 
 /// Runs the command; returns the program's exit code.
 pub fn run(args: Args) -> Result<u8> {
@@ -88,7 +90,7 @@ pub fn run(args: Args) -> Result<u8> {
         );
     }
     if args.raw {
-        recorded.captures.iter().for_each(|capture| say(&capture.display().to_string()));
+        recorded.captures.iter().for_each(|capture| say(&from_here(capture).display().to_string()));
     } else {
         let kept = "captures are kept, for `heapmark trace finish CAPTURE -o FILE`";
         finish(&recorded, &output, &cost).context(kept)?;
@@ -148,7 +150,7 @@ fn finish(recorded: &Recorded, output: &Path, cost: &Cost) -> Result<()> {
         }
         processes.push(process);
     }
-    say(&report::recorded(&mut processes));
+    say(&report::recorded(&mut processes, width_of(&std::io::stderr())));
     if let Some(error) = failed {
         return Err(error);
     }
@@ -171,15 +173,27 @@ fn into_part(capture: Unfinished, parts: &mut Parts) {
     parts.insert(path, (part, finished));
 }
 
-/// `STEM.PID-EXE.trace`, of a capture `FILE.PID.cap`.
+/// As whoever started it called it: `redis-server`, though its file may be another one.
+fn called(finished: &Finished) -> String {
+    let words = ["argv.0", "exe"].into_iter().filter_map(|key| finished.head.text(key));
+    let mut names = words.map(|word| word.rsplit('/').next().unwrap_or_default().to_owned());
+    names.find(|name| !name.is_empty()).unwrap_or_default()
+}
+
+/// The file as the user would call it.
+fn from_here(file: &Path) -> PathBuf {
+    let here = std::env::current_dir().ok();
+    here.and_then(|here| file.strip_prefix(here).ok()).unwrap_or(file).to_path_buf()
+}
+
+/// `STEM.PID-PROGRAM.trace`, of a capture `FILE.PID.cap`.
 fn beside(output: &Path, capture: &Path, finished: &Finished) -> PathBuf {
     let name = capture.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let file = output.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let exe = finished.head.text("exe").unwrap_or_default();
-    let exe: String = exe.rsplit('/').next().unwrap_or_default().chars().filter(|c| is_plain(*c)).collect();
+    let program: String = called(finished).chars().filter(|c| is_plain(*c)).take(LONGEST_NAME).collect();
     let number = name.strip_prefix(&format!("{file}.")).unwrap_or(&name);
     let stem = output.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    output.with_file_name(format!("{stem}.{number}-{exe}.trace"))
+    output.with_file_name(format!("{stem}.{number}-{program}.trace"))
 }
 
 fn is_plain(c: char) -> bool {
@@ -207,9 +221,9 @@ fn process(trace: &Path, finished: &Finished, cost: &Cost, main: bool) -> Record
     }
     let (events, threads) = (finished.own_events(), finished.totals.threads);
     RecordedProcess {
-        program: finished.head.text("exe").unwrap_or_default(),
+        program: called(finished),
         pid: finished.head.text("pid").unwrap_or_default(),
-        trace: trace.display().to_string(),
+        trace: from_here(trace).display().to_string(),
         events,
         threads,
         bytes_per_event: finished.capture_bytes as f64 / events.max(1) as f64,

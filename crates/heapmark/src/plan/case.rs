@@ -84,6 +84,11 @@ impl Case {
         self.parameters.get("sample").is_some_and(|sample| sample == "per-op")
     }
 
+    /// Whether it takes as long as it was recorded to, whoever serves its memory.
+    pub fn is_paced(&self) -> bool {
+        self.kernel.as_deref() == Some("replay") && self.parameters.get("mode").is_some_and(|mode| mode == "paced")
+    }
+
     /// Whether one thread plays what several did.
     pub fn is_played_by_one(&self) -> bool {
         self.parameters.get(PLAYERS).is_some_and(|players| players == ONE)

@@ -1,6 +1,6 @@
 //! The tables of a run that counted. Strings from outside are still as they came.
 
-use super::sheet::{Column, Numberless, Sheet, heading, missing};
+use super::sheet::{Column, Numberless, Sheet, cautions, heading, missing};
 use super::units;
 use crate::analyse::{Analysis, Count, CountCase, CountRow};
 use crate::plan::Counter;
@@ -37,7 +37,7 @@ fn of_case(case: &CountCase, planned_blocks: u32) -> Sheet {
         heading: format!("{}: {}", heading(&case.workload, case.threads, case.oversubscribed), subject(case.counter)),
         columns: if rows.is_empty() { Vec::new() } else { columns },
         trust: if untold.is_empty() { Vec::new() } else { vec![untold.join(", ")] },
-        caution: Some(caution(case.counter).to_owned()),
+        caution: cautions(case.caution.as_deref(), Some(caution(case.counter))),
         numberless: case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect(),
         ..Sheet::default()
     }

@@ -4,13 +4,32 @@ use super::sheet::{Column, Numberless, Sheet, heading, missing};
 use super::{text, units};
 use crate::analyse::{Analysis, FootprintCase, FootprintRow, Footprints, Spread};
 
-const CAUTION: &str = "Memory of processes in which every call is watched: each takes longer, so an allocator that gives memory \
-    back by the clock has had more time to. Overhead: growth of the resident set over requested bytes. Idle: so long after \
-    everything was freed, without a single call.";
-
 /// All tables.
 pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     analysis.footprints.iter().map(|case| of_case(case, analysis.planned_blocks)).collect()
+}
+
+/// What the columns mean, in their order.
+pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
+    let held = || analysis.footprints.iter().flat_map(|case| &case.rows).filter_map(|row| row.footprints.as_ref());
+    if held().next().is_none() {
+        return Vec::new();
+    }
+    let mut lines = vec![
+        "Memory of processes in which every call is watched: each takes longer, so an allocator that gives memory back by the clock \
+         has had more time to.",
+        "at peak demand, at peak RSS, mean: overhead there, which is the growth of the resident set over requested bytes.",
+    ];
+    lines.extend(
+        held()
+            .any(|held| held.blow_up.is_some())
+            .then_some("blow-up: highest memory over that of one thread that makes all calls."),
+    );
+    lines.extend(held().any(|held| held.internal.is_some()).then_some(
+        "internal, external: at peak demand, over requested bytes; what blocks are rounded up by, and free blocks, caches and metadata.",
+    ));
+    lines.push("idle: resident so long after everything was freed, without a single call.");
+    lines.into_iter().map(String::from).collect()
 }
 
 fn of_case(case: &FootprintCase, planned_blocks: u32) -> Sheet {
@@ -23,7 +42,7 @@ fn of_case(case: &FootprintCase, planned_blocks: u32) -> Sheet {
         heading: format!("{}: memory", heading(&case.workload, case.threads, case.oversubscribed)),
         columns: if rows.is_empty() { Vec::new() } else { columns(&rows) },
         trust: sampled.into_iter().chain(off).collect(),
-        caution: Some(case.caution.iter().map(|own| format!("{own} ")).collect::<String>() + CAUTION),
+        caution: case.caution.clone(),
         numberless: case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect(),
         ..Sheet::default()
     }
@@ -32,7 +51,7 @@ fn of_case(case: &FootprintCase, planned_blocks: u32) -> Sheet {
 fn count_off(allocator: &str, share: f64) -> String {
     let share = units::percent(share);
     format!(
-        "{allocator}: the kernel's quick count of memory was {share} off its page tables: overhead then is exact, the other \
+        "{allocator}: the kernel's quick count of memory was {share} off its page tables: at peak demand is exact, the other \
          figures may be that far off"
     )
 }
@@ -44,19 +63,18 @@ fn columns(rows: &[(&FootprintRow, &Footprints)]) -> Vec<Column> {
     let mut columns = vec![
         Column::words("allocator", rows.iter().map(|(row, _)| row.allocator.clone())),
         number("peak demand", &|held| units::bytes(held.peak_demand_bytes.median)).spare(),
-        number("overhead then", &|held| median(held.overhead_at_peak_demand, units::times)),
+        number("at peak demand", &|held| median(held.overhead_at_peak_demand, units::times)),
         number("at peak RSS", &|held| median(held.overhead_at_peak_footprint, units::times)),
         number("peak/peak", &|held| median(held.peak_over_peak, units::times)).spare(),
         number("mean", &|held| median(held.mean_overhead, units::times)),
         number("page occupancy", &|held| median(held.page_occupancy, units::percent)).spare(),
         number("huge pages", &|held| median(held.huge_share, units::percent)).spare(),
     ];
-    let blows_up = rows.iter().any(|(_, held)| held.blow_up.is_some());
-    if blows_up {
+    if rows.iter().any(|(_, held)| held.blow_up.is_some()) {
         columns.push(number("blow-up", &|held| median(held.blow_up, units::times)));
     }
-    // Only a replay in strict order looks at each block and page.
-    if rows.iter().any(|(_, held)| held.tenth_page.is_some()) {
+    let strict = rows.iter().any(|(_, held)| held.tenth_page.is_some());
+    if strict {
         columns.extend([
             number("internal", &|held| median(held.internal, units::percent)),
             number("external", &|held| median(held.external, units::percent)),
@@ -73,9 +91,13 @@ fn columns(rows: &[(&FootprintRow, &Footprints)]) -> Vec<Column> {
             kept.map_or_else(|| "-".into(), |kept| units::bytes(kept.heap_bytes.median))
         };
         let column = number(&format!("idle {} s", after_ms as f64 / 1000.0), &kept);
-        // Beside a blow-up a usual terminal has room for the first and the last of them.
-        let spare = blows_up && !ends.contains(&Some(after_ms));
-        columns.push(if spare { column.spare() } else { column });
+        // Beside all that, a usual terminal has room for the first and the last of them, a narrow one for the last.
+        columns.push(match ends {
+            _ if !strict => column,
+            [_, last] if last == Some(after_ms) => column,
+            [first, _] if first == Some(after_ms) => column.spare_late(),
+            _ => column.spare(),
+        });
     }
     columns
 }
@@ -122,6 +144,7 @@ mod tests {
         let page = exported(Format::Markdown, &lab);
         assert!(page.contains("hoard: the kernel's quick count of memory was 3.0 % off its page tables"), "{page}");
         assert_eq!(page.matches("quick count").count(), 1, "{page}");
-        assert!(page.contains("Calls that failed: 3. Memory of processes"), "{page}");
+        assert!(page.contains("Calls that failed: 3."), "{page}");
+        assert_eq!(page.matches("every call is watched").count(), 1, "{page}");
     }
 }

@@ -1,7 +1,7 @@
 //! The tables of a run that timed single calls: one per function, so that allocators stand below each other, and one of the
 //! longest calls. Strings from outside are still as they came.
 
-use super::sheet::{Column, Numberless, Sheet, heading, missing};
+use super::sheet::{Column, Numberless, Sheet, cautions, heading, missing};
 use super::{text, units};
 use crate::analyse::{Analysis, Called, LatencyCase, LatencyRow, LatencyState, Role, Timer};
 
@@ -19,7 +19,8 @@ fn of_case(case: &LatencyCase, planned_blocks: u32) -> Vec<Sheet> {
     let longest = longest(case);
     sheets.push(sheet(if longest.is_empty() { heading } else { format!("{heading}: longest call") }, longest));
     if let Some(last) = sheets.last_mut() {
-        last.caution = case.timer.as_ref().map(|timer| timer_line(timer, case.every));
+        let timer = case.timer.as_ref().map(|timer| timer_line(timer, case.every));
+        last.caution = cautions(case.caution.as_deref(), timer.as_deref());
         last.numberless = case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect();
     }
     sheets

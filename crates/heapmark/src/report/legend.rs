@@ -1,6 +1,6 @@
 //! What the columns mean, only those that are there. Strings from outside are still as they came.
 
-use super::{latency, text, trial};
+use super::{footprint, latency, text, trial};
 use crate::analyse::{Analysis, Case, Purge, Row};
 use std::collections::BTreeSet;
 
@@ -11,13 +11,15 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
     let marked =
         |mark: &dyn Fn(&Case, &Row) -> bool| rows().any(|(case, row)| row.numbers().is_some() && mark(case, row));
     let mut lines = latency::legend(analysis);
+    lines.extend(footprint::legend(analysis));
     if numbers().next().is_none() {
+        lines.extend(oversubscribed(analysis));
         return lines;
     }
     if let Some((case, tried)) = trial::of(analysis) {
         return trial::legend(tried, &case.baseline);
     }
-    if marked(&|case, _| !case.whole_process) {
+    if marked(&|case, _| case.times_operations()) {
         lines
             .push("ns/op: wall time x threads / operations; ops/s: of all threads. Medians over processes.".to_owned());
     }
@@ -66,8 +68,16 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if marked(&|case, _| case.oversubscribed) {
-        lines.push("oversubscribed: more threads than CPUs; the scheduler is measured too.".to_owned());
-    }
+    lines.extend(oversubscribed(analysis));
     lines
+}
+
+/// What the mark in a heading means, whatever was measured.
+fn oversubscribed(analysis: &Analysis) -> Option<String> {
+    let mut marks = (analysis.cases.iter().map(|case| case.oversubscribed))
+        .chain(analysis.latency.iter().map(|case| case.oversubscribed))
+        .chain(analysis.counts.iter().map(|case| case.oversubscribed))
+        .chain(analysis.footprints.iter().map(|case| case.oversubscribed));
+    let says = || "oversubscribed: more threads than CPUs; the scheduler is measured too.".to_owned();
+    marks.any(|mark| mark).then(says)
 }

@@ -5,6 +5,9 @@ use super::units;
 use crate::analyse::{Case, MeanFootprint, Numbers};
 
 pub(super) fn columns(table: &mut Table<'_>, case: &Case) {
+    if case.paced {
+        return held(table);
+    }
     let smallest = |value: fn(&Numbers) -> f64| table.rows.iter().map(|(_, n)| value(n)).fold(f64::INFINITY, f64::min);
     let time = units::time(smallest(|n| n.ns_per_op.median));
     let rate = units::rate(smallest(|n| n.mops_per_s.median));
@@ -16,15 +19,20 @@ pub(super) fn columns(table: &mut Table<'_>, case: &Case) {
         table.column("CPU", |row, n| cpu_ratio(row, n.cpu_ratio.as_ref()));
         table.spare_words("by CPU", |_, n| call(n.cpu_call));
     }
+    held(table);
+    if table.rows.iter().any(|(_, n)| n.floor_share.is_some()) {
+        table.spare("floor", |_, n| n.floor_share.map(units::percent).unwrap_or_default());
+        table.spare("- floor", |_, n| n.net_ns_per_op.map(|net| units::digits(net / time.size)).unwrap_or_default());
+        table.spare("x floor", |_, n| n.floor_share.map(|share| units::times(1.0 / share)).unwrap_or_default());
+    }
+}
+
+/// Memory, at its highest and over time.
+fn held(table: &mut Table<'_>) {
     table.column(memory_title(&table.rows), |_, n| memory(n));
     if table.rows.iter().any(|(_, n)| n.mean_footprint.is_some()) {
         let told = |n: &Numbers, text: fn(MeanFootprint) -> String| n.mean_footprint.map_or_else(|| "-".into(), text);
         table.column("mean footprint", |_, n| told(n, |mean| units::bytes(mean.bytes.median)));
         table.column("GiB*s", |_, n| told(n, |mean| units::digits(mean.gib_seconds.median)));
-    }
-    if table.rows.iter().any(|(_, n)| n.floor_share.is_some()) {
-        table.spare("floor", |_, n| n.floor_share.map(units::percent).unwrap_or_default());
-        table.spare("- floor", |_, n| n.net_ns_per_op.map(|net| units::digits(net / time.size)).unwrap_or_default());
-        table.spare("x floor", |_, n| n.floor_share.map(|share| units::times(1.0 / share)).unwrap_or_default());
     }
 }

@@ -1,13 +1,13 @@
 //! What `heapmark record` says when a program has ended.
 
-use super::text::plain;
+use super::text::{plain, wrap};
 use super::units;
 use comfy_table::{CellAlignment, Table, presets};
 
 /// A process that was recorded.
 #[derive(Clone, Debug)]
 pub struct RecordedProcess {
-    /// The file that it executed.
+    /// What it was started as.
     pub program: String,
     /// Its number.
     pub pid: String,
@@ -33,7 +33,7 @@ pub struct RecordedProcess {
 const MOST_ROWS: usize = 12;
 
 /// A table, the main process first and then those with most events; what went wrong; what the estimate is.
-pub fn recorded(processes: &mut [RecordedProcess]) -> String {
+pub fn recorded(processes: &mut [RecordedProcess], width: usize) -> String {
     processes.sort_by_key(|process| (!process.main, std::cmp::Reverse(process.events)));
     let (shown, rest) = processes.split_at(processes.len().min(MOST_ROWS));
     let mut table = Table::new();
@@ -41,7 +41,7 @@ pub fn recorded(processes: &mut [RecordedProcess]) -> String {
     table.set_header(["program", "pid", "events", "threads", "B/event", "~ns/event", "~cost", "peak live", "trace"]);
     for process in shown {
         table.add_row([
-            plain(process.program.rsplit('/').next().unwrap_or_default()),
+            plain(&process.program),
             plain(&process.pid),
             process.events.to_string(),
             process.threads.to_string(),
@@ -65,12 +65,12 @@ pub fn recorded(processes: &mut [RecordedProcess]) -> String {
             rest.len()
         ));
     }
-    for process in processes.iter() {
-        for remark in &process.remarks {
-            out.push_str(&format!("{} {}: {}\n", plain(&process.program), plain(&process.pid), plain(remark)));
-        }
+    let remarks = processes.iter().flat_map(|process| process.remarks.iter().map(move |remark| (process, remark)));
+    let remarks = remarks.map(|(process, remark)| format!("{} {}: {remark}", process.program, process.pid));
+    let estimate = "~ is an estimate of CPU time: what noting a call costs a short loop on this machine, and that times the events";
+    for line in remarks.chain([estimate.to_owned()]) {
+        out.push_str(&format!("{}\n", wrap(&plain(&line), width, 2)));
     }
-    out.push_str("~ is an estimate of CPU time: what noting a call costs a short loop on this machine, and that times the events\n");
     out
 }
 
@@ -80,7 +80,7 @@ mod tests {
 
     fn process(pid: &str, events: u64, main: bool) -> RecordedProcess {
         RecordedProcess {
-            program: "/bin/program".into(),
+            program: "program".into(),
             pid: pid.into(),
             trace: format!("{pid}.trace"),
             events,
@@ -97,11 +97,11 @@ mod tests {
     fn the_program_comes_first_and_what_is_small_is_summed_up() {
         let mut all: Vec<_> = (0..20).map(|n| process(&format!("10{n}"), 1000 + n, n == 3)).collect();
         all[5].remarks.push("recording ended\u{1b}[31m early".into());
-        let text = recorded(&mut all);
+        let text = recorded(&mut all, 100);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[1].contains("103.trace") && lines[1].contains("1003") && lines[1].contains("10.0 us"), "{text}");
         assert!(lines[2].contains("1019.trace"), "{text}");
         assert_eq!(lines[13], "and 8 processes more, with 8033 events; their traces lie there, too");
-        assert_eq!(lines[14], "/bin/program 105: recording ended[31m early");
+        assert_eq!(lines[14], "program 105: recording ended[31m early");
     }
 }

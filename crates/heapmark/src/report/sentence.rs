@@ -43,6 +43,10 @@ fn judged(analysis: &Analysis) -> String {
              allocator's time, so the order may be the harness's."
                 .to_owned()
         }
+        Verdict::Withheld(Withheld::Paced) => {
+            "No verdict: a paced replay takes the recorded time, whoever serves its memory. Compare the memory."
+                .to_owned()
+        }
         Verdict::Withheld(Withheld::Shadow { ratio }) => {
             let (low, high) = ratio.interval.unwrap_or((ratio.ratio, ratio.ratio));
             format!(
@@ -84,7 +88,9 @@ pub(super) fn gate(analysis: &Analysis) -> Option<String> {
         Verdict::NotAsked if !analysis.latency.is_empty() => {
             "take only tails far above the floor's for the allocators'"
         }
-        Verdict::NotAsked => "what was counted or held is not much the worse for it",
+        Verdict::NotAsked | Verdict::Withheld(Withheld::Paced) => {
+            "what was counted or held is not much the worse for it"
+        }
         _ => "trust the verdicts by CPU time before those by wall time",
     };
     let again = (*repeated > 0).then(|| format!("{} disturbed and run again", count(*repeated, "part")));
@@ -149,7 +155,8 @@ fn unclear(analysis: &Analysis, standing: &Standing) -> String {
         };
         let next =
             rivals.first().map_or(String::new(), |next| format!(" So far {leader} is ahead, then {}.", next.against));
-        sentence = format!("Unclear: {blocks} are too few for a verdict ({needed} needed): {remedy}.{next}");
+        let verb = if standing.blocks == 1 { "is" } else { "are" };
+        sentence = format!("Unclear: {blocks} {verb} too few for a verdict ({needed} needed): {remedy}.{next}");
     } else if rivals.iter().all(|contest| contest.doubt == Some(Doubt::Small)) {
         sentence.push_str(&format!("{}: {leader} is ahead, but by 1 % or less. Choose by memory.", closest(standing)));
     } else {

@@ -3,11 +3,11 @@
 use super::legend::legend;
 use super::machine::machine_line;
 use super::sentence;
-use super::sheet::{self, Column, Sheet};
+use super::sheet::{self, Column, Sheet, Spare};
 use super::text::{count, plain, wrap};
 use crate::analyse::{Analysis, Failure, Verdict};
 use crate::sample::preflight::State;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 /// Where the text will be read.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +102,8 @@ pub(super) fn sheet_text(sheet: Sheet, screen: Screen, dropped: &mut Vec<String>
 
 /// Where the columns are too wide, puts the notes below the table, then leaves spare columns out, the last ones first.
 fn fitting(mut columns: Vec<Column>, width: usize, dropped: &mut Vec<String>) -> (Vec<Column>, Vec<String>) {
-    let too_wide = |columns: &[Column]| columns.iter().map(|column| width_of(column) + GAP).sum::<usize>() > width;
+    let sum = |columns: &[Column], of: fn(&Column) -> usize| columns.iter().map(|one| of(one) + GAP).sum::<usize>();
+    let too_wide = |columns: &[Column]| sum(columns, width_of) > width;
     let mut below = Vec::new();
     if too_wide(&columns)
         && let Some(notes) = columns.pop_if(|column| column.notes)
@@ -117,12 +118,15 @@ fn fitting(mut columns: Vec<Column>, width: usize, dropped: &mut Vec<String>) ->
         }
         below = said.iter().map(|(note, names)| format!("  {}: {}", names.join(", "), plain(note))).collect();
     }
-    while too_wide(&columns)
-        && let Some(spare) = columns.iter().rposition(|column| column.spare)
-    {
-        let column = columns.remove(spare);
-        if !dropped.contains(&column.title) {
-            dropped.push(column.title);
+    let needs: [fn(&Column) -> usize; 2] = [width_of, least_width_of];
+    for (spare, of) in [Spare::Early, Spare::Late].into_iter().zip(needs) {
+        while sum(&columns, of) > width
+            && let Some(place) = columns.iter().rposition(|column| column.spare == spare)
+        {
+            let column = columns.remove(place);
+            if !dropped.contains(&column.title) {
+                dropped.push(column.title);
+            }
         }
     }
     (columns, below)
@@ -136,6 +140,29 @@ fn width_of(column: &Column) -> usize {
     texts.map(|text| plain(text).chars().count()).max().unwrap_or(0)
 }
 
+/// With the words of the heading below each other.
+fn least_width_of(column: &Column) -> usize {
+    let title = plain(&column.title);
+    let cells = column.cells.iter().map(|cell| plain(cell).chars().count());
+    cells.chain(title.split(' ').map(|word| word.chars().count())).max().unwrap_or(0)
+}
+
+/// How wide each column is: headings break between words before anything breaks within one. `None` where even that is too wide.
+fn widths(columns: &[Column], width: usize) -> Option<Vec<usize>> {
+    let mut widths: Vec<usize> = columns.iter().map(least_width_of).collect();
+    let left = width.checked_sub(widths.iter().map(|own| own + GAP).sum())?;
+    let whole: Vec<usize> = columns.iter().map(width_of).collect();
+    // What is left goes where most is missing, so that no heading stands in more lines than it must.
+    for _ in 0..left {
+        let missing = widths.iter().zip(&whole).map(|(own, whole)| whole - own).enumerate();
+        let Some((place, _)) = missing.filter(|(_, missing)| *missing > 0).max_by_key(|(_, missing)| *missing) else {
+            break;
+        };
+        widths[place] += 1;
+    }
+    Some(widths)
+}
+
 fn table(columns: &[Column], width: usize) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).force_no_tty();
@@ -144,10 +171,14 @@ fn table(columns: &[Column], width: usize) -> String {
     for row in 0..columns[0].cells.len() {
         table.add_row(columns.iter().map(|column| plain(&column.cells[row])));
     }
+    let widths = widths(columns, width);
     for (place, column) in columns.iter().enumerate() {
         if let Some(style) = table.column_mut(place) {
             style.set_padding((GAP as u16, 0));
             style.set_cell_alignment(if column.number { CellAlignment::Right } else { CellAlignment::Left });
+            if let Some(own) = widths.as_ref().map(|widths| widths[place] + GAP) {
+                style.set_constraint(ColumnConstraint::Absolute(Width::Fixed(own.min(u16::MAX.into()) as u16)));
+            }
         }
     }
     table.trim_fmt()

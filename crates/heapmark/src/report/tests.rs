@@ -1,6 +1,8 @@
 //! The reports by values: artificial runs in, text out.
 
 mod foreign;
+mod kinds;
+mod narrow;
 mod trial;
 mod whole;
 

@@ -67,6 +67,7 @@ pub fn digits(value: f64) -> String {
     let decimals = match value.abs() {
         0.0 => 0,
         size if size < 0.001 => return format!("{value:.1e}"),
+        size if size < 0.009995 => 5,
         size if size < 0.09995 => 4,
         size if size < 0.9995 => 3,
         size if size < 9.995 => 2,
@@ -106,7 +107,7 @@ mod tests {
     #[test]
     fn three_digits() {
         let shown = [0.0, 0.00042, 0.0042, 0.01234, 0.1234, 0.9996, 1.234, 9.996, 12.34, 1234.5].map(digits);
-        assert_eq!(shown, ["0", "4.2e-4", "0.0042", "0.0123", "0.123", "1.00", "1.23", "10.0", "12.3", "1234"]);
+        assert_eq!(shown, ["0", "4.2e-4", "0.00420", "0.0123", "0.123", "1.00", "1.23", "10.0", "12.3", "1234"]);
         assert_eq!((ratio(0.70419), ratio(12.34), times(1.4159)), ("0.704".into(), "12.3".into(), "1.42x".into()));
         assert_eq!((percent(0.0123), percent(0.5)), ("1.2 %".into(), "50 %".into()));
     }

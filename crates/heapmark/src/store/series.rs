@@ -45,6 +45,8 @@ pub struct Series {
 pub struct Point {
     /// Since just before the process was started, or since the first look at it.
     pub time_ns: u64,
+    /// Asked for so far; `None` but of a replay in strict order, whose time means nothing.
+    pub allocated_bytes: Option<u64>,
     /// Asked for and not given back; `None` where the process does not tell.
     pub requested_live_bytes: Option<u64>,
     /// Heap and mappings; `None` where nobody looked at them.
@@ -88,6 +90,7 @@ fn points(columns: &Columns) -> Vec<Point> {
     let point = |place| {
         Some(Point {
             time_ns: columns.at("time_ns", place)?,
+            allocated_bytes: columns.at("allocated_bytes", place),
             requested_live_bytes: columns.at("requested_live_bytes", place),
             total_dynamic_bytes: columns.at("total_dynamic_bytes", place),
             rss_bytes: columns.at("rss_bytes", place)?,
@@ -129,6 +132,7 @@ mod tests {
         assert_eq!((columns.column("time_ns"), columns.column("requested_live_bytes")), (Some(vec![5, 6]), None));
         let told = [(5, None, 30), (6, Some(10), 31)].map(|(time_ns, requested_live_bytes, rss_bytes)| Point {
             time_ns,
+            allocated_bytes: None,
             requested_live_bytes,
             total_dynamic_bytes: None,
             rss_bytes,

@@ -103,7 +103,14 @@ fn statistics_count_what_the_events_say() {
 
     let table = place.run(&["trace", "stats", "a.trace"]);
     assert!(table.stdout.starts_with("busy <b>\n"), "{}", table.stdout);
-    assert!(table.stdout.contains("3300 objects"), "{}", table.stdout);
+    let tells_of_others = |text: &str| text.lines().any(|line| line.starts_with("freed by others"));
+    assert!(table.stdout.contains("3300 objects") && tells_of_others(&table.stdout), "{}", table.stdout);
+    let small = table.stdout.lines().find(|line| line.trim_start().starts_with("16 B")).unwrap();
+    assert!(small.split_whitespace().take(5).eq(["16", "B", "32", "B", "750"]), "{small}");
+    capture(&place, "alone.cap", &[], &[(0, malloc(0x1000, 24), 0), (0, free(0x1000), 0)]);
+    assert_eq!(place.run(&["trace", "finish", "alone.cap"]).code, Some(0));
+    let alone = place.run(&["trace", "stats", "alone.trace"]);
+    assert!(!tells_of_others(&alone.stdout), "there is nobody else: {}", alone.stdout);
     let page = place.run(&["trace", "stats", "a.trace", "--to", "page"]);
     assert!(page.stdout.contains("busy &lt;b&gt;") && !page.stdout.contains("busy <b>"));
     for id in ["summary", "alive", "sizes", "lifetimes", "growth", "threads", "recorded"] {

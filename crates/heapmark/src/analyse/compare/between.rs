@@ -1,6 +1,6 @@
 //! Two runs: the same rows, in blocks that never met.
 
-use super::{By, Compared, Comparison, Difference, LeftAlone, Side, judge};
+use super::{By, Compared, Comparison, Difference, LeftAlone, PACED, Side, judge};
 use crate::analyse::group::Group;
 use crate::analyse::process::Process;
 use crate::analyse::ratio::Ratio;
@@ -24,7 +24,8 @@ pub fn between(old: &Side, new: &Side, by: By, threshold: f64) -> Comparison {
     let anchor = anchor(old.head, new.head);
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());
     for (case, groups) in new.head.plan.cases.iter().zip(&new_grid) {
-        let floor_hides = judged(new.head, case, groups).floor_hides();
+        let table = judged(new.head, case, groups);
+        let floor_hides = table.floor_hides();
         let earlier = counterpart(case, &old.head.plan.cases).map(|place| old_grid[place].as_slice());
         for group in groups.iter().filter(|group| !matches!(Role::of(group.allocator, ""), Role::Shadow | Role::Floor))
         {
@@ -33,6 +34,7 @@ pub fn between(old: &Side, new: &Side, by: By, threshold: f64) -> Comparison {
                 table.row(case, group, floor_hides)
             });
             match pair {
+                _ if table.paced => left_out.push(LeftAlone::new(case, group, PACED)),
                 Ok(row) => rows.push(row),
                 Err(why) => left_out.push(LeftAlone::new(case, group, why)),
             }

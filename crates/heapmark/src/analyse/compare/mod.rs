@@ -87,6 +87,9 @@ pub struct Difference {
     pub new: String,
 }
 
+/// Why the times of such a row say nothing.
+const PACED: &str = "it was replayed at the recorded times, so its time is nobody's merit";
+
 /// Every candidate beside the baseline of its run.
 pub fn within(side: &Side, by: By, threshold: f64) -> Comparison {
     let grid = grid(side.head, &counting(side.records));
@@ -95,6 +98,10 @@ pub fn within(side: &Side, by: By, threshold: f64) -> Comparison {
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());
     for ((case, table), calls) in cases.zip(&tables).zip(call::calls(&tables)) {
         for group in table.of(Role::Candidate) {
+            if table.paced {
+                left_out.push(LeftAlone::new(case, group, PACED));
+                continue;
+            }
             match paired(&table.logs(group, by.value())) {
                 Some(tested) => rows.push((Compared::new(case, group, &tested, calls.withheld()), Some(tested))),
                 None => left_out.push(LeftAlone::new(case, group, "it has no numbers beside the baseline's")),

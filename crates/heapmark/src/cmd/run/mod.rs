@@ -198,14 +198,17 @@ fn plan_text(plan: &Plan) -> String {
     let head = format!("seed {}: {checks} checked processes first, then {} {measured}:\n", plan.seed, cells.len());
     let line = |cell: &Cell| format!("{}  seed {:016x}  padding {}\n", cell.id, cell.seed, cell.padding);
     let lines: String = cells.iter().map(line).collect();
-    let tail = format!("if every allocator were as fast as {}; slow ones take longer", plan.baseline);
-    let rest = match unknown {
-        0 => String::new(),
-        some => {
-            format!("\nand {some} processes of a fixed size: how long they take is not known before the first has run")
-        }
-    };
-    format!("{head}{lines}about {:.1} minutes {tail}{rest}\n", seconds / 60.0)
+    let known = (seconds > 0.0).then(|| {
+        let minutes = seconds / 60.0;
+        format!(
+            "about {minutes:.1} minutes if every allocator were as fast as {}; slow ones take longer\n",
+            plan.baseline
+        )
+    });
+    let fixed = (unknown > 0).then(|| {
+        format!("{unknown} processes of a fixed size: how long they take is not known before the first has run\n")
+    });
+    format!("{head}{lines}{}{}", known.unwrap_or_default(), fixed.unwrap_or_default())
 }
 
 fn stop_on_signals() -> Result<Arc<AtomicBool>> {

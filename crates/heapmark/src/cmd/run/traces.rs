@@ -174,7 +174,8 @@ fn compile(case: &mut Case, cpus: u32) -> Result<Score> {
     case.parameters.insert("score".into(), score.path.display().to_string());
     case.parameters.insert("calls".into(), calls(head));
     case.threads = head.threads_at_a_time as u32;
-    case.oversubscribed = case.threads > cpus;
+    // In strict order one thread at a time runs.
+    case.oversubscribed = case.threads > cpus && mode != "memory";
     if mode != "speed" {
         // A heap that has been used is another one, and so is a second look at the clock.
         (case.cold, case.iterations) = (0, Iterations::Fixed(1));
@@ -229,7 +230,7 @@ fn order(case: &Case) -> Order {
 fn caution(mode: &str, head: &Head) -> Option<String> {
     let count = |number: u64, what: &str| (number > 0).then(|| format!("{what}: {number}"));
     let told = [
-        (mode == "paced").then(|| "Threads sleep until the recorded times: read the memory, not the time".to_owned()),
+        (mode == "paced").then(|| "Threads sleep until the recorded times, so no time is told".to_owned()),
         count(head.failed, "Calls that failed when recorded, and are not made"),
         count(head.dropped, "Events that the recorder could not write"),
         count(head.strays, "Calls of threads that had ended, made by another thread"),

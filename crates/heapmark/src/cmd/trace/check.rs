@@ -26,7 +26,7 @@ pub fn run(args: Args) -> Result<Exit> {
             say(&format!("{name}: and {} more that cannot have happened", checked.impossible - told));
         }
         for (what, (count, first)) in &checked.notes {
-            print(&format!("{name}: note: {count} {what}, the first is event {first}\n"))?;
+            print(&format!("{name}: note: {what}: {count}, the first is event {first}\n"))?;
         }
         match checked.worst() {
             None => print(&format!("{name}: ok, {} events, alive at the end: {}\n", checked.events, checked.alive))?,

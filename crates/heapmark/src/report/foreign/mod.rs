@@ -56,8 +56,8 @@ fn told<T>(analysis: &Analysis, tell: impl Fn(&Entry) -> Option<T>) -> Told<T> {
         for (place, row) in case.rows.iter().enumerate() {
             let name = plain(&format!("{}@{}/{}", case.workload, case.threads, row.allocator));
             let entry = row.numbers().map(|numbers| Entry { name, place: (family, place), case, row, numbers });
-            // The other tools take what has one name for one thing.
-            let entry = entry.filter(|entry| taken.insert(entry.name.clone()));
+            // The other tools take what has one name for one thing, and a time for somebody's merit.
+            let entry = entry.filter(|entry| !case.paced && taken.insert(entry.name.clone()));
             match entry.and_then(|entry| tell(&entry)) {
                 Some(told) => rows.push(told),
                 None => left_out += 1,

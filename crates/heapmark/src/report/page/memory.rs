@@ -7,7 +7,7 @@ use super::thin::{short, thin};
 use super::views::{self, Kind, Placed};
 use crate::analyse::{Case, FootprintCase, Role};
 use crate::report::text::plain;
-use crate::report::units;
+use crate::report::units::{self, Unit};
 use crate::store::{Point, Series};
 use plotly::common::{HoverInfo, Mode};
 use plotly::layout::RangeMode;
@@ -36,7 +36,8 @@ pub(super) fn section(cast: &Cast) -> Section {
         heading: "Memory over time".into(),
         text: vec![
             "Resident set of one process of each allocator; the grey line is what the program had asked for and not given back. The \
-             distance between them is what the allocator holds for itself. Points may be thinned, peaks stay; series/ in the run's \
+             distance between them is what the allocator holds for itself. Replays in strict order are drawn along what was allocated, since their \
+             time means nothing. Points may be thinned, peaks stay; series/ in the run's \
              directory has them all, and other measures of memory."
                 .into(),
         ],
@@ -92,13 +93,14 @@ fn write(data: &mut Data, run: usize, series: &Series) {
 }
 
 fn plot(cast: &Cast, heading: &str, told: &[(usize, &Series)]) -> Option<Plot> {
-    let peak = told.iter().flat_map(|(_, series)| &series.points).map(|point| point.rss_bytes).max()?;
-    let unit = units::size(peak as f64);
+    let points = || told.iter().flat_map(|(_, series)| &series.points);
+    let unit = units::size(points().map(|point| point.rss_bytes).max()? as f64);
+    let along = Along::of(points());
     let curve = |series: &Series, value: fn(&Point) -> Option<u64>| {
-        let points = series.points.iter().filter_map(|point| Some((point.time_ns, value(point)? as f64)));
-        let (times, bytes): (Vec<u64>, Vec<f64>) = points.unzip();
+        let points = series.points.iter().filter_map(|point| Some((along.place(point), value(point)? as f64)));
+        let (places, bytes): (Vec<f64>, Vec<f64>) = points.unzip();
         let kept = thin(&bytes, MOST_POINTS).into_iter();
-        let (x, y) = kept.map(|place| (short(times[place] as f64 / 1e6), short(bytes[place] / unit.size))).unzip();
+        let (x, y) = kept.map(|kept| (short(places[kept]), short(bytes[kept] / unit.size))).unzip();
         Scatter::new(x, y).mode(Mode::Lines)
     };
     let mut traces: Vec<Trace> = Vec::new();
@@ -119,7 +121,36 @@ fn plot(cast: &Cast, heading: &str, told: &[(usize, &Series)]) -> Option<Plot> {
         }
     }));
     let layout = Layout::new()
-        .x_axis(axes::titled("ms since the start of the process").range_mode(RangeMode::ToZero))
+        .x_axis(axes::titled(&along.title()).range_mode(RangeMode::ToZero))
         .y_axis(axes::titled(&format!("resident set, {}", unit.name)).range_mode(RangeMode::ToZero));
     Some(Plot { title: heading.to_owned(), traces, layout })
+}
+
+/// What a curve goes along.
+enum Along {
+    Time,
+    /// In a replay in strict order: there time is that of looking, and this is the same for all allocators.
+    Allocated(Unit),
+}
+
+impl Along {
+    fn of<'a>(points: impl Iterator<Item = &'a Point>) -> Along {
+        let allocated: Option<Vec<u64>> = points.map(|point| point.allocated_bytes).collect();
+        let most = allocated.and_then(|allocated| allocated.into_iter().max());
+        most.map_or(Along::Time, |most| Along::Allocated(units::size(most as f64)))
+    }
+
+    fn place(&self, point: &Point) -> f64 {
+        match self {
+            Along::Time => point.time_ns as f64 / 1e6,
+            Along::Allocated(unit) => point.allocated_bytes.unwrap_or_default() as f64 / unit.size,
+        }
+    }
+
+    fn title(&self) -> String {
+        match self {
+            Along::Time => "ms since the start of the process".into(),
+            Along::Allocated(unit) => format!("{} allocated so far", unit.name),
+        }
+    }
 }

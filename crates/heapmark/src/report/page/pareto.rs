@@ -14,7 +14,7 @@ const COLUMNS: [&str; 7] = ["run", "workload", "threads", "allocator", "mops_per
 
 pub(super) fn section(cast: &Cast) -> Section {
     let cases: Vec<Placed<Case>> = cast.all(|told| &told.analysis.cases);
-    let cases: Vec<Placed<Case>> = cases.into_iter().filter(|(_, case)| !case.whole_process).collect();
+    let cases: Vec<Placed<Case>> = cases.into_iter().filter(|(_, case)| case.times_operations()).collect();
     Section {
         id: "pareto",
         heading: "Throughput and memory".into(),

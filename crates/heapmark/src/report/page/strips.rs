@@ -31,6 +31,7 @@ const COLUMNS: [&str; 10] = [
 
 pub(super) fn section(cast: &Cast) -> Section {
     let cases: Vec<Placed<Case>> = cast.all(|told| &told.analysis.cases);
+    let cases: Vec<Placed<Case>> = cases.into_iter().filter(|(_, case)| !case.paced).collect();
     let rows: usize = cases.iter().map(|(_, case)| case.rows.len()).sum();
     let most = (MOST_POINTS / rows.max(1)).clamp(LEAST_OF_ROW, MOST_OF_ROW);
     Section {

@@ -147,29 +147,49 @@ fn claims_stand_on_the_page_where_the_runs_speak_of_any() {
     assert!(page.contains("the &lt;b&gt;fastest"), "text from outside is text");
 }
 
-#[test]
-fn a_curve_keeps_its_peak_however_long_it_is() {
-    let lab = lab();
-    let point = |n: u64| Point {
-        time_ns: n * 1_000_000,
-        requested_live_bytes: Some(1 << 20),
-        total_dynamic_bytes: Some(3 << 20),
-        rss_bytes: if n == 7777 { 9 << 20 } else { 2 << 20 },
-    };
+/// The view of memory over time of a run where only hoard has a series.
+fn memory(points: impl Iterator<Item = Point>) -> Value {
     let series = Series {
         cell: "larson@2/b00/hoard".into(),
         workload: "larson".into(),
         threads: 2,
         allocator: "hoard".into(),
-        points: (0..100_000).map(point).collect(),
+        points: points.collect(),
     };
-    let told = told(&page(&[PageRun { series: vec![series], ..run("r", &lab) }], &[]));
-    let view = &told["charts"]["memory"][0];
+    let told = told(&page(&[PageRun { series: vec![series], ..run("r", &lab()) }], &[]));
+    told["charts"]["memory"][0].clone()
+}
+
+fn point(n: u64) -> Point {
+    Point {
+        time_ns: n * 1_000_000,
+        allocated_bytes: None,
+        requested_live_bytes: Some(1 << 20),
+        total_dynamic_bytes: Some(3 << 20),
+        rss_bytes: if n == 7777 { 9 << 20 } else { 2 << 20 },
+    }
+}
+
+#[test]
+fn a_curve_keeps_its_peak_however_long_it_is() {
+    let view = memory((0..100_000).map(point));
     let traces = view["plots"][0]["traces"].as_array().unwrap();
     assert_eq!(traces.len(), 2, "what was asked for, and hoard");
     let y = traces[1]["drawn"]["y"].as_array().unwrap();
     assert!(y.len() <= 400 && y.contains(&9.0.into()), "{}", y.len());
     assert_eq!(view["data"]["rows"][0][5], 100_000);
+}
+
+#[test]
+fn a_replay_in_strict_order_is_drawn_along_what_was_allocated_and_not_along_time() {
+    let axis = |view: &Value| {
+        let plot = &view["plots"][0];
+        (plot["layout"]["xaxis"]["title"]["text"].as_str().unwrap().to_owned(), plot["traces"][1]["drawn"]["x"].clone())
+    };
+    let timed = memory((0..3).map(point));
+    assert_eq!(axis(&timed), ("ms since the start of the process".into(), serde_json::json!([0.0, 1.0, 2.0])));
+    let strict = memory((0..3).map(|n| Point { allocated_bytes: Some((n * 5) << 20), ..point(n * n) }));
+    assert_eq!(axis(&strict), ("MiB allocated so far".into(), serde_json::json!([0.0, 5.0, 10.0])));
 }
 
 #[test]

@@ -12,8 +12,8 @@ pub(in crate::report) struct Column {
     pub cells: Vec<String>,
     /// Numbers stand right, words left.
     pub number: bool,
-    /// May be left out where the page is too narrow; files have it.
-    pub spare: bool,
+    /// Whether it may be left out where the page is too narrow; files have it.
+    pub spare: Spare,
     /// Words that may as well stand below the table.
     pub notes: bool,
 }
@@ -27,13 +27,29 @@ impl Column {
     /// A column of words.
     pub fn words(title: &str, cells: impl IntoIterator<Item = String>) -> Column {
         let cells = cells.into_iter().collect();
-        Column { title: title.to_owned(), cells, number: false, spare: false, notes: false }
+        Column { title: title.to_owned(), cells, number: false, spare: Spare::No, notes: false }
+    }
+
+    /// That only a very narrow page can do without.
+    pub fn spare_late(self) -> Column {
+        Column { spare: Spare::Late, ..self }
     }
 
     /// That a narrow page can do without.
     pub fn spare(self) -> Column {
-        Column { spare: true, ..self }
+        Column { spare: Spare::Early, ..self }
     }
+}
+
+/// What becomes of a column on a narrow page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::report) enum Spare {
+    /// It stays.
+    No,
+    /// It goes where the others do not even fit with their headings in several lines.
+    Late,
+    /// It goes.
+    Early,
 }
 
 /// Columns under construction.

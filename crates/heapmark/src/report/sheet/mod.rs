@@ -5,7 +5,7 @@ mod cells;
 mod columns;
 
 pub(super) use cells::{call, cpu_ratio, interval, memory, memory_title, ratio};
-pub(super) use columns::{Column, Table};
+pub(super) use columns::{Column, Spare, Table};
 
 use super::{count, footprint, latency, text, trial, trust, units};
 use crate::analyse::{Analysis, Case, Failed, Numbers, Role, Row, State};
@@ -55,12 +55,17 @@ pub(super) fn all(analysis: &Analysis) -> Vec<Sheet> {
 impl Sheet {
     pub fn new(case: &Case, planned_blocks: u32) -> Sheet {
         let mut rows: Vec<(&Row, &Numbers)> = case.rows.iter().filter_map(|row| Some((row, row.numbers()?))).collect();
-        rows.sort_by(|(_, a), (_, b)| a.ns_per_op.median.total_cmp(&b.ns_per_op.median));
+        let rank = |numbers: &Numbers| match (case.paced, numbers.mean_footprint, numbers.memory) {
+            (true, Some(mean), _) => mean.bytes.median,
+            (true, None, Some(memory)) => memory.peak_rss_bytes,
+            _ => numbers.ns_per_op.median,
+        };
+        rows.sort_by(|(_, a), (_, b)| rank(a).total_cmp(&rank(b)));
         rows.retain(|(row, _)| row.role != Role::Shadow);
         let (floors, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(row, _)| row.role == Role::Floor);
         Sheet {
             heading: heading_of(case),
-            floors: floors.iter().map(|(row, numbers)| floor_line(row, numbers)).collect(),
+            floors: floors.iter().filter(|_| !case.paced).map(|(row, numbers)| floor_line(row, numbers)).collect(),
             numberless: case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect(),
             columns: if rows.is_empty() { Vec::new() } else { columns(rows, case, planned_blocks) },
             trust: trust::lines(case),
@@ -124,6 +129,12 @@ fn numberless(row: &Row, planned_blocks: u32) -> Option<Numberless> {
     };
     let failed = matches!(row.state, State::Failed(_));
     Some(Numberless { allocator: row.allocator.clone(), reason, failed })
+}
+
+/// What a case has to say of itself, and then what is to be said of all such tables.
+pub(super) fn cautions(own: Option<&str>, of_all: Option<&str>) -> Option<String> {
+    let both: Vec<&str> = own.into_iter().chain(of_all).collect();
+    (!both.is_empty()).then(|| both.join(" "))
 }
 
 /// Why a row has no numbers that was not measured.

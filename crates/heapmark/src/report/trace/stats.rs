@@ -62,17 +62,19 @@ pub(in crate::report) fn summary(stats: &Stats) -> Vec<(&'static str, String)> {
         ("threads", stats.threads.len().to_string()),
     ];
     let (frees, remote) = stats.threads.iter().fold((0, 0), |sum, it| (sum.0 + it.frees, sum.1 + it.frees_of_others));
-    lines.push(("freed by others", format!("{} of {}", share(remote, frees), count(frees as usize, "free"))));
+    if stats.threads.len() > 1 {
+        lines.push(("freed by others", format!("{} of {}", share(remote, frees), count(frees as usize, "free"))));
+    }
     let median = |histogram: &Histogram, word: fn(f64) -> String| {
         let quantile = |share| histogram.quantile(share).map_or("-".into(), |number| word(number as f64));
-        format!("median {}, 99 % below {}", quantile(0.5), quantile(0.99))
+        format!("median {}, 99 % at most {}", quantile(0.5), quantile(0.99))
     };
     lines.push(("sizes", median(&stats.sizes, units::bytes)));
     lines.push(("lifetimes", format!("{} of further allocations", median(&stats.lifetimes_bytes, units::bytes))));
     if stats.ladders.count() > 0 {
         let times = |number: f64| format!("{number:.0}");
         let says = format!(
-            "{} moved by realloc: {} times",
+            "{} given another size by realloc; times: {}",
             count(stats.ladders.count() as usize, "object"),
             median(&stats.ladders, times)
         );
@@ -109,28 +111,22 @@ fn calls(stats: &Stats) -> String {
     table(&["call", "times"], calls.iter().map(|(name, count)| vec![name.to_string(), count.to_string()]))
 }
 
-/// `16 to 31 B`, how many and how much of all, by powers of two.
-fn rows_of_sizes(sizes: &Histogram) -> Vec<(String, u64, f64)> {
-    let powers = sizes.powers().into_iter().enumerate();
-    powers.filter(|(_, (count, _))| *count > 0).map(|(power, (count, sum))| (range(power), count, sum)).collect()
-}
-
-/// The name of a power of two of a histogram.
-fn range(power: usize) -> String {
+/// Where a power of two of a histogram begins, and where the next one does.
+fn ends(power: usize) -> [String; 2] {
     let word = |bytes: f64| units::bytes(bytes).replace(".00 ", " ").replace(".0 ", " ");
-    match power {
-        0 | 1 => format!("{power} B"),
-        _ => format!("{} to {}", word((power as f64 - 1.0).exp2()), word((power as f64).exp2())),
-    }
+    let from = if power == 0 { 0.0 } else { (power as f64 - 1.0).exp2() };
+    [word(from), word((power as f64).exp2())]
 }
 
 fn sizes(sizes: &Histogram) -> String {
-    let all: f64 = rows_of_sizes(sizes).iter().map(|(.., sum)| sum).sum();
-    let (count, row) = (sizes.count().max(1) as f64, |part: f64| units::percent(part));
-    let rows = rows_of_sizes(sizes).into_iter().map(|(range, objects, bytes)| {
-        vec![range, objects.to_string(), row(objects as f64 / count), row(bytes / all.max(1.0))]
+    let powers = sizes.powers();
+    let (count, all) = (sizes.count().max(1) as f64, powers.iter().map(|(_, bytes)| bytes).sum::<f64>().max(1.0));
+    let rows = powers.iter().enumerate().filter(|(_, (objects, _))| *objects > 0).map(|(power, (objects, bytes))| {
+        let [from, below] = ends(power);
+        let shares = [*objects as f64 / count, bytes / all].map(units::percent);
+        [from, below, objects.to_string()].into_iter().chain(shares).collect()
     });
-    table(&["size", "objects", "of objects", "of bytes"], rows)
+    table(&["size from", "below", "objects", "of objects", "of bytes"], rows)
 }
 
 fn threads(stats: &Stats) -> String {

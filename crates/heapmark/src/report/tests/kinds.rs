@@ -1,0 +1,68 @@
+//! What all tables have in common, whatever a run measured.
+
+use super::{WIDE, on};
+use crate::analyse::artificial::Lab;
+use crate::analyse::compare::{By, Side, between, within};
+use crate::analyse::half_widths;
+use crate::plan::Counter;
+
+#[test]
+fn what_a_case_says_of_itself_and_what_its_mark_means_stand_below_each_kind_of_table() {
+    let kinds: [fn(Lab) -> Lab; 4] = [
+        |lab| lab,
+        |lab| lab.timing_calls(16, |_| vec![(20, 1000)]),
+        |lab| lab.following_memory(|_| Some((8, 16))),
+        |mut lab| {
+            lab.run.plan.counter = Some(Counter::Kernel);
+            lab
+        },
+    ];
+    for kind in kinds {
+        let mut lab = Lab::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0);
+        let case = &mut lab.run.plan.cases[0];
+        (case.caution, case.oversubscribed) = (Some("Calls that failed: 3.".into()), true);
+        let page = on(WIDE, &kind(lab));
+        assert!(page.contains("2 threads (oversubscribed)"), "{page}");
+        assert_eq!(page.matches("Calls that failed: 3.").count(), 1, "{page}");
+        assert_eq!(page.matches("the scheduler is measured too").count(), 1, "{page}");
+    }
+}
+
+/// A run whose cases are replays at the recorded times.
+fn paced() -> Lab {
+    let mut lab = Lab::new(&["glibc", "hoard", "null"], &["larson"], 10).fill(|_, name, _| match name {
+        "null" => 19.0,
+        "hoard" => 10.0,
+        _ => 20.0,
+    });
+    lab.allocator("null").tier = "floor".into();
+    let case = &mut lab.run.plan.cases[0];
+    (case.kernel, case.cold) = (Some("replay".into()), 0);
+    case.parameters.insert("mode".into(), "paced".into());
+    lab
+}
+
+#[test]
+fn of_a_paced_replay_memory_is_told_and_no_time() {
+    let page = on(WIDE, &paced());
+    assert!(page.contains("hoard") && page.contains("1.20x"), "{page}");
+    assert!(page.contains("No verdict: a paced replay takes the recorded time"), "{page}");
+    for word in ["ns/op", "time /", "CPU", "floor", "A/A", "harness", "faster"] {
+        assert!(!page.contains(word), "{word}: {page}");
+    }
+    let mut timed = paced();
+    timed.run.plan.cases[0].parameters.insert("mode".into(), "speed".into());
+    assert!(on(WIDE, &timed).contains("the harness takes more than half"), "else there is much to say");
+}
+
+#[test]
+fn paced_replays_are_not_compared_by_time() {
+    let lab = paced();
+    let side = || Side { head: &lab.run, records: &lab.records };
+    for comparison in [within(&side(), By::Wall, 0.01), between(&side(), &side(), By::Wall, 0.01)] {
+        assert!(comparison.rows.is_empty(), "{:?}", comparison.rows);
+        let whys: Vec<&str> = comparison.left_out.iter().map(|left| left.why.as_str()).collect();
+        assert!(!whys.is_empty() && whys.iter().all(|why| why.contains("recorded times")), "{whys:?}");
+    }
+    assert!(half_widths(&lab.run, &lab.records).is_empty(), "nothing would become more precise");
+}

@@ -1,0 +1,58 @@
+//! Traces that are not there or are none, and flags that make no sense.
+
+use super::{free, malloc, pipeline, with_own_cache, write};
+use crate::support::Place;
+use std::fs;
+
+#[test]
+fn traces_that_are_missing_damaged_or_empty_are_one_line() {
+    let place = Place::new();
+    write(&place.at("empty.trace"), &[]);
+    write(&place.at("good.trace"), &pipeline());
+    let mut bytes = fs::read(place.at("good.trace")).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(place.at("flipped.trace"), &bytes).unwrap();
+    fs::write(place.at("short.trace"), &bytes[..middle]).unwrap();
+    fs::write(place.at("other.trace"), "no trace").unwrap();
+    fs::create_dir(place.at("folder.trace")).unwrap();
+    let dead = [(0, malloc(1)), (0, free(0, 0)), (0, free(0, 0))];
+    write(&place.at("dead.trace"), &dead);
+    let cases = [
+        ("gone.trace", "no such trace"),
+        ("empty.trace", "no call that could be replayed"),
+        ("flipped.trace", "checksum"),
+        ("short.trace", "ends"),
+        ("other.trace", "cannot be replayed"),
+        ("folder.trace", "cannot read"),
+        ("dead.trace", "event 2"),
+    ];
+    for (name, what) in cases {
+        for args in [vec!["replay", name], vec!["run", "-w", &format!("trace:{name}")]] {
+            let end = with_own_cache(&place, &[&args[..], &["-a", "glibc", "-o", "no-run"]].concat());
+            assert!(matches!(end.code, Some(1 | 2)), "{name}: {:?} {}", end.code, end.stderr);
+            assert!(end.stderr.contains(what) && end.stderr.contains(name), "{name}: {}", end.stderr);
+            assert_eq!(end.stderr.lines().count(), 1, "{name}: {}", end.stderr);
+        }
+    }
+    let left_over = fs::read_dir(place.at("cache/scores")).unwrap().count();
+    assert_eq!(left_over, 0, "nothing half compiled stays");
+}
+
+#[test]
+fn flags_that_make_no_sense_are_usage() {
+    let place = Place::new();
+    write(&place.at("a.trace"), &pipeline());
+    let error = |flags: &[&str]| {
+        let end = place.run(&[&["run", "-w", "trace:a.trace", "-a", "glibc"], flags].concat());
+        assert_eq!(end.code, Some(2), "{flags:?}: {}", end.stderr);
+        end.stderr
+    };
+    assert!(error(&["--set", "trace:a.mode=memory"]).contains("add --retained"));
+    assert!(error(&["--set", "trace:a.mode=fast"]).contains("speed or memory or paced"));
+    assert!(error(&["--set", "trace:a.skew=1"]).contains("4096 at least"));
+    assert!(error(&["--set", "trace:a.mode=paced"]).contains("tells no times"));
+    assert!(error(&["--set", "trace:a.sha256=x"]).contains("expected"));
+    assert_eq!(place.run(&["replay"]).code, Some(2));
+    assert_eq!(place.run(&["replay", "a.trace", "--mode", "quick"]).code, Some(2));
+}
