@@ -2,12 +2,12 @@
 //! written, or none.
 
 use super::seal::{self, Seal};
-use super::{LATENCY, Record, Records, RunFile, SCHEMA, file_of, for_tables, latency, looks, no_run};
+use super::{Record, Records, RunFile, SCHEMA, for_tables, latency, looks, no_run, tables};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A run directory as it was read.
 pub struct Run {
@@ -17,6 +17,8 @@ pub struct Run {
     pub records: Vec<Record>,
     /// Lines that are no record: the torn end of a run that was killed, or damage.
     pub unreadable_lines: usize,
+    /// Files in `series/` and `latency/` that are not there as they were written: nothing of them is shown.
+    pub damaged_tables: Vec<PathBuf>,
 }
 
 /// From this schema on each document ends with its checksum.
@@ -47,13 +49,15 @@ fn read_with(dir: &Path, parse: Parse) -> Result<Run> {
     };
     let (mut records, unreadable_lines) = read().with_context(|| format!("cannot read {}", samples.display()))?;
     for record in &mut records {
-        let measurement = record.measurement.as_mut();
-        if let Some(told) = measurement.map(|measurement| &mut measurement.latency).filter(|told| told.is_some()) {
-            let table = fs::read_to_string(file_of(dir, LATENCY, &record.cell)).unwrap_or_default();
-            *told = told.take().and_then(|told| latency::with_counts(*told, &table)).map(Box::new);
-        }
+        let Some(told) = record.measurement.as_mut().and_then(|measurement| measurement.latency.take()) else {
+            continue;
+        };
+        let counts = tables::read(dir, tables::LATENCY, record);
+        let latency = counts.and_then(|counts| latency::with_counts(*told, &counts)).map(Box::new);
+        record.measurement.iter_mut().for_each(|measurement| measurement.latency.clone_from(&latency));
     }
-    Ok(Run { head, records, unreadable_lines })
+    let damaged_tables = tables::damaged(dir, &records);
+    Ok(Run { head, records, unreadable_lines, damaged_tables })
 }
 
 fn head(dir: &Path) -> Result<RunFile> {
