@@ -67,6 +67,8 @@ fn show(dir: &Path, run: &Run) {
     let analysis = analyse(&run.head, &run.records);
     terminal(&analysis, Screen { width: 80, colour: true });
     Format::ALL.iter().for_each(|format| drop(export(*format, &run.head, &run.records)));
+    let again: Vec<String> = run.lines.records().map(|record| text(&record.unwrap())).collect();
+    assert_eq!(again, run.records.iter().map(text).collect::<Vec<_>>(), "one after the other they are the same");
     let light = store::read_for_tables(dir, heapmark::analyse::reads_figure).unwrap();
     assert_eq!(light.unreadable_lines, run.unreadable_lines);
     let series = store::series(dir, &light.records);

@@ -12,6 +12,7 @@ pub mod replay;
 pub mod report;
 pub mod run;
 pub mod selftest;
+mod streamed;
 pub mod trace;
 pub mod trial;
 

@@ -3,6 +3,7 @@
 
 mod for_tables;
 mod latency;
+mod lines;
 pub mod looks;
 mod read;
 pub mod record;
@@ -13,6 +14,7 @@ pub mod series;
 mod tables;
 
 pub use crate::plan::Case;
+pub use lines::Lines;
 pub use looks::Looks;
 pub use read::{Run, read, read_for_tables};
 pub use record::{Purpose, Record};

@@ -2,7 +2,7 @@
 //! written, or none.
 
 use super::seal::{self, Seal};
-use super::{Record, Records, RunFile, SCHEMA, for_tables, latency, looks, no_run, tables};
+use super::{Lines, Record, Records, RunFile, SCHEMA, for_tables, latency, looks, no_run, tables};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -15,6 +15,8 @@ pub struct Run {
     pub head: RunFile,
     /// One record per cell, the last attempt of each, in the order they were first written.
     pub records: Vec<Record>,
+    /// Where they stand, to be read once more.
+    pub lines: Lines,
     /// Lines that are no record: the torn end of a run that was killed, or damage.
     pub unreadable_lines: usize,
     /// Files in `series/` and `latency/` that are not there as they were written: nothing of them is shown.
@@ -45,19 +47,15 @@ fn read_with(dir: &Path, parse: Parse) -> Result<Run> {
     let sealed = u64::from(head.schema) >= SEALED_SINCE;
     let read = || match samples.exists() {
         true => records(BufReader::new(File::open(&samples)?), sealed, parse),
-        false => Ok((Vec::new(), 0)),
+        false => Ok(Found::default()),
     };
-    let (mut records, unreadable_lines) = read().with_context(|| format!("cannot read {}", samples.display()))?;
-    for record in &mut records {
-        let Some(told) = record.measurement.as_mut().and_then(|measurement| measurement.latency.take()) else {
-            continue;
-        };
-        let counts = tables::read(dir, tables::LATENCY, record);
-        let latency = counts.and_then(|counts| latency::with_counts(*told, &counts)).map(Box::new);
-        record.measurement.iter_mut().for_each(|measurement| measurement.latency.clone_from(&latency));
-    }
+    let Found { kept, places, unreadable_lines } =
+        read().with_context(|| format!("cannot read {}", samples.display()))?;
+    let mut records = kept.into_all();
+    records.iter_mut().for_each(|record| latency::count(dir, record));
     let damaged_tables = tables::damaged(dir, &records);
-    Ok(Run { head, records, unreadable_lines, damaged_tables })
+    let lines = Lines { dir: dir.to_path_buf(), sealed, places };
+    Ok(Run { head, records, lines, unreadable_lines, damaged_tables })
 }
 
 fn head(dir: &Path) -> Result<RunFile> {
@@ -80,7 +78,7 @@ fn head(dir: &Path) -> Result<RunFile> {
 }
 
 /// Whether a document is as it was written; one that must have a checksum has one.
-fn is_intact(document: &[u8], sealed: bool) -> bool {
+pub(super) fn is_intact(document: &[u8], sealed: bool) -> bool {
     match seal::check(document) {
         Seal::Whole => true,
         Seal::Broken => false,
@@ -88,15 +86,29 @@ fn is_intact(document: &[u8], sealed: bool) -> bool {
     }
 }
 
+/// What was found in `samples.jsonl`.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) kept: Records,
+    /// Where the line of each of them begins.
+    pub(super) places: Vec<u64>,
+    pub(super) unreadable_lines: usize,
+}
+
 /// Line by line: the file may be larger than what is kept of it.
-pub(super) fn records(mut samples: impl BufRead, sealed: bool, parse: Parse) -> std::io::Result<(Vec<Record>, usize)> {
-    let (mut kept, mut unreadable, mut line) = (Records::default(), 0, Vec::new());
+pub(super) fn records(mut samples: impl BufRead, sealed: bool, parse: Parse) -> std::io::Result<Found> {
+    let (mut found, mut line, mut at) = (Found::default(), Vec::new(), 0);
     while samples.read_until(b'\n', &mut line)? > 0 {
         match parse(&line) {
-            Ok(record) if is_intact(&line, sealed) => kept.add(record),
-            _ => unreadable += usize::from(!line.trim_ascii().is_empty()),
+            Ok(record) if is_intact(&line, sealed) => {
+                let number = found.kept.add(record);
+                found.places.resize(found.places.len().max(number + 1), at);
+                found.places[number] = at;
+            }
+            _ => found.unreadable_lines += usize::from(!line.trim_ascii().is_empty()),
         }
+        at += line.len() as u64;
         line.clear();
     }
-    Ok((kept.into_all(), unreadable))
+    Ok(found)
 }

@@ -16,8 +16,8 @@ fn written(cell: &str, outcome: Outcome) -> String {
 
 /// Cells of the records in a text, and how many lines are none.
 fn cells(text: &str, sealed: bool) -> (Vec<String>, usize) {
-    let (records, unreadable) = records(text.as_bytes(), sealed, &|line| serde_json::from_slice(line)).unwrap();
-    (records.into_iter().map(|record| record.cell).collect(), unreadable)
+    let found = records(text.as_bytes(), sealed, &|line| serde_json::from_slice(line)).unwrap();
+    (found.kept.into_all().into_iter().map(|record| record.cell).collect(), found.unreadable_lines)
 }
 
 #[test]
@@ -25,10 +25,13 @@ fn the_last_attempt_of_a_cell_counts_and_a_torn_line_is_left_out() {
     let crash = Outcome::Crash { signal: "SIGSEGV".into(), phase: "run".into() };
     let lines = [written("a", crash), written("b", Outcome::Ok), written("a", Outcome::Ok)].concat();
     let text = format!("{lines}{{\"cell\":\"x");
-    let (records, unreadable) = records(text.as_bytes(), true, &|line| serde_json::from_slice(line)).unwrap();
-    assert_eq!(records.iter().map(|r| r.cell.as_str()).collect::<Vec<_>>(), ["a", "b"]);
-    assert!(records[0].outcome.is_ok());
-    assert_eq!(unreadable, 1);
+    let found = records(text.as_bytes(), true, &|line| serde_json::from_slice(line)).unwrap();
+    let kept = found.kept.all();
+    assert_eq!(kept.iter().map(|r| r.cell.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert!(kept[0].outcome.is_ok());
+    assert_eq!(found.unreadable_lines, 1);
+    let lines: Vec<&str> = found.places.iter().filter_map(|place| text[*place as usize..].lines().next()).collect();
+    assert!(lines == [written("a", Outcome::Ok).trim_end(), written("b", Outcome::Ok).trim_end()], "{lines:?}");
 }
 
 #[test]

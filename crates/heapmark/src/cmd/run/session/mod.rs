@@ -140,7 +140,7 @@ impl Session {
             store.append(&mut record, series)?;
         }
         self.failures.add(&record);
-        self.known.add(record);
+        _ = self.known.add(record);
         Ok(())
     }
 }
