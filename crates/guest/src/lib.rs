@@ -27,6 +27,7 @@ mod purge;
 mod retained;
 pub mod rng;
 pub mod sizes;
+mod stack;
 mod threads;
 mod version;
 mod watched;

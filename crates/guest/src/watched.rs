@@ -8,7 +8,7 @@ use crate::clock::now_ns;
 use crate::fail;
 use crate::job::Job;
 use crate::memory::Table;
-use core::ffi::{CStr, c_void};
+use core::ffi::CStr;
 use core::fmt::{self, Write};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
@@ -60,7 +60,7 @@ pub fn know(start: usize, bytes: usize, kind: Kind) {
         // SAFETY: asks for a constant of the system.
         let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
         let end = start + bytes.next_multiple_of(page_bytes.max(1));
-        page.watched().know(Known { start: start as u64, end: end as u64, kind });
+        page.watched().ranges().know(Known { start: start as u64, end: end as u64, kind });
     }
 }
 
@@ -87,7 +87,7 @@ pub fn harness_bytes() -> u64 {
 /// Before such a range is unmapped.
 pub fn forget(start: usize) {
     if let Some(page) = page() {
-        page.watched().forget(start as u64);
+        page.watched().ranges().forget(start as u64);
     }
 }
 
@@ -119,7 +119,7 @@ pub fn record() {
     let room = unsafe { core::slice::from_raw_parts_mut(ROOM.load(Ordering::Acquire), ROOM_BYTES) };
     let mut point = Point { file, room, len: 0 };
     point.line(format_args!("@point {} {} {}", now_ns(), live(), page.phase().word()));
-    for Known { start, end, kind } in page.watched().known() {
+    for Known { start, end, kind } in page.watched().ranges().known() {
         point.line(format_args!("@known {start} {end} {}", kind.word()));
     }
     point.copy(c"/proc/self/maps");
@@ -192,71 +192,6 @@ fn open(path: &CStr, flags: i32) -> i32 {
     // SAFETY: a plain system call.
     unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) }
 }
-
-/// A stack that is known, for a worker of a process whose memory is recorded: the C library would map it unseen, and its
-/// 8 MiB would pass for the allocator's. All zero is no stack.
-pub struct Stack {
-    start: *mut c_void,
-    bytes: usize,
-}
-
-impl Stack {
-    /// The C library's.
-    pub fn none() -> Stack {
-        Stack { start: ptr::null_mut(), bytes: 0 }
-    }
-
-    /// One that is known where memory over time is recorded, otherwise the C library's.
-    pub fn where_wanted() -> Stack {
-        if wanted() { Stack::map() } else { Stack::none() }
-    }
-
-    /// As large as the C library would make it, above a guard that cannot be accessed.
-    fn map() -> Stack {
-        // SAFETY: attributes are initialised before their use; a fresh private mapping, whose first part nobody uses.
-        unsafe {
-            let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
-            let mut bytes = 0;
-            libc::pthread_attr_init(&mut attributes);
-            libc::pthread_attr_getstacksize(&attributes, &mut bytes);
-            libc::pthread_attr_destroy(&mut attributes);
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
-            let start = libc::mmap(ptr::null_mut(), bytes + GUARD, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
-            if start == libc::MAP_FAILED || libc::mprotect(start, GUARD, libc::PROT_NONE) != 0 {
-                fail::give_up("oom", format_args!("no {bytes} bytes for a stack"));
-            }
-            know(start.addr() + GUARD, bytes, Kind::Stack);
-            Stack { start, bytes }
-        }
-    }
-
-    /// Makes the attributes say this stack; nothing to do where there is none.
-    ///
-    /// # Safety
-    /// The attributes are initialised, and the stack stays mapped until the thread has ended.
-    pub unsafe fn give(&self, attributes: &mut libc::pthread_attr_t) {
-        if !self.start.is_null() {
-            // SAFETY: the part above the guard is ours.
-            unsafe { libc::pthread_attr_setstack(attributes, self.start.byte_add(GUARD), self.bytes) };
-        }
-    }
-
-    /// Gives it back; nothing to do where there is none.
-    ///
-    /// # Safety
-    /// Nobody runs on it any more.
-    pub unsafe fn unmap(&mut self) {
-        if !self.start.is_null() {
-            forget(self.start.addr() + GUARD);
-            // SAFETY: mapped by `map`, and the caller vouches for the rest.
-            unsafe { libc::munmap(self.start, self.bytes + GUARD) };
-            self.start = ptr::null_mut();
-        }
-    }
-}
-
-/// Below a stack: a page at least, on every machine.
-const GUARD: usize = 64 << 10;
 
 /// Where each worker publishes its requested bytes.
 pub fn ledgers(page: &Page, threads: usize) -> &[heapmark_wire::Ledger] {

@@ -1,10 +1,10 @@
-//! A thousand damaged run directories: nothing panics, and every sample that is read is one that was written, byte by byte.
+//! A thousand damaged run directories: nothing panics, and every sample, curve and look that is read is one that was written.
 
 mod support;
 
 use heapmark::analyse::analyse;
 use heapmark::report::{Format, PageRun, Screen, export, page, terminal};
-use heapmark::store::{self, Record, Run};
+use heapmark::store::{self, Record, Run, Series};
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -67,6 +67,8 @@ fn show(dir: &Path, run: &Run) {
     let analysis = analyse(&run.head, &run.records);
     terminal(&analysis, Screen { width: 80, colour: true });
     Format::ALL.iter().for_each(|format| drop(export(*format, &run.head, &run.records)));
+    let again: Vec<String> = run.lines.records().map(|record| text(&record.unwrap())).collect();
+    assert_eq!(again, run.records.iter().map(text).collect::<Vec<_>>(), "one after the other they are the same");
     let light = store::read_for_tables(dir, heapmark::analyse::reads_figure).unwrap();
     assert_eq!(light.unreadable_lines, run.unreadable_lines);
     let series = store::series(dir, &light.records);
@@ -80,6 +82,8 @@ fn a_thousand_damages_invent_no_sample() {
     let lines: HashSet<&[u8]> = written.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
     let records: HashSet<String> = whole.records.iter().map(text).collect();
     let head = serde_json::to_string(&whole.head).unwrap();
+    let alone = |record: &Record| store::series(&original(), std::slice::from_ref(record));
+    let curves: Vec<Series> = whole.records.iter().flat_map(alone).collect();
     let cell = |line: &[u8]| serde_json::from_slice::<Record>(line).unwrap().cell;
     let mut random = ChaCha8Rng::seed_from_u64(SEED);
     let (mut refused, mut shortened, mut would_be_invented) = (0, 0, 0);
@@ -106,6 +110,9 @@ fn a_thousand_damages_invent_no_sample() {
                 let damaged = rest.into_iter().filter(|line| !line.trim_ascii().is_empty());
                 let damaged: Vec<&[u8]> = damaged.collect();
                 assert_eq!(run.unreadable_lines, damaged.len(), "{seen}");
+                let series = store::series(&place.at("run"), &run.records);
+                assert!(series.iter().all(|one| curves.contains(one)), "{seen}");
+                assert_eq!(run.head.looks, whole.head.looks, "{seen}");
                 shortened += usize::from(run.records.len() < whole.records.len());
                 let looks_real = |line: &&&[u8]| serde_json::from_slice::<Record>(line).is_ok();
                 would_be_invented += damaged.iter().filter(looks_real).count();

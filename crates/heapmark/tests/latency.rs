@@ -185,11 +185,16 @@ fn such_a_run_is_planned_resumed_and_looked_at_like_any_other() {
         assert!(end.stdout.lines().any(|line| line.starts_with(key)), "no {key} in\n{}", end.stdout);
     }
 
-    // Counts that are gone are missed, not taken for none.
-    fs::remove_file(counts).unwrap();
-    let lines = exported(&place, "run");
+    // Counts that are changed or gone are missed, not taken for others or for none. A digit more leaves their sum as it was.
     let allocator = word(&last, "allocator").to_string();
-    assert_eq!(lines[&(allocator.clone(), "malloc".to_string())]["processes"], "1");
+    let longer = fs::read_to_string(&counts).unwrap().replacen("malloc,", "malloc,1", 1);
+    for content in [Some(longer), None] {
+        content.map_or_else(|| fs::remove_file(&counts), |content| fs::write(&counts, content)).unwrap();
+        let end = place.run(&["export", "run", "--to", "csv-latency"]);
+        let named = format!("run/latency/{}: gone", counts.file_name().unwrap().display());
+        assert!(end.stderr.starts_with(&named) && end.stderr.lines().count() == 1, "{}", end.stderr);
+        assert_eq!(exported(&place, "run")[&(allocator.clone(), "malloc".to_string())]["processes"], "1");
+    }
     let page = place.run(&["export", "run", "--to", "md"]).stdout;
     assert!(page.contains(&format!("- {allocator}: **of 1 process the counts are gone**")), "{page}");
 }

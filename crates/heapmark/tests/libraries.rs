@@ -1,14 +1,14 @@
-//! Builds every allocator of the catalogue and holds each library against its entry; then plants one fault after another
-//! and asks that the check for it fires. The first run compiles for some two minutes, later ones use the cache.
+//! Builds every allocator of the catalogue and holds each library against its entry; then plants faults in recipes and asks
+//! that the build tells them. The first run compiles for some two minutes, later ones use the cache.
 
 use heapmark::build::{self, Built, State, check, inspect};
 use heapmark::catalog::Allocator;
 use heapmark::catalog::allocator::{Purge, Recipe, Source, Unit};
-use heapmark::catalog::{allocators, family};
+use heapmark::catalog::allocators;
 use indicatif::{MultiProgress, ProgressDrawTarget};
 use object::{Object, ObjectSymbol};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
@@ -42,16 +42,6 @@ static READY: LazyLock<Vec<(&Allocator, build::Library)>> = LazyLock::new(|| {
 
 fn find(name: &str) -> &'static Allocator {
     ALL.iter().find(|allocator| allocator.name == name).unwrap()
-}
-
-/// A shared library (or what `flags` make of it) from a few lines of C.
-fn planted(folder: &Path, name: &str, source: &str, flags: &[&str]) -> PathBuf {
-    let (text, file) = (folder.join(format!("{name}.c")), folder.join(name));
-    std::fs::write(&text, source).unwrap();
-    let status =
-        Command::new("cc").args(["-fPIC", "-fno-builtin"]).args(flags).arg(&text).arg("-o").arg(&file).status();
-    assert!(status.unwrap().success());
-    file
 }
 
 #[test]
@@ -219,93 +209,6 @@ fn a_pattern_that_matches_no_file_is_told() {
     let error = format!("{:#}", build(&[&allocator])[0].result.as_ref().unwrap_err());
     assert!(error.contains("`renamed/*.c` matches no file"), "{error}");
     forget("planted-missing");
-}
-
-#[test]
-fn the_checks_see_planted_faults() {
-    let folder = tempfile::tempdir().unwrap();
-    let source =
-        "void *malloc(unsigned long n){return 0;} void stray(void){} __thread int v; int *at(void){return &v;}";
-    let file = planted(folder.path(), "libplanted.so", source, &["-shared"]);
-    let inspection = inspect(&file).unwrap();
-    assert!(!inspection.exports.contains("free"), "a missing free shows in the exports and is no refusal");
-
-    let mut entry = find("mimalloc3").clone();
-    entry.leaves.clear();
-    let faults = check::completeness(&entry, &inspection.exports);
-    assert_eq!(faults.len(), family::required().count() - 1);
-    assert!(faults[0].contains("does not define calloc"), "{}", faults[0]);
-
-    let recipe = Recipe { exports: vec!["at".into(), "v".into(), "ghost_*".into()], ..Recipe::default() };
-    let faults = check::purity(&recipe, &inspection).join("\n");
-    assert!(faults.contains("exports stray") && faults.contains("`ghost_*`"), "{faults}");
-    assert!(!faults.contains("exports at"), "{faults}");
-
-    assert!(check::tls(&file).unwrap().unwrap().contains("__tls_get_addr"));
-    let object = planted(folder.path(), "planted.o", source, &["-c"]);
-    assert!(check::tls(&object).unwrap().is_some());
-    let object = planted(folder.path(), "initial.o", source, &["-c", "-ftls-model=initial-exec"]);
-    assert_eq!(check::tls(&object).unwrap(), None);
-    #[cfg(target_arch = "x86_64")]
-    {
-        let object = planted(folder.path(), "descriptor.so", source, &["-shared", "-mtls-dialect=gnu2"]);
-        assert!(check::tls(&object).unwrap().unwrap().contains("relocations"));
-    }
-}
-
-#[test]
-fn every_refusal_has_its_reason() {
-    use heapmark::build::inspect::Reason;
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
-    let reason = |path: &Path| inspect(path).unwrap_err().reason;
-    let malloc = "void *malloc(unsigned long n){return 0;} int main(void){return 0;}";
-    let good = planted(folder.path(), "good.so", malloc, &["-shared"]);
-    assert!(inspect(&good).is_ok());
-
-    assert_eq!(reason(&at("none.so")), Reason::Missing);
-    assert_eq!(reason(folder.path()), Reason::NotRegular);
-    assert_eq!(reason(Path::new("/opt/with space.so")), Reason::Unspeakable);
-    assert_eq!(reason(Path::new("/opt/with:colon.so")), Reason::Unspeakable);
-    std::fs::write(at("script.so"), "INPUT(-lfoo)\n").unwrap();
-    assert_eq!(reason(&at("script.so")), Reason::NotElf);
-    std::fs::write(at("empty.so"), "").unwrap();
-    assert_eq!(reason(&at("empty.so")), Reason::NotElf);
-
-    let mut bytes = std::fs::read(&good).unwrap();
-    std::fs::write(at("cut.so"), &bytes[..100]).unwrap();
-    assert!(matches!(reason(&at("cut.so")), Reason::NotElf | Reason::NotShared));
-    // e_machine of PowerPC.
-    bytes[18..20].copy_from_slice(&20u16.to_le_bytes());
-    std::fs::write(at("other.so"), &bytes).unwrap();
-    assert!(matches!(reason(&at("other.so")), Reason::OtherMachine(_)));
-
-    assert_eq!(reason(&planted(folder.path(), "program", malloc, &["-pie"])), Reason::NotShared);
-    assert_eq!(reason(&planted(folder.path(), "fixed", malloc, &["-no-pie"])), Reason::NotShared);
-    assert_eq!(reason(&planted(folder.path(), "object.o", malloc, &["-c"])), Reason::NotShared);
-    assert_eq!(reason(&planted(folder.path(), "none.so", "int x;", &["-shared"])), Reason::NoMalloc);
-
-    for path in [at("nowhere.so"), folder.path().into(), at("script.so"), at("other.so"), at("object.o"), at("none.so")]
-    {
-        let line = inspect(&path).unwrap_err().to_string();
-        assert!(line.starts_with(path.to_str().unwrap()) && line.contains("; ") && !line.contains('\n'), "{line}");
-    }
-}
-
-#[test]
-fn a_path_on_the_command_line_is_inspected() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = planted(folder.path(), "libmine.so", "void *malloc(unsigned long n){return 0;}", &["-shared"]);
-    let allocator = build::user(file.to_str().unwrap()).unwrap().unwrap();
-    assert_eq!(allocator.name, "mine");
-    let State::Ready(library) = build::state(&allocator, &ALL) else { panic!("not ready") };
-    assert_eq!(library.files, [file.canonicalize().unwrap()]);
-    assert_eq!(library.exports, BTreeSet::from(["malloc".to_string()]));
-
-    let allocator = build::user("./no/such/lib.so.1=").unwrap_err().to_string();
-    assert!(allocator.contains("is not a name"), "{allocator}");
-    let absent = build::user("gone=/no/such/libgone.so").unwrap().unwrap();
-    assert!(matches!(build::state(&absent, &ALL), State::Refused { why } if why.contains("there is no such file")));
 }
 
 #[test]

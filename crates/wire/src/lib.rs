@@ -10,6 +10,7 @@ mod launched;
 mod page;
 mod pairs;
 mod phase;
+mod ranges;
 pub mod score;
 mod steps;
 pub mod varint;
@@ -21,8 +22,9 @@ pub use launched::Launched;
 pub use page::{JOB_BYTES, Page, REPORT_BYTES, TextFull};
 pub use pairs::pairs;
 pub use phase::Phase;
+pub use ranges::{Kind, Known, Ranges};
 pub use steps::{STEPS, Step};
-pub use watched::{Held, Kind, Known, Ledger, Watched};
+pub use watched::{Held, Ledger, Watched};
 
 /// Exit code of a guest that wrote a `fail=` line into its report and gave up.
 pub const EXIT_FAILED: i32 = 86;

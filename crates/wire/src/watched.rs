@@ -1,13 +1,11 @@
 //! The part of the shared page that a host looks at while the guest runs: how many bytes the workload holds, and which
 //! ranges of the address space are not the allocator's. Plain stores on one side, plain loads on the other.
 
-use crate::{STEPS, Step};
+use crate::{Ranges, STEPS, Step};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Threads that can publish what they requested and released.
 pub const LEDGERS: usize = 1024;
-/// Address ranges that can be known at a time: 1024 stacks and the harness's tables.
-pub const RANGES: usize = 4096;
 
 /// What a host sees of a running guest. Zeroed memory is a valid one: nothing published, no range known.
 #[repr(C)]
@@ -17,7 +15,7 @@ pub struct Watched {
     /// Ledgers in use; 0 where the kernel publishes nothing.
     ledgers_used: AtomicU32,
     ledgers: [Ledger; LEDGERS],
-    ranges: [Slot; RANGES],
+    ranges: Ranges,
     held: Held,
     /// Threads of a replay whose steps stand here.
     steps_used: AtomicU32,
@@ -82,53 +80,15 @@ impl Ledger {
     }
 }
 
-/// One known range. `end` is 0 while the slot is free or being written.
-#[repr(C)]
-struct Slot {
-    /// Address and, in the bits below the page size, the kind plus one; 0 = free.
-    start: AtomicU64,
-    end: AtomicU64,
-}
-
-/// What a range that is not the allocator's holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The stack of a worker.
-    Stack = 1,
-    /// Tables of the harness, the shared page.
-    Harness = 2,
-}
-
-impl Kind {
-    /// Its name in texts.
-    pub fn word(self) -> &'static str {
-        match self {
-            Kind::Stack => "stack",
-            Kind::Harness => "harness",
-        }
-    }
-
-    /// The kind of this name.
-    pub fn from_word(word: &str) -> Option<Kind> {
-        [Kind::Stack, Kind::Harness].into_iter().find(|kind| kind.word() == word)
-    }
-}
-
-/// A range of the address space that is not the allocator's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
-    /// First address, on a page border.
-    pub start: u64,
-    /// First address behind it.
-    pub end: u64,
-    /// What it holds.
-    pub kind: Kind,
-}
-
 impl Watched {
     /// What blocks and tables hold.
     pub fn held(&self) -> &Held {
         &self.held
+    }
+
+    /// Ranges that are not the allocator's.
+    pub fn ranges(&self) -> &Ranges {
+        &self.ranges
     }
 
     /// A replay of so many threads writes its steps here from now on; `None` where there are not so many places.
@@ -162,37 +122,6 @@ impl Watched {
         Some(requested.saturating_sub(released))
     }
 
-    /// Makes a range known. One that finds no room is left out, and counts as the allocator's.
-    pub fn know(&self, range: Known) {
-        let tagged = range.start & !0xfff | range.kind as u64;
-        let free = |slot: &&Slot| slot.start.compare_exchange(0, tagged, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        if let Some(slot) = self.ranges.iter().find(free) {
-            slot.end.store(range.end, Ordering::Release);
-        }
-    }
-
-    /// Before the range that starts here is unmapped.
-    pub fn forget(&self, start: u64) {
-        let ours = |slot: &&Slot| {
-            slot.start.load(Ordering::Relaxed) & !0xfff == start && slot.end.load(Ordering::Acquire) != 0
-        };
-        if let Some(slot) = self.ranges.iter().find(ours) {
-            slot.end.store(0, Ordering::Release);
-            slot.start.store(0, Ordering::Release);
-        }
-    }
-
-    /// The ranges known now. One that changes while it is read is left out.
-    pub fn known(&self) -> impl Iterator<Item = Known> {
-        self.ranges.iter().filter_map(|slot| {
-            let end = slot.end.load(Ordering::Acquire);
-            let tagged = slot.start.load(Ordering::Acquire);
-            let kind = [Kind::Stack, Kind::Harness].into_iter().find(|kind| *kind as u64 == tagged & 0xfff)?;
-            let start = tagged & !0xfff;
-            (start < end && slot.end.load(Ordering::Acquire) == end).then_some(Known { start, end, kind })
-        })
-    }
-
     /// The host has looked once more.
     pub fn looked(&self) {
         self.looks.fetch_add(1, Ordering::AcqRel);
@@ -209,7 +138,6 @@ mod tests {
     extern crate std;
     use super::*;
     use std::boxed::Box;
-    use std::vec::Vec;
 
     fn watched() -> Box<Watched> {
         // SAFETY: zeroed memory is a valid one.
@@ -229,31 +157,5 @@ mod tests {
         ledgers[1].release(51);
         assert_eq!(watched.live_bytes(), Some(0));
         assert!(watched.open_ledgers(LEDGERS + 1).is_none());
-    }
-
-    #[test]
-    fn ranges_are_known_until_they_are_forgotten_and_their_places_used_again() {
-        let watched = watched();
-        let stack = Known { start: 0x7000, end: 0x9000, kind: Kind::Stack };
-        let table = Known { start: 0x2000, end: 0x2001, kind: Kind::Harness };
-        watched.know(stack);
-        watched.know(table);
-        assert_eq!(watched.known().collect::<Vec<_>>(), [stack, table]);
-        watched.forget(0x7000);
-        assert_eq!(watched.known().collect::<Vec<_>>(), [table]);
-        for round in 1..2 * RANGES as u64 {
-            watched.know(Known { start: round << 16, end: (round << 16) + 1, kind: Kind::Harness });
-            watched.forget(round << 16);
-        }
-        assert_eq!(watched.known().collect::<Vec<_>>(), [table]);
-    }
-
-    #[test]
-    fn a_range_without_room_is_left_out() {
-        let watched = watched();
-        (1..=RANGES as u64 + 5).for_each(|n| {
-            watched.know(Known { start: n << 12, end: (n + 1) << 12, kind: Kind::Stack });
-        });
-        assert_eq!(watched.known().count(), RANGES);
     }
 }

@@ -9,7 +9,7 @@ use crate::fail;
 use crate::latency;
 use crate::memory::{Padded, Table};
 use crate::null;
-use crate::watched::Stack;
+use crate::stack::Stack;
 use core::ffi::c_void;
 use core::ptr;
 

@@ -5,7 +5,7 @@ use crate::catalog::workload::Row;
 use crate::execute::footprint::{Resident, Retained};
 use crate::execute::latency::{Bucket, Calls, Stall};
 use crate::execute::{Footprint, Iteration, Latency, Measurement, Outcome};
-use crate::plan::{Case as PlannedCase, Plan};
+use crate::plan::{Case as PlannedCase, Cell, Plan};
 use crate::sample::course::{Course, Moment};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile, SCHEMA};
 use std::collections::BTreeMap;
@@ -239,26 +239,8 @@ pub(crate) fn measurement(ns_per_op: f64) -> Measurement {
 /// A process that ended `ok` and has nothing to say.
 pub(crate) fn record(purpose: Purpose, workload: &str, threads: u32, allocator: &str, block: u32) -> Record {
     let place = if purpose == Purpose::Check { "check".to_owned() } else { format!("b{block:02}") };
-    Record {
-        purpose,
-        cell: format!("{workload}@{threads}/{place}/{allocator}"),
-        workload: workload.into(),
-        threads,
-        allocator: allocator.into(),
-        block,
-        part: 0,
-        attempt: 0,
-        position: 0,
-        seed: 7,
-        started: "2026-01-01T00:00:01Z".into(),
-        outcome: Outcome::Ok,
-        measurement: None,
-        usage: None,
-        disturbance: None,
-        course: None,
-        mean_heap: None,
-        proof: None,
-        environment: BTreeMap::new(),
-        stderr: String::new(),
-    }
+    let id = format!("{workload}@{threads}/{place}/{allocator}");
+    let cell = Cell { id, allocator: allocator.into(), block, seed: 7, ..Cell::default() };
+    let started = "2026-01-01T00:00:01Z".into();
+    Record { started, ..Record::new(purpose, &cell, workload, threads, Outcome::Ok) }
 }

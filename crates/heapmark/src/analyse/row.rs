@@ -1,17 +1,11 @@
 //! One line of a table: an allocator in a case. Numbers, or the reason why there are none; never both.
 
-use super::call::Call;
 use super::failure::Failed;
-use super::group::{Group, Slot};
-use super::memory::{MeanFootprint, Memory};
-use super::process::Process;
-use super::ratio::Ratio;
-use super::spread::{Spread, TwoModes};
-use super::whole::Whole;
-use crate::execute::Measurement;
+use super::group::Group;
+use super::numbers::Numbers;
 use crate::store::AllocatorInfo;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// An allocator in a case.
 #[derive(Clone, Debug, Serialize)]
@@ -88,67 +82,6 @@ pub enum State {
     },
 }
 
-/// The numbers of a row. Medians over processes unless said otherwise.
-#[derive(Clone, Debug, Serialize)]
-pub struct Numbers {
-    /// Samples that went in.
-    pub samples: usize,
-    /// Blocks that they are from: the baseline has a sample in each part of a block.
-    pub blocks: usize,
-    /// Samples that ended `ok` without operations, time or iterations to divide.
-    pub unusable: usize,
-    /// Wall time x threads / operations.
-    pub ns_per_op: Spread,
-    /// Operations of all threads per microsecond.
-    pub mops_per_s: Spread,
-    /// CPU time / operations.
-    pub cpu_ns_per_op: Option<Spread>,
-    /// The purge's part of the wall time; `None` where the case does not count it.
-    pub purge_share: Option<f64>,
-    /// `ns_per_op` with the purge taken out; `None` where the case does not count it.
-    pub ns_per_op_without_purge: Option<f64>,
-    /// `ns_per_op` over the baseline's; `None` for the floor, and where the baseline has no numbers.
-    pub ratio: Option<Ratio>,
-    /// `cpu_ns_per_op` over the baseline's; `None` as for `ratio`, and where a clock saw no CPU time.
-    pub cpu_ratio: Option<Ratio>,
-    /// Growth of the resident set over the baseline's; `None` as for `ratio`.
-    pub memory_ratio: Option<Ratio>,
-    /// What may be said of `memory_ratio`.
-    pub memory_call: Option<Call>,
-    /// What may be said of `ratio`; `None` for rows that nothing is said of.
-    pub call: Option<Call>,
-    /// What may be said of `cpu_ratio`.
-    pub cpu_call: Option<Call>,
-    /// Its times in two modes, where one median would describe neither.
-    pub modes: Option<TwoModes>,
-    /// Memory at its peak; `None` where no process reported a resident set.
-    pub memory: Option<Memory>,
-    /// Memory over time; `None` where nobody looked at it from outside.
-    pub mean_footprint: Option<MeanFootprint>,
-    /// The floor's `ns_per_op` over this row's: how much of it is the harness; `None` without a floor, and for all but allocators.
-    pub floor_share: Option<f64>,
-    /// `ns_per_op` without the floor's; `None` as for `floor_share`.
-    pub net_ns_per_op: Option<f64>,
-    /// The row as a process; only where the case's rows are whole processes.
-    pub whole: Option<Whole>,
-    /// The workload's further figures.
-    pub figures: BTreeMap<String, f64>,
-    /// Every sample, in block order. Exports have the samples themselves.
-    #[serde(skip)]
-    pub times: Vec<Timed>,
-}
-
-/// A sample as a picture shows it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Timed {
-    /// Its block.
-    pub block: u32,
-    /// Wall time x threads / operations.
-    pub ns_per_op: f64,
-    /// Whether something disturbed it.
-    pub disturbed: bool,
-}
-
 impl Role {
     /// Of an entrant of a case.
     pub(super) fn of(entrant: &AllocatorInfo, baseline: &str) -> Role {
@@ -200,68 +133,4 @@ fn other_parameters(group: &Group) -> BTreeMap<String, String> {
 fn purge(group: &Group) -> Purge {
     let told = group.processes.values().map(|(measurement, _)| measurement.purge.as_str());
     told.chain([group.allocator.purge.as_str()]).map(Purge::from).min().unwrap_or(Purge::Unknown)
-}
-
-impl Numbers {
-    fn new(group: &Group, role: Role, baseline: Option<&Group>, floor_ns: Option<f64>) -> Option<Numbers> {
-        let ns_per_op = Spread::of(&group.values(|_, process| Some(process.ns_per_op)))?;
-        let samples = group.processes.len();
-        let counts_purge = group.case.counts_purge;
-        let ratio = |value: fn(&Process) -> Option<f64>| match role {
-            Role::Floor => None,
-            Role::Baseline => {
-                group.values(|_, process| value(process)).first().map(|_| Ratio::baseline(group.blocks()))
-            }
-            Role::Candidate | Role::Shadow | Role::Program => Ratio::of(group, baseline?, value),
-        };
-        Some(Numbers {
-            samples,
-            blocks: group.blocks(),
-            unusable: group.unusable,
-            ns_per_op,
-            mops_per_s: Spread::of(&group.values(|_, process| Some(process.mops_per_s)))?,
-            cpu_ns_per_op: Spread::of(&group.values(|_, process| process.cpu_ns_per_op)),
-            purge_share: group.median_of(|_, process| process.purge_share.filter(|_| counts_purge)),
-            ns_per_op_without_purge: group
-                .median_of(|_, process| process.ns_per_op_without_purge().filter(|_| counts_purge)),
-            ratio: ratio(|process| Some(process.ns_per_op)),
-            cpu_ratio: ratio(|process| process.cpu_ns_per_op),
-            memory_ratio: ratio(|process| process.grown_bytes),
-            memory_call: None,
-            call: None,
-            cpu_call: None,
-            modes: TwoModes::among(group),
-            memory: Memory::new(group),
-            mean_footprint: MeanFootprint::new(group),
-            // A program is not the guest: the guest's cost is no part of its time.
-            floor_share: floor_ns
-                .filter(|_| matches!(role, Role::Baseline | Role::Candidate))
-                .map(|floor_ns| floor_ns / ns_per_op.median),
-            net_ns_per_op: floor_ns
-                .filter(|_| matches!(role, Role::Baseline | Role::Candidate))
-                .map(|floor_ns| ns_per_op.median - floor_ns),
-            whole: group.case.whole_process.then(|| Whole::new(group)).flatten(),
-            figures: figures(group),
-            times: times(group),
-        })
-    }
-}
-
-fn times(group: &Group) -> Vec<Timed> {
-    let timed = |(slot, (_, process)): (&Slot, &(&Measurement, Process))| Timed {
-        block: slot.0,
-        ns_per_op: process.ns_per_op,
-        disturbed: group.disturbed.contains(slot),
-    };
-    group.processes.iter().map(timed).collect()
-}
-
-fn figures(group: &Group) -> BTreeMap<String, f64> {
-    // A whole process says most of itself in its check, where it may take its time.
-    let told = group.check.filter(|_| group.case.whole_process).map(|check| check.figures.clone());
-    let names: BTreeSet<&String> = group.processes.values().flat_map(|(m, _)| m.figures.keys()).collect();
-    let medians = names
-        .into_iter()
-        .filter_map(|name| Some((name.clone(), group.median_of(|m, _| m.figures.get(name).copied())?)));
-    told.into_iter().flatten().chain(medians).collect()
 }

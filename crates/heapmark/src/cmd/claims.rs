@@ -101,7 +101,7 @@ fn measured(dir: &Path, run: store::Run) -> Measured {
     let store::Run { head, records, .. } = run;
     let mut series = BTreeMap::new();
     for record in records.iter().filter(|record| record.purpose == Purpose::Sample && record.outcome.is_ok()) {
-        if let Some(one) = store::columns(dir, &record.cell) {
+        if let Some(one) = store::columns(dir, record) {
             series.insert(record.cell.clone(), one);
         }
     }

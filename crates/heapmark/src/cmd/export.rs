@@ -1,7 +1,7 @@
 //! `heapmark export`: a stored run in other formats.
 
-use super::{Exit, put, say, say_damage, usage};
-use crate::report::{Format, export};
+use super::{Exit, put, say, say_damage, streamed, usage};
+use crate::report::{Format, export, write_raw};
 use crate::store;
 use anyhow::{Result, anyhow};
 use std::io::IsTerminal;
@@ -37,8 +37,12 @@ pub fn run(args: Args) -> Result<Exit> {
         return Err(usage(anyhow!("{} is nothing for a terminal: name a file with -o", args.to.name())));
     }
     let dir = store::find(&args.run).map_err(usage)?;
-    let run = store::read(&dir)?;
+    let run = store::read_for_tables(&dir, |_| true)?;
     say_damage(&dir, &run);
+    if args.to.is_raw() {
+        let write = |out: &mut streamed::Out| write_raw(args.to, &run.head, &run.records, run.lines.records(), out);
+        return streamed::put(&args.output, write).map(|()| Exit::Done);
+    }
     let exported = export(args.to, &run.head, &run.records).map_err(usage)?;
     exported.note.iter().for_each(|note| say(note));
     put(exported.bytes, &args.output)?;

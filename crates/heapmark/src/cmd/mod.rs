@@ -12,6 +12,7 @@ pub mod replay;
 pub mod report;
 pub mod run;
 pub mod selftest;
+mod streamed;
 pub mod trace;
 pub mod trial;
 
@@ -118,11 +119,15 @@ pub(crate) fn say(text: &str) {
     text.lines().for_each(|line| drop(writeln!(std::io::stderr(), "{}", plain(line))));
 }
 
-/// Says that a run had lines that are none.
+/// Says what of a run is left out, as it is not there as it was written.
 pub(crate) fn say_damage(dir: &Path, run: &Run) {
     if run.unreadable_lines > 0 {
         let file = dir.join("samples.jsonl");
         say(&format!("{}: torn or damaged lines, left out: {}", file.display(), run.unreadable_lines));
+    }
+    if let [first, others @ ..] = run.damaged_tables.as_slice() {
+        let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+        say(&format!("{}{more}: gone or damaged, left out; bring back what was written", first.display()));
     }
 }
 

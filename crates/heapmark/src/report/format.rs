@@ -6,6 +6,7 @@ use super::{csv, foreign, json, markdown};
 use crate::analyse::analyse;
 use crate::store::{Record, RunFile};
 use anyhow::{Result, bail};
+use std::io::Write;
 
 /// What a run can be exported to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +79,16 @@ impl Format {
         }
     }
 
+    /// Whether it has each record as it was measured: then [`write_raw`] needs them one at a time only.
+    pub fn is_raw(self) -> bool {
+        match self {
+            Format::Csv | Format::Json => true,
+            #[cfg(feature = "parquet")]
+            Format::Parquet => true,
+            _ => false,
+        }
+    }
+
     /// Whether it is nothing for a terminal.
     pub fn is_binary(self) -> bool {
         match self {
@@ -88,23 +99,43 @@ impl Format {
     }
 }
 
+/// Writes a run in a raw format. The tables need the records without their details, and all at once.
+pub fn write_raw(
+    format: Format,
+    run: &RunFile,
+    records: &[Record],
+    whole: impl Iterator<Item = Result<Record>>,
+    out: impl Write + Send,
+) -> Result<()> {
+    let analysis = analyse(run, records);
+    match format {
+        Format::Csv => csv::samples(&analysis, whole, out),
+        Format::Json => json::json(run, &analysis, whole, out),
+        #[cfg(feature = "parquet")]
+        Format::Parquet => super::parquet::samples(&analysis, whole, out),
+        derived => bail!("{} is made of tables, not of records", derived.name()),
+    }
+}
+
 /// A run in a format for files. Fails where nothing of the run fits into the format.
 pub fn export(format: Format, run: &RunFile, records: &[Record]) -> Result<Exported> {
-    let analysis = analyse(run, records);
     let whole = |bytes| Ok(Exported { bytes, note: None });
+    if format.is_raw() {
+        let mut bytes = Vec::new();
+        write_raw(format, run, records, records.iter().cloned().map(Ok), &mut bytes)?;
+        return whole(bytes);
+    }
+    let analysis = analyse(run, records);
     match format {
-        Format::Csv => whole(csv::samples(&analysis, records).into()),
         Format::Rows => whole(csv::rows(&analysis).into()),
         Format::Latency => whole(csv::latency(&analysis).into()),
-        Format::Json => whole(json::json(run, &analysis, records).into()),
         Format::Markdown => whole(markdown::markdown(run, &analysis).into()),
-        #[cfg(feature = "parquet")]
-        Format::Parquet => whole(super::parquet::samples(&analysis, records)?),
         Format::Bmf => some(format, foreign::bmf(&analysis)),
         Format::GithubActionSmaller => some(format, foreign::smaller_is_better(&analysis)),
         Format::GithubActionBigger => some(format, foreign::bigger_is_better(&analysis)),
         Format::GoogleBenchmark => some(format, foreign::google_benchmark(run, &analysis, records)),
         Format::Hyperfine => some(format, foreign::hyperfine(run, &analysis, records)),
+        raw => bail!("{} is made of records, not of tables", raw.name()),
     }
 }
 

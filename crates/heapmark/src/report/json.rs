@@ -1,23 +1,50 @@
 //! The whole run as one JSON document: for a program that wants more than the tables, and nothing measured left behind.
 
-use super::text;
+use super::text::Escaping;
 use crate::analyse::Analysis;
 use crate::store::{Looks, Record, RunFile};
-use serde::Serialize;
+use anyhow::Result;
+use serde::{Serialize, Serializer, ser};
+use std::cell::RefCell;
+use std::io::Write;
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct Document<'a, R: Iterator<Item = Result<Record>>> {
     run: &'a RunFile,
     machine: &'a Looks,
     analysis: &'a Analysis,
-    records: Vec<Record>,
+    #[serde(serialize_with = "one_by_one")]
+    records: RefCell<R>,
 }
 
-/// `run` as in `run.json`, the machine as in `machine/`, what was derived from it, and all records in stored order. A measurement next to
-/// an outcome that is not `ok` breaks the store's promise and is left out.
-pub fn json(run: &RunFile, analysis: &Analysis, records: &[Record]) -> String {
-    let mut records = records.to_vec();
-    records.iter_mut().filter(|record| !record.outcome.is_ok()).for_each(|record| record.measurement = None);
-    let document = Document { run, machine: &run.looks, analysis, records };
-    text::json(&document)
+/// `run` as in `run.json`, the machine as in `machine/`, what was derived from it, and all records in stored order.
+pub fn json(
+    run: &RunFile,
+    analysis: &Analysis,
+    records: impl Iterator<Item = Result<Record>>,
+    out: impl Write,
+) -> Result<()> {
+    let document = Document { run, machine: &run.looks, analysis, records: records.into() };
+    let mut out = Escaping(out);
+    serde_json::to_writer_pretty(&mut out, &document)?;
+    Ok(writeln!(out)?)
+}
+
+/// Writes each record as it comes: all of them may be more than there is memory for. A measurement next to an outcome that is not
+/// `ok` breaks the store's promise and is left out.
+fn one_by_one<R, S>(records: &RefCell<R>, serializer: S) -> Result<S::Ok, S::Error>
+where
+    R: Iterator<Item = Result<Record>>,
+    S: Serializer,
+{
+    use ser::{Error, SerializeSeq};
+    let mut list = serializer.serialize_seq(None)?;
+    for record in records.borrow_mut().by_ref() {
+        let mut record = record.map_err(|error| S::Error::custom(format!("{error:#}")))?;
+        if !record.outcome.is_ok() {
+            record.measurement = None;
+        }
+        list.serialize_element(&record)?;
+    }
+    list.end()
 }

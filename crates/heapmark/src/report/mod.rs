@@ -36,7 +36,7 @@ pub(crate) mod tests;
 use crate::trace::stats::Stats;
 pub use claims::{claims, claims_json, claims_markdown, reason};
 pub use compare::{Subject, comparison, comparison_json, comparison_markdown};
-pub use format::{Exported, Format, export};
+pub use format::{Exported, Format, export, write_raw};
 pub use machine::{doctor, warnings};
 pub use page::{PageRun, page};
 pub use recorded::{RecordedProcess, recorded};

@@ -1,21 +1,38 @@
 //! The raw export with types: the columns and lines of the CSV as a Parquet table.
 
-use super::csv::sample_lines;
+use super::csv::{SampleLine, sample_lines};
 use crate::analyse::Analysis;
 use crate::store::Record;
-use parquet::errors::Result;
+use anyhow::Result;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::record::RecordWriter;
+use std::io::Write;
+
+/// Lines in a group, about: they are in memory until it is written.
+const GROUP: usize = 100_000;
 
 /// One line per iteration, as `--to csv` has them. What has no number there is null here.
-pub fn samples(analysis: &Analysis, records: &[Record]) -> Result<Vec<u8>> {
-    let lines = sample_lines(analysis, records);
-    let lines = lines.as_slice();
-    let mut writer = SerializedFileWriter::new(Vec::new(), lines.schema()?, Default::default())?;
-    let mut group = writer.next_row_group()?;
-    lines.write_to_row_group(&mut group)?;
-    group.close()?;
-    writer.into_inner()
+pub fn samples(
+    analysis: &Analysis,
+    mut records: impl Iterator<Item = Result<Record>>,
+    out: impl Write + Send,
+) -> Result<()> {
+    let mut lines: Vec<SampleLine> = Vec::new();
+    let mut writer = SerializedFileWriter::new(out, lines.as_slice().schema()?, Default::default())?;
+    loop {
+        let record = records.next().transpose()?;
+        lines.extend(record.iter().flat_map(|record| sample_lines(analysis, record)));
+        if lines.len() >= GROUP || record.is_none() && !lines.is_empty() {
+            let mut group = writer.next_row_group()?;
+            lines.as_slice().write_to_row_group(&mut group)?;
+            group.close()?;
+            lines.clear();
+        }
+        if record.is_none() {
+            writer.close()?;
+            return Ok(());
+        }
+    }
 }
 
 #[cfg(test)]
@@ -24,12 +41,11 @@ mod tests {
     use crate::analyse::analyse;
     use crate::analyse::artificial::{Lab, crash};
     use parquet::file::reader::{FileReader, SerializedFileReader};
-    use std::io::Write;
 
     /// The lines of a run as they are read back.
     fn read(lab: &Lab) -> Vec<String> {
         let mut file = tempfile::tempfile().unwrap();
-        file.write_all(&samples(&analyse(&lab.run, &lab.records), &lab.records).unwrap()).unwrap();
+        samples(&analyse(&lab.run, &lab.records), lab.records.iter().cloned().map(Ok), &mut file).unwrap();
         let reader = SerializedFileReader::new(file).unwrap();
         let lines = reader.get_row_iter(None).unwrap();
         lines.map(|line| line.unwrap().to_string()).collect()

@@ -1,6 +1,7 @@
 //! Strings from outside (names, paths, stderr) made harmless, and paragraphs made to fit.
 
 use serde::Serialize;
+use std::io::{self, Write};
 
 /// Without anything that moves a cursor, changes a colour or turns the direction of the text; line breaks become spaces.
 pub fn plain(text: &str) -> String {
@@ -17,16 +18,35 @@ fn is_invisible(c: char) -> bool {
 
 /// As a JSON document in which each character that [`plain`] takes away is an escape: for a program the same, for a terminal text.
 pub fn json(value: &impl Serialize) -> String {
-    let document = serde_json::to_string_pretty(value).expect("all keys are strings");
-    let mut out = String::with_capacity(document.len());
-    for c in document.chars() {
-        match c {
-            c if c != '\n' && (c.is_control() || is_invisible(c)) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => out.push(c),
+    let mut out = Vec::new();
+    serde_json::to_writer_pretty(Escaping(&mut out), value).expect("all keys are strings, and memory takes them");
+    out.push(b'\n');
+    String::from_utf8(out).expect("JSON is UTF-8")
+}
+
+/// Where JSON is written to whose characters may do no harm. Takes whole characters only, as `serde_json` writes them.
+pub struct Escaping<W>(pub W);
+
+impl<W: Write> Write for Escaping<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Those below are escapes already.
+        if bytes.iter().all(|byte| *byte < 0x7f) {
+            self.0.write_all(bytes)?;
+            return Ok(bytes.len());
         }
+        let text = str::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        for c in text.chars() {
+            match c {
+                c if c != '\n' && (c.is_control() || is_invisible(c)) => write!(self.0, "\\u{:04x}", u32::from(c))?,
+                c => write!(self.0, "{c}")?,
+            }
+        }
+        Ok(bytes.len())
     }
-    out.push('\n');
-    out
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// [`plain`], and every character that Markdown or HTML would take as markup behind a backslash or as an entity.

@@ -78,13 +78,13 @@ impl Recorder {
             *files = ProcFiles::open(pid).ok();
         }
         let Some(files) = files else { return };
-        let mut known: Vec<Known> = watched.known().collect();
+        let mut known: Vec<Known> = watched.ranges().known().collect();
         let (live_before, time_ns) = (watched.live_bytes(), now_ns());
         let read = files.read(text);
         let (live_after, took_ns) = (watched.live_bytes(), now_ns() - time_ns);
         // A stack that came or went meanwhile may stand in the maps: what was known before or after counts.
         let before = known.len();
-        for range in watched.known() {
+        for range in watched.ranges().known() {
             if !known[..before].contains(&range) {
                 known.push(range);
             }

@@ -1,8 +1,10 @@
 //! The files in `latency/`: how many calls took how long, one line per function and bucket that is not empty.
 
+use super::{Record, tables};
 use crate::execute::Latency;
 use crate::execute::latency::Bucket;
 use serde::Deserialize;
+use std::path::Path;
 
 #[derive(Deserialize)]
 struct Line {
@@ -23,9 +25,18 @@ pub(super) fn table(latency: &Latency) -> String {
     text
 }
 
+/// Brings a record its counts; one whose file does not have them loses what it told of them.
+pub(super) fn count(dir: &Path, record: &mut Record) {
+    let Some(told) = record.measurement.as_mut().and_then(|measurement| measurement.latency.take()) else { return };
+    let table = tables::read(dir, tables::LATENCY, record);
+    if let Some(measurement) = &mut record.measurement {
+        measurement.latency = table.and_then(|table| with_counts(*told, &table)).map(Box::new);
+    }
+}
+
 /// What the record told, with the counts of its file; `None` where the file does not hold all calls that the record speaks
 /// of: part of a tail is no tail.
-pub(super) fn with_counts(mut told: Latency, table: &str) -> Option<Latency> {
+fn with_counts(mut told: Latency, table: &str) -> Option<Latency> {
     for line in csv::Reader::from_reader(table.as_bytes()).into_deserialize::<Line>() {
         let Line { function, from_ns, to_ns, count } = line.ok()?;
         let calls = told.functions.iter_mut().find(|calls| calls.function == function)?;

@@ -1,10 +1,11 @@
 //! `machine/before.json` and `machine/after.json`: the preflight at the start and at the end of a run. Lists, as a run that is
-//! taken up again begins and ends once more.
+//! taken up again begins and ends once more; a checksum at the end, as each document of the store has one.
 
-use super::replace;
+use super::seal::{self, Seal};
+use super::{replace, sealed};
 use crate::sample::preflight::{Preflight, When};
-use anyhow::{Context, Result};
-use serde::Serialize;
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -44,7 +45,8 @@ pub(super) fn add(dir: &Path, when: When, look: Preflight) -> Result<()> {
     looks.push(look);
     let folder = dir.join(FOLDER);
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    replace(&file, &serde_json::to_string_pretty(&looks).context("cannot write a preflight")?)
+    let text = serde_json::to_string_pretty(&Document { looks }).context("cannot write a preflight")?;
+    replace(&file, sealed(&text))
 }
 
 const FOLDER: &str = "machine";
@@ -56,9 +58,15 @@ fn file(dir: &Path, when: When) -> PathBuf {
     })
 }
 
+/// A file, but for its checksum.
+#[derive(Serialize, Deserialize)]
+struct Document {
+    looks: Vec<Preflight>,
+}
+
 fn list(file: &Path) -> Result<Vec<Preflight>> {
-    match fs::read_to_string(file) {
-        Ok(text) => serde_json::from_str(&text).with_context(|| {
+    match fs::read(file) {
+        Ok(text) => parse(&text).with_context(|| {
             format!(
                 "{} is damaged: without it the run can be read, as one whose machine nobody looked at",
                 file.display()
@@ -67,6 +75,15 @@ fn list(file: &Path) -> Result<Vec<Preflight>> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", file.display())),
     }
+}
+
+/// Before schema 3 it was the bare list, without a checksum.
+fn parse(text: &[u8]) -> Result<Vec<Preflight>> {
+    if text.starts_with(b"[") {
+        return Ok(serde_json::from_slice(text)?);
+    }
+    ensure!(seal::check(text) == Seal::Whole, "its checksum does not fit");
+    Ok(serde_json::from_slice::<Document>(text)?.looks)
 }
 
 #[cfg(test)]
@@ -104,5 +121,19 @@ mod tests {
         fs::create_dir(dir.path().join(FOLDER)).unwrap();
         fs::write(dir.path().join("machine/after.json"), "[{").unwrap();
         assert!(read(dir.path()).unwrap_err().to_string().contains("machine/after.json is damaged"));
+    }
+
+    #[test]
+    fn a_changed_word_is_damage_and_a_bare_list_is_of_an_older_run() {
+        let dir = tempfile::tempdir().unwrap();
+        add(dir.path(), When::Before, look(&["swap"])).unwrap();
+        let before = dir.path().join("machine/before.json");
+        let text = fs::read_to_string(&before).unwrap();
+        fs::write(&before, text.replace("swap", "snap")).unwrap();
+        assert!(format!("{:#}", read(dir.path()).unwrap_err()).contains("its checksum does not fit"));
+        assert!(add(dir.path(), When::Before, look(&[])).is_err(), "no look is added to damage");
+        fs::write(&before, serde_json::to_string_pretty(&[look(&["load"])]).unwrap()).unwrap();
+        add(dir.path(), When::Before, look(&["swap"])).unwrap();
+        assert_eq!(read(dir.path()).unwrap().warnings(), Some(["load", "swap"].map(String::from).to_vec()));
     }
 }

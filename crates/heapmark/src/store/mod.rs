@@ -3,6 +3,7 @@
 
 mod for_tables;
 mod latency;
+mod lines;
 pub mod looks;
 mod read;
 pub mod record;
@@ -10,8 +11,10 @@ mod records;
 pub mod run;
 mod seal;
 pub mod series;
+mod tables;
 
 pub use crate::plan::Case;
+pub use lines::Lines;
 pub use looks::Looks;
 pub use read::{Run, read, read_for_tables};
 pub use record::{Purpose, Record};
@@ -79,31 +82,17 @@ impl Store {
         Ok(Store { dir: dir.to_path_buf(), samples })
     }
 
-    /// Stores one record; when this returns, a crash of the machine does not lose it.
-    pub fn append(&mut self, record: &Record) -> Result<()> {
-        // Before the record: whoever finds the record finds the counts whole.
-        if let Some(latency) = record.measurement.as_ref().and_then(|measurement| measurement.latency.as_ref()) {
-            self.keep(LATENCY, &record.cell, &latency::table(latency))?;
+    /// Stores one record and its memory over time, if it has one; when this returns, a crash of the machine does not lose them.
+    pub fn append(&mut self, record: &mut Record, series: Option<&str>) -> Result<()> {
+        let latency = record.measurement.as_ref().and_then(|measurement| measurement.latency.as_ref());
+        let latency = latency.map(|latency| latency::table(latency));
+        // Before the record: whoever finds the record finds its tables whole.
+        for (folder, table) in [(tables::SERIES, series), (tables::LATENCY, latency.as_deref())] {
+            table.map_or(Ok(()), |table| tables::keep(&self.dir, folder, record, table))?;
         }
         let line = line(record)?;
         let write = |file: &mut File| file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
         write(&mut self.samples).with_context(|| format!("cannot write to {}", self.dir.display()))
-    }
-
-    /// Stores the memory over time of one process, in place of what an earlier attempt has left.
-    pub fn keep_series(&self, cell: &str, table: &str) -> Result<()> {
-        self.keep(SERIES, cell, table)
-    }
-
-    fn keep(&self, folder: &str, cell: &str, table: &str) -> Result<()> {
-        let path = file_of(&self.dir, folder, cell);
-        let write = || -> std::io::Result<()> {
-            fs::create_dir_all(self.dir.join(folder))?;
-            let mut file = File::create(&path)?;
-            file.write_all(table.as_bytes())?;
-            file.sync_data()
-        };
-        write().with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// Stores a look at the machine beside those of earlier parts of the run.
@@ -148,16 +137,6 @@ pub fn replace(file: &Path, content: impl AsRef<[u8]>) -> Result<()> {
         let _ = fs::remove_file(&temporary);
     }
     written.with_context(|| format!("cannot write {}", file.display()))
-}
-
-/// The folder of the memory over time in a run directory.
-const SERIES: &str = "series";
-/// The folder of how long single calls took.
-const LATENCY: &str = "latency";
-
-/// The file of a cell in a folder: that of `memory@2/b03/jemalloc` is `series/memory@2_b03_jemalloc.csv`.
-fn file_of(dir: &Path, folder: &str, cell: &str) -> PathBuf {
-    dir.join(folder).join(format!("{}.csv", cell.replace('/', "_")))
 }
 
 fn no_run(dir: &Path) -> String {

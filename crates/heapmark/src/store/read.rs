@@ -2,12 +2,12 @@
 //! written, or none.
 
 use super::seal::{self, Seal};
-use super::{LATENCY, Record, Records, RunFile, SCHEMA, file_of, for_tables, latency, looks, no_run};
+use super::{Lines, Record, Records, RunFile, SCHEMA, for_tables, latency, looks, no_run, tables};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A run directory as it was read.
 pub struct Run {
@@ -15,8 +15,12 @@ pub struct Run {
     pub head: RunFile,
     /// One record per cell, the last attempt of each, in the order they were first written.
     pub records: Vec<Record>,
+    /// Where they stand, to be read once more.
+    pub lines: Lines,
     /// Lines that are no record: the torn end of a run that was killed, or damage.
     pub unreadable_lines: usize,
+    /// Files in `series/` and `latency/` that are not there as they were written: nothing of them is shown.
+    pub damaged_tables: Vec<PathBuf>,
 }
 
 /// From this schema on each document ends with its checksum.
@@ -43,17 +47,15 @@ fn read_with(dir: &Path, parse: Parse) -> Result<Run> {
     let sealed = u64::from(head.schema) >= SEALED_SINCE;
     let read = || match samples.exists() {
         true => records(BufReader::new(File::open(&samples)?), sealed, parse),
-        false => Ok((Vec::new(), 0)),
+        false => Ok(Found::default()),
     };
-    let (mut records, unreadable_lines) = read().with_context(|| format!("cannot read {}", samples.display()))?;
-    for record in &mut records {
-        let measurement = record.measurement.as_mut();
-        if let Some(told) = measurement.map(|measurement| &mut measurement.latency).filter(|told| told.is_some()) {
-            let table = fs::read_to_string(file_of(dir, LATENCY, &record.cell)).unwrap_or_default();
-            *told = told.take().and_then(|told| latency::with_counts(*told, &table)).map(Box::new);
-        }
-    }
-    Ok(Run { head, records, unreadable_lines })
+    let Found { kept, places, unreadable_lines } =
+        read().with_context(|| format!("cannot read {}", samples.display()))?;
+    let mut records = kept.into_all();
+    records.iter_mut().for_each(|record| latency::count(dir, record));
+    let damaged_tables = tables::damaged(dir, &records);
+    let lines = Lines { dir: dir.to_path_buf(), sealed, places };
+    Ok(Run { head, records, lines, unreadable_lines, damaged_tables })
 }
 
 fn head(dir: &Path) -> Result<RunFile> {
@@ -76,7 +78,7 @@ fn head(dir: &Path) -> Result<RunFile> {
 }
 
 /// Whether a document is as it was written; one that must have a checksum has one.
-fn is_intact(document: &[u8], sealed: bool) -> bool {
+pub(super) fn is_intact(document: &[u8], sealed: bool) -> bool {
     match seal::check(document) {
         Seal::Whole => true,
         Seal::Broken => false,
@@ -84,15 +86,29 @@ fn is_intact(document: &[u8], sealed: bool) -> bool {
     }
 }
 
+/// What was found in `samples.jsonl`.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) kept: Records,
+    /// Where the line of each of them begins.
+    pub(super) places: Vec<u64>,
+    pub(super) unreadable_lines: usize,
+}
+
 /// Line by line: the file may be larger than what is kept of it.
-pub(super) fn records(mut samples: impl BufRead, sealed: bool, parse: Parse) -> std::io::Result<(Vec<Record>, usize)> {
-    let (mut kept, mut unreadable, mut line) = (Records::default(), 0, Vec::new());
+pub(super) fn records(mut samples: impl BufRead, sealed: bool, parse: Parse) -> std::io::Result<Found> {
+    let (mut found, mut line, mut at) = (Found::default(), Vec::new(), 0);
     while samples.read_until(b'\n', &mut line)? > 0 {
         match parse(&line) {
-            Ok(record) if is_intact(&line, sealed) => kept.add(record),
-            _ => unreadable += usize::from(!line.trim_ascii().is_empty()),
+            Ok(record) if is_intact(&line, sealed) => {
+                let number = found.kept.add(record);
+                found.places.resize(found.places.len().max(number + 1), at);
+                found.places[number] = at;
+            }
+            _ => found.unreadable_lines += usize::from(!line.trim_ascii().is_empty()),
         }
+        at += line.len() as u64;
         line.clear();
     }
-    Ok((kept.into_all(), unreadable))
+    Ok(found)
 }

@@ -1,6 +1,7 @@
 //! The lines of `samples.jsonl`: one per process that ran, whatever came of it.
 
 use crate::execute::{Measurement, Outcome, Proof, Usage};
+use crate::plan::Cell;
 use crate::sample::course::Course;
 use crate::sample::disturbance::Disturbance;
 use crate::sample::mean_heap::MeanHeap;
@@ -89,7 +90,39 @@ pub struct Record {
     /// The complete environment of the process (padding as its length).
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
+    /// The checksums of its files in `series/` and `latency/`, by folder.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tables: BTreeMap<String, String>,
     /// The last lines the process wrote to stderr, where it did not end `ok`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr: String,
+}
+
+impl Record {
+    /// A process of which no more is known than how it ended.
+    pub fn new(purpose: Purpose, cell: &Cell, workload: &str, threads: u32, outcome: Outcome) -> Record {
+        Record {
+            purpose,
+            cell: cell.id.clone(),
+            workload: workload.into(),
+            threads,
+            allocator: cell.allocator.clone(),
+            block: cell.block,
+            part: cell.part,
+            attempt: cell.attempt,
+            position: cell.position,
+            seed: cell.seed,
+            started: String::new(),
+            outcome,
+            measurement: None,
+            usage: None,
+            disturbance: None,
+            course: None,
+            mean_heap: None,
+            proof: None,
+            environment: BTreeMap::new(),
+            tables: BTreeMap::new(),
+            stderr: String::new(),
+        }
+    }
 }

@@ -11,13 +11,17 @@ pub struct Records {
 }
 
 impl Records {
-    /// Adds a record, in place of an earlier one of its cell.
-    pub fn add(&mut self, record: Record) {
+    /// Adds a record, in place of an earlier one of its cell; returns its place.
+    pub fn add(&mut self, record: Record) -> usize {
         match self.places.get(&record.cell) {
-            Some(place) => self.all[*place] = record,
+            Some(place) => {
+                self.all[*place] = record;
+                *place
+            }
             None => {
                 self.places.insert(record.cell.clone(), self.all.len());
                 self.all.push(record);
+                self.all.len() - 1
             }
         }
     }
@@ -46,7 +50,7 @@ impl Records {
 impl FromIterator<Record> for Records {
     fn from_iter<I: IntoIterator<Item = Record>>(records: I) -> Records {
         let mut kept = Records::default();
-        records.into_iter().for_each(|record| kept.add(record));
+        records.into_iter().for_each(|record| _ = kept.add(record));
         kept
     }
 }

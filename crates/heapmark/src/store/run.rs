@@ -6,8 +6,9 @@ use crate::store::Looks;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The version of the store's format. A reader refuses newer ones. 2: each document ends with its checksum.
-pub const SCHEMA: u32 = 2;
+/// The version of the store's format. A reader refuses newer ones. 2: run.json and each record end with their checksums. 3: looks at the
+/// machine do too, and a record has the checksums of its tables.
+pub const SCHEMA: u32 = 3;
 
 /// The head of a run directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -39,7 +39,12 @@ pub(super) fn check(document: &[u8]) -> Seal {
 }
 
 fn end(open: &[u8]) -> String {
-    format!("{FRONT}{:0DIGITS$x}{BACK}", crc32fast::hash(open))
+    format!("{FRONT}{}{BACK}", checksum(open))
+}
+
+/// The CRC-32 of these bytes as the store writes it.
+pub(super) fn checksum(bytes: &[u8]) -> String {
+    format!("{:0DIGITS$x}", crc32fast::hash(bytes))
 }
 
 #[cfg(test)]

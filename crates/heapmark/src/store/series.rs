@@ -1,8 +1,7 @@
 //! The files in `series/` read back: memory over time, column by column, or the points that people look at first.
 
-use super::{Purpose, Record, SERIES, file_of};
+use super::{Purpose, Record, tables};
 use std::collections::{BTreeMap, HashSet};
-use std::fs;
 use std::path::Path;
 
 /// Memory over time of one process, in order of time.
@@ -55,15 +54,15 @@ pub struct Point {
     pub rss_bytes: u64,
 }
 
-/// The file of a cell; `None` where none was recorded, or nothing of it can be read.
-pub fn columns(dir: &Path, cell: &str) -> Option<Columns> {
-    parse(&fs::read_to_string(file_of(dir, SERIES, cell)).ok()?)
+/// The series of a process; `None` where none was recorded, or the file is not as it was written.
+pub fn columns(dir: &Path, record: &Record) -> Option<Columns> {
+    parse(&tables::read(dir, tables::SERIES, record)?)
 }
 
 /// Of each allocator in each case the first process that ended `ok` and whose file is there.
 pub fn series(dir: &Path, records: &[Record]) -> Vec<Series> {
     let (mut known, mut all) = (HashSet::new(), Vec::new());
-    if !dir.join(SERIES).is_dir() {
+    if !dir.join(tables::SERIES).is_dir() {
         return all;
     }
     let has_series = |record: &&Record| matches!(record.purpose, Purpose::Sample | Purpose::Memory);
@@ -72,7 +71,7 @@ pub fn series(dir: &Path, records: &[Record]) -> Vec<Series> {
         if known.contains(&row) {
             continue;
         }
-        if let Some(columns) = columns(dir, &record.cell) {
+        if let Some(columns) = columns(dir, record) {
             known.insert(row);
             all.push(Series {
                 cell: record.cell.clone(),
@@ -99,7 +98,7 @@ fn points(columns: &Columns) -> Vec<Point> {
     (0..columns.phases.len()).filter_map(point).collect()
 }
 
-/// Up to the first line that is no point. The end of a file may be torn: a number without the end of its line may be the half of one.
+/// Up to the first line that is no point. The end of an older run's file may be torn: a number without the end of its line may be the half of one.
 fn parse(table: &str) -> Option<Columns> {
     let (lines, _) = table.rsplit_once('\n')?;
     let mut reader = csv::Reader::from_reader(lines.as_bytes());

@@ -3,30 +3,11 @@
 use super::read::records;
 use super::*;
 use crate::execute::{Iteration, Measurement, Outcome};
+use crate::plan::Cell;
 
 fn record(cell: &str, outcome: Outcome) -> Record {
-    Record {
-        purpose: Purpose::Sample,
-        cell: cell.into(),
-        workload: "churn".into(),
-        threads: 1,
-        allocator: "glibc".into(),
-        block: 0,
-        part: 0,
-        attempt: 0,
-        position: 0,
-        seed: 1,
-        started: String::new(),
-        outcome,
-        measurement: None,
-        usage: None,
-        disturbance: None,
-        course: None,
-        mean_heap: None,
-        proof: None,
-        environment: Default::default(),
-        stderr: String::new(),
-    }
+    let cell = Cell { id: cell.into(), allocator: "glibc".into(), ..Cell::default() };
+    Record::new(Purpose::Sample, &cell, "churn", 1, outcome)
 }
 
 fn written(cell: &str, outcome: Outcome) -> String {
@@ -35,8 +16,8 @@ fn written(cell: &str, outcome: Outcome) -> String {
 
 /// Cells of the records in a text, and how many lines are none.
 fn cells(text: &str, sealed: bool) -> (Vec<String>, usize) {
-    let (records, unreadable) = records(text.as_bytes(), sealed, &|line| serde_json::from_slice(line)).unwrap();
-    (records.into_iter().map(|record| record.cell).collect(), unreadable)
+    let found = records(text.as_bytes(), sealed, &|line| serde_json::from_slice(line)).unwrap();
+    (found.kept.into_all().into_iter().map(|record| record.cell).collect(), found.unreadable_lines)
 }
 
 #[test]
@@ -44,18 +25,21 @@ fn the_last_attempt_of_a_cell_counts_and_a_torn_line_is_left_out() {
     let crash = Outcome::Crash { signal: "SIGSEGV".into(), phase: "run".into() };
     let lines = [written("a", crash), written("b", Outcome::Ok), written("a", Outcome::Ok)].concat();
     let text = format!("{lines}{{\"cell\":\"x");
-    let (records, unreadable) = records(text.as_bytes(), true, &|line| serde_json::from_slice(line)).unwrap();
-    assert_eq!(records.iter().map(|r| r.cell.as_str()).collect::<Vec<_>>(), ["a", "b"]);
-    assert!(records[0].outcome.is_ok());
-    assert_eq!(unreadable, 1);
+    let found = records(text.as_bytes(), true, &|line| serde_json::from_slice(line)).unwrap();
+    let kept = found.kept.all();
+    assert_eq!(kept.iter().map(|r| r.cell.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert!(kept[0].outcome.is_ok());
+    assert_eq!(found.unreadable_lines, 1);
+    let lines: Vec<&str> = found.places.iter().filter_map(|place| text[*place as usize..].lines().next()).collect();
+    assert!(lines == [written("a", Outcome::Ok).trim_end(), written("b", Outcome::Ok).trim_end()], "{lines:?}");
 }
 
 #[test]
 fn a_torn_line_does_not_swallow_the_next_record() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("samples.jsonl"), "{\"torn").unwrap();
-    Store::open(dir.path()).unwrap().append(&record("a", Outcome::Ok)).unwrap();
-    Store::open(dir.path()).unwrap().append(&record("b", Outcome::Ok)).unwrap();
+    Store::open(dir.path()).unwrap().append(&mut record("a", Outcome::Ok), None).unwrap();
+    Store::open(dir.path()).unwrap().append(&mut record("b", Outcome::Ok), None).unwrap();
     let text = fs::read_to_string(dir.path().join("samples.jsonl")).unwrap();
     assert_eq!(text.lines().count(), 3, "only a torn line is ended");
     assert_eq!(cells(&text, true), (vec!["a".into(), "b".into()], 1));
@@ -101,6 +85,24 @@ fn for_tables_a_record_keeps_what_it_measured_and_loses_what_proves_it() {
     assert_eq!((counted.figures.len(), counted.notes.len()), (2, 1), "tables of counts show both");
     assert!(for_tables::record(b"{\"purpose\":\"sample\"}", |_| true).is_err());
     assert!(for_tables::record((line(&whole(Purpose::Sample)).unwrap() + "x").as_bytes(), |_| true).is_err());
+}
+
+#[test]
+fn a_table_is_read_as_it_was_written_or_not_at_all_and_one_of_an_older_run_as_it_stands() {
+    const TABLE: &str = "time_ns,phase,rss_bytes\n5,run,30\n";
+    let dir = tempfile::tempdir().unwrap();
+    let mut kept = record("a/b", Outcome::Ok);
+    Store::open(dir.path()).unwrap().append(&mut kept, Some(TABLE)).unwrap();
+    let older = record("a/b", Outcome::Ok);
+    let (file, rss) = (dir.path().join("series/a_b.csv"), |record| columns(dir.path(), record)?.column("rss_bytes"));
+    assert_eq!((rss(&kept), rss(&older)), (Some(vec![30]), Some(vec![30])));
+    let damaged = || tables::damaged(dir.path(), &[kept.clone(), older.clone()]);
+    assert!(damaged().is_empty());
+    fs::write(&file, TABLE.replace("30", "80")).unwrap();
+    assert_eq!((rss(&kept), rss(&older)), (None, Some(vec![80])));
+    assert_eq!(damaged(), std::slice::from_ref(&file));
+    fs::remove_file(&file).unwrap();
+    assert_eq!((damaged(), rss(&older)), (vec![file], None));
 }
 
 #[test]

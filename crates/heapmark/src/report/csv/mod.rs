@@ -6,9 +6,9 @@ mod samples;
 
 pub(super) use latency::latency;
 pub(super) use rows::rows;
-#[cfg(feature = "parquet")]
-pub(super) use samples::lines as sample_lines;
 pub(super) use samples::samples;
+#[cfg(feature = "parquet")]
+pub(super) use samples::{SampleLine, lines as sample_lines};
 
 use crate::analyse::{Row, State};
 use serde::Serialize;

@@ -1,12 +1,14 @@
 //! The raw export: what every process measured, nothing derived.
 
-use super::{outcome, write};
+use super::outcome;
 use crate::analyse::Analysis;
 use crate::analyse::failure::detail;
 use crate::execute::{Iteration, Measurement};
 use crate::report::text::plain;
 use crate::store::{Purpose, Record};
+use anyhow::Result;
 use serde::Serialize;
+use std::io::Write;
 
 /// A line of the raw export: an iteration of a sample, or a process that did not end `ok`.
 #[derive(Default, Serialize)]
@@ -40,26 +42,26 @@ pub struct SampleLine {
 
 /// One line per iteration of each sample, the cold ones too; and one without numbers per process of any purpose that did not
 /// end `ok`. `row_outcome` tells whether the row that a good sample belongs to may be used.
-pub fn samples(analysis: &Analysis, records: &[Record]) -> String {
-    write(&lines(analysis, records))
+pub fn samples(analysis: &Analysis, records: impl Iterator<Item = Result<Record>>, out: impl Write) -> Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    for record in records {
+        lines(analysis, &record?).iter().try_for_each(|line| writer.serialize(line))?;
+    }
+    Ok(writer.flush()?)
 }
 
-/// The same as values.
-pub fn lines(analysis: &Analysis, records: &[Record]) -> Vec<SampleLine> {
-    let mut lines = Vec::new();
-    for record in records {
-        let head = || head(analysis, record);
-        match &record.measurement {
-            _ if !record.outcome.is_ok() => lines.push(head()),
-            _ if record.purpose != Purpose::Sample => {}
-            Some(measurement) if !measurement.iterations.is_empty() => {
-                let iterations = measurement.iterations.iter().enumerate();
-                lines.extend(iterations.map(|(place, iteration)| sample_line(head(), measurement, place, iteration)));
-            }
-            _ => lines.push(head()),
+/// Those of one process, as values.
+pub fn lines(analysis: &Analysis, record: &Record) -> Vec<SampleLine> {
+    let head = || head(analysis, record);
+    match &record.measurement {
+        _ if !record.outcome.is_ok() => vec![head()],
+        _ if record.purpose != Purpose::Sample => Vec::new(),
+        Some(measurement) if !measurement.iterations.is_empty() => {
+            let iterations = measurement.iterations.iter().enumerate();
+            iterations.map(|(place, iteration)| sample_line(head(), measurement, place, iteration)).collect()
         }
+        _ => vec![head()],
     }
-    lines
 }
 
 fn head(analysis: &Analysis, record: &Record) -> SampleLine {

@@ -1,8 +1,13 @@
+//! Programs made up at random, compiled, and played by threads whose turns are made up too.
+
+mod stage;
+
 use super::*;
 use crate::trace::{Event, Token, Variant};
 use heapmark_wire::score::{self, Head, Op, Rare, Thread};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use stage::Stage;
 use std::io::Read;
 
 type Told = (u32, Event);
@@ -68,134 +73,6 @@ fn program(seed: u64, length: usize, most_threads: u32) -> Vec<Told> {
         events.push((thread, event));
     }
     events
-}
-
-/// Plays a score as the guest does, with threads taking turns at random. Says how it went wrong, if it did.
-struct Stage<'s> {
-    words: &'s [u64],
-    slots: Vec<bool>,
-    actors: Vec<Actor>,
-    live_bytes_at_strict_points: Vec<u64>,
-    calls: u64,
-    starts: u64,
-    /// Calls of different threads one after the other.
-    changes: u64,
-    last: usize,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum State {
-    Unborn,
-    Playing,
-    Over,
-}
-
-struct Actor {
-    at: usize,
-    done: u64,
-    state: State,
-}
-
-impl<'s> Stage<'s> {
-    fn new(words: &'s [u64]) -> Stage<'s> {
-        let head = Head::decode(words).unwrap();
-        let actors = (0..head.threads as usize).map(|number| {
-            let Thread { first, is_started } = Thread::of(words, &head, number).unwrap();
-            Actor { at: first as usize, done: 0, state: if is_started { State::Unborn } else { State::Playing } }
-        });
-        let slots = vec![false; head.slots as usize];
-        Stage {
-            words,
-            slots,
-            actors: actors.collect(),
-            live_bytes_at_strict_points: Vec::new(),
-            calls: 0,
-            starts: 0,
-            changes: 0,
-            last: usize::MAX,
-        }
-    }
-
-    fn fill(&mut self, slot: usize) -> Result<(), String> {
-        if std::mem::replace(&mut self.slots[slot], true) { Err(format!("slot {slot} is full")) } else { Ok(()) }
-    }
-
-    fn empty(&mut self, slot: usize) -> Result<(), String> {
-        if std::mem::replace(&mut self.slots[slot], false) { Ok(()) } else { Err(format!("slot {slot} is empty")) }
-    }
-
-    /// One op of a thread; `false` where it has to wait.
-    fn step(&mut self, who: usize) -> Result<bool, String> {
-        let at = self.actors[who].at;
-        let word = self.words[at];
-        let (slot, size) = (score::slot(word), score::size(word));
-        let mut length = 1;
-        let mut counts = true;
-        match Op::of(word) {
-            Op::Malloc | Op::Calloc => self.fill(slot)?,
-            Op::Free | Op::FreeSized => self.empty(slot)?,
-            Op::Realloc => self.empty(slot).and_then(|()| self.fill(slot))?,
-            Op::Wait if self.actors[slot].done < size as u64 => return Ok(false),
-            Op::Wait | Op::Position => counts = false,
-            Op::Rare => match Rare::of(word).ok_or("no op")? {
-                Rare::Jump => {
-                    self.actors[who].at = self.words[at + 1] as usize;
-                    return Ok(true);
-                }
-                Rare::End | Rare::Exit => {
-                    self.actors[who].state = State::Over;
-                    // What follows is that the thread is joined.
-                    self.actors[who].done += 1;
-                    return Ok(true);
-                }
-                Rare::Start => {
-                    if std::mem::replace(&mut self.actors[size].state, State::Playing) != State::Unborn {
-                        return Err(format!("thread {size} is started twice"));
-                    }
-                    self.starts += 1;
-                }
-                Rare::Pages => counts = false,
-                Rare::Clock => (counts, length) = (false, 2),
-                Rare::Point => {
-                    self.live_bytes_at_strict_points.push(self.words[at + 2]);
-                    (counts, length) = (false, 3);
-                }
-                Rare::FreeNull => {}
-                Rare::UsableSize => self.empty(size).and_then(|()| self.fill(size))?,
-                Rare::Malloc => (_, length) = (self.fill(size)?, 2),
-                Rare::Calloc | Rare::Aligned => (_, length) = (self.fill(size)?, 3),
-                Rare::Realloc => (_, length) = (self.empty(size).and_then(|()| self.fill(size))?, 2),
-                Rare::FreeSized => (_, length) = (self.empty(size)?, 2),
-            },
-        }
-        let actor = &mut self.actors[who];
-        actor.at += length;
-        if counts {
-            actor.done += 1;
-            self.calls += 1;
-            self.changes += u64::from(std::mem::replace(&mut self.last, who) != who);
-        }
-        Ok(true)
-    }
-
-    fn play(mut self, seed: u64) -> Result<Stage<'s>, String> {
-        let mut random = ChaCha8Rng::seed_from_u64(seed);
-        let mut idle = 0;
-        while self.actors.iter().any(|actor| actor.state != State::Over) {
-            let who = random.random_range(0..self.actors.len());
-            let turns = random.random_range(1..200);
-            let mut moved = false;
-            let until = self.actors[who].done + turns;
-            while self.actors[who].done < until && self.actors[who].state == State::Playing && self.step(who)? {
-                moved = true;
-            }
-            idle = if moved { 0 } else { idle + 1 };
-            if idle > 100_000 {
-                return Err("nobody can go on".into());
-            }
-        }
-        Ok(self)
-    }
 }
 
 #[test]

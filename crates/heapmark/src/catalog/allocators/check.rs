@@ -1,0 +1,84 @@
+//! What can be said against an entry by looking at nothing else.
+
+use super::{extra, is_name};
+use crate::catalog::allocator::{Allocator, Purge, Source};
+use crate::catalog::family;
+use crate::catalog::faults::{Fault, nearest};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What is wrong with a key of a file, and what mends it.
+pub(super) fn fault(file: &str, key: &str, what: impl Into<String>, mend: impl Into<String>) -> Fault {
+    Fault { file: file.into(), key: key.into(), what: what.into(), mend: mend.into() }
+}
+
+/// Whether it can be called so.
+pub(super) fn check_name(file: &str, allocator: &Allocator, faults: &mut Vec<Fault>) {
+    let stem = Path::new(file).file_stem().unwrap_or_default().to_string_lossy();
+    if !is_name(&allocator.name) {
+        let what = format!("`{}` is not a name", allocator.name);
+        faults.push(fault(file, "name", what, "use a-z, 0-9, `_` and `-` only"));
+    } else if allocator.name != stem {
+        let what = format!("`{}` is not the file's name", allocator.name);
+        faults.push(fault(file, "name", what, format!("write `name = \"{stem}\"`, or rename the file")));
+    }
+}
+
+/// Everything that can be said about an entry alone. Spreads the patterns in `leaves` to names.
+pub(super) fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Fault>) {
+    let mut add = |key: &str, what: &str, mend: &str| faults.push(fault(file, key, what, mend));
+    if allocator.about.trim().is_empty() {
+        add("about", "empty", "say in one line what it is");
+    }
+    match (&allocator.source, &allocator.build) {
+        (Source::Crate { .. }, None) => add("build", "missing", "a crate's sources need a recipe: add `[build]`"),
+        (Source::Crate { .. }, Some(_)) => {}
+        (_, Some(_)) => add("build", "nothing to build", "only `source.kind = \"crate\"` takes a recipe"),
+        (Source::System { files, .. }, _) if files.is_empty() => {
+            add("source.files", "empty", "name at least one soname")
+        }
+        (Source::Path { files }, _) if files.is_empty() => add("source.files", "empty", "name at least one file"),
+        _ => {}
+    }
+    if let Some(recipe) = &allocator.build {
+        if recipe.compile.iter().all(|unit| unit.files.is_empty() && unit.extra.is_empty()) {
+            add("build.compile", "no files", "add `[[build.compile]]` with `files`");
+        }
+        for name in recipe.compile.iter().flat_map(|unit| &unit.extra).filter(|name| extra(name).is_none()) {
+            add("build.compile.extra", &format!("`{name}` is not there"), "put it into allocators/extra/");
+        }
+        for arch in recipe.flags_for.keys().filter(|arch| !["x86_64", "aarch64"].contains(&arch.as_str())) {
+            add("build.flags-for", &format!("`{arch}` is no processor we know"), "use `x86_64` or `aarch64`");
+        }
+    }
+    if allocator.environment.keys().any(|key| key.starts_with("LD_")) {
+        add("environment", "the dynamic linker's variables are ours", "name the files in `source`");
+    }
+    if let Some(Purge::Call { symbol, args, .. }) = &allocator.purge {
+        if symbol.is_empty() {
+            add("purge.symbol", "empty", "name the function to call");
+        }
+        if args.len() > 6 {
+            add("purge.args", "more than six arguments", "six fit into registers");
+        }
+    }
+    for (what, reason) in &allocator.except {
+        if reason.trim().is_empty() {
+            add(&format!("except.{what}"), "no reason given", "say why");
+        }
+    }
+    let mut leaves = BTreeMap::new();
+    for (pattern, reason) in &allocator.leaves {
+        let key = format!("leaves.{pattern}");
+        if reason.trim().is_empty() {
+            add(&key, "no reason given", "say who serves it instead, and why");
+        }
+        let names: Vec<_> = family::required().filter(|name| family::matches(pattern, name)).collect();
+        if names.is_empty() {
+            let near = nearest(pattern, family::required()).map(|name| format!("did you mean `{name}`?"));
+            add(&key, "no such function", &near.unwrap_or("use a name of the malloc family, or `_Z*`".into()));
+        }
+        leaves.extend(names.into_iter().map(|name| (name.to_string(), reason.clone())));
+    }
+    allocator.leaves = leaves;
+}

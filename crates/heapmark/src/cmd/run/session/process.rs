@@ -1,0 +1,136 @@
+//! One process of a run: started, looked at meanwhile, and stored with what was seen of it.
+
+use super::{Interrupted, Progress, Session};
+use crate::execute::{self, Attempt, Job, Outcome, Subject, Watch, callgrind};
+use crate::plan::{Cell, Counter};
+use crate::sample::Watcher;
+use crate::sample::course::Course;
+use crate::sample::disturbance::Disturbance;
+use crate::sample::follower::{Follower, csv_of_points};
+use crate::sample::series::Recorder;
+use crate::store::{Purpose, Record};
+use anyhow::{Result, anyhow};
+use std::time::Duration;
+
+impl Session {
+    /// Runs one cell unless it is stored already.
+    pub(super) fn once(
+        &mut self,
+        purpose: Purpose,
+        cell: &Cell,
+        job: &Job,
+        timeout: Duration,
+        progress: &Progress,
+    ) -> Result<()> {
+        if self.known.has(&cell.id) {
+            return Ok(());
+        }
+        let started = now();
+        let mut watcher: Option<Box<dyn Watcher>> = match purpose {
+            Purpose::Sample => Recorder::of(self.case(cell), self.guest.path())?.map(|it| Box::new(it) as _),
+            Purpose::Memory => Some(Box::new(Follower::default())),
+            _ => None,
+        };
+        let job = Job { series: watcher.as_ref().map(|watcher| watcher.word()), ..job.clone() };
+        let looks = watcher.as_ref().is_some_and(|watcher| watcher.looks());
+        let mut look = |pid, page: &_| watcher.as_mut().map_or(Duration::MAX, |watcher| watcher.look(pid, page));
+        let watch: Option<Watch<'_>> = if looks { Some(&mut look) } else { None };
+        let before = self.counters.snapshot(0);
+        let attempt = self.start(cell, &job, timeout, watch)?.ok_or(Interrupted)?;
+        let own_ns = attempt.usage.as_ref().map(|usage| usage.user_ns + usage.sys_ns);
+        let disturbance = own_ns.filter(|_| purpose.is_of_a_block());
+        let disturbance = disturbance.map(|own_ns| Disturbance::between(&before, &self.counters.snapshot(own_ns)));
+        let footprint = attempt.measurement.as_ref().and_then(|measurement| measurement.footprint.as_ref());
+        let seen = footprint.and_then(|told| Some((told, told.peak.as_ref()?)));
+        let course = match seen {
+            Some((told, peak)) => Some(Course::of_points(&told.points, peak, &told.twice)),
+            None => watcher.as_ref().zip(footprint).and_then(|(it, told)| it.course(told.begin.without_harness())),
+        };
+        let mean_heap = watcher.as_ref().zip(attempt.measurement.as_ref()).and_then(|(watcher, measured)| {
+            let (count, wall_ns) = measured.measured().fold((0, 0), |(n, sum), it| (n + 1, sum + it.wall_ns));
+            watcher.mean_heap(measured.baseline_rss_bytes, wall_ns.checked_div(count)?)
+        });
+        let own_points = seen.map(|(told, _)| csv_of_points(&told.points, told.begin.without_harness()));
+        let series = match (watcher.filter(|_| self.store.is_some()), own_points) {
+            (Some(_), Some(own)) => Some(own),
+            (Some(watcher), None) => watcher.csv()?,
+            (None, _) => None,
+        };
+        if !attempt.outcome.is_ok() {
+            progress.say(&format!("{}: {}", cell.id, attempt.outcome));
+        }
+        let case = self.case(cell);
+        let record = record(purpose, cell, &case.workload, case.threads, started, attempt);
+        let (course, mean_heap) = (course.map(Box::new), mean_heap.map(Box::new));
+        self.keep(Record { disturbance, course, mean_heap, ..record }, series.as_deref())
+    }
+
+    /// The guest under an allocator, a program under one, or a program by itself.
+    pub(in crate::cmd) fn start(
+        &self,
+        cell: &Cell,
+        job: &Job,
+        timeout: Duration,
+        watch: Option<Watch<'_>>,
+    ) -> Result<Option<Attempt>> {
+        let case = self.case(cell);
+        if let Some(trial) = &case.trial {
+            return self.tried(trial, cell, job, timeout);
+        }
+        let row = case.row(&cell.allocator);
+        let libc = Subject::libc();
+        let subject = match row.map(|row| &row.allocator) {
+            Some(None) => &libc,
+            Some(Some(pinned)) => self.subject(pinned)?,
+            None => self.subject(&cell.allocator)?,
+        };
+        match row.map(|row| &row.program).or(case.program.as_ref()) {
+            None if job.counter == Some(Counter::Callgrind) => {
+                callgrind::count(&self.guest, subject, job, timeout, &self.stop)
+            }
+            None => execute::run_watched(&self.guest, subject, job, timeout, &self.stop, watch),
+            // Whatever for: a program that is calibrated or checked would be run for nothing.
+            Some(_) if self.selection.plan.is_for_kernels() => {
+                let why = "a program's calls cannot be watched one by one: --latency, --counter and --retained are for kernels".into();
+                Ok(Some(Attempt::without_process(Outcome::Unsupported { why })))
+            }
+            Some(name) => {
+                let program = self.selection.programs.iter().find(|program| program.name == *name);
+                let program =
+                    program.ok_or_else(|| anyhow!("the plan names `{name}`, which this run does not have"))?;
+                program.run(&self.guest, row, subject, job, timeout, &self.stop)
+            }
+        }
+    }
+
+    pub(super) fn subject(&self, name: &str) -> Result<&Subject> {
+        let mut all = self.selection.subjects.iter().chain(&self.selection.pinned);
+        let found = all.find(|subject| subject.allocator.name == name);
+        found.ok_or_else(|| anyhow!("the plan names `{name}`, which this run does not have"))
+    }
+}
+
+/// The time of day, as records have it.
+pub(super) fn now() -> String {
+    jiff::Timestamp::now().to_string()
+}
+
+/// What is stored of a process, but for what was seen of it from outside.
+pub(super) fn record(
+    purpose: Purpose,
+    cell: &Cell,
+    workload: &str,
+    threads: u32,
+    started: String,
+    attempt: Attempt,
+) -> Record {
+    Record {
+        started,
+        measurement: attempt.measurement,
+        usage: attempt.usage.map(Box::new),
+        proof: attempt.proof.map(Box::new),
+        environment: attempt.environment,
+        stderr: attempt.stderr,
+        ..Record::new(purpose, cell, workload, threads, attempt.outcome)
+    }
+}

@@ -1,0 +1,45 @@
+//! Records read once more, whole and one after the other: of a million samples all of them at once are too many.
+
+use super::read::is_intact;
+use super::{Record, latency};
+use anyhow::{Context, Result, bail};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+
+/// Where the records of a run stand in its `samples.jsonl`.
+pub struct Lines {
+    pub(super) dir: PathBuf,
+    /// Whether a line must have a checksum.
+    pub(super) sealed: bool,
+    /// The first byte of each record's line, in the order of [`Run::records`](super::Run::records).
+    pub(super) places: Vec<u64>,
+}
+
+impl Lines {
+    /// The records as [`read`](super::read) has them, in the same order.
+    pub fn records(&self) -> impl Iterator<Item = Result<Record>> {
+        let (mut samples, mut line, mut at) = (None, Vec::new(), 0);
+        self.places.iter().map(move |place| {
+            let path = self.dir.join("samples.jsonl");
+            let mut read = || -> std::io::Result<()> {
+                let samples = match &mut samples {
+                    Some(open) => open,
+                    none => none.insert(BufReader::new(File::open(&path)?)),
+                };
+                samples.seek_relative(*place as i64 - at as i64)?;
+                line.clear();
+                at = place + samples.read_until(b'\n', &mut line)? as u64;
+                Ok(())
+            };
+            read().with_context(|| format!("cannot read {}", path.display()))?;
+            match serde_json::from_slice::<Record>(&line) {
+                Ok(mut record) if is_intact(&line, self.sealed) => {
+                    latency::count(&self.dir, &mut record);
+                    Ok(record)
+                }
+                _ => bail!("{} has changed while it was read", path.display()),
+            }
+        })
+    }
+}

@@ -1,0 +1,50 @@
+//! The tables that a process has beside its record, in `series/` and `latency/`: a file each, whose checksum stands in the record.
+//! The record is sealed, so a file that is not as it was written is known by it.
+
+use super::{Record, seal};
+use anyhow::{Context, Result};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The folder of the memory over time in a run directory.
+pub(super) const SERIES: &str = "series";
+/// The folder of how long single calls took.
+pub(super) const LATENCY: &str = "latency";
+
+/// Stores a table of a process, in place of what an earlier attempt has left, and its checksum in the record.
+pub(super) fn keep(dir: &Path, folder: &str, record: &mut Record, table: &str) -> Result<()> {
+    let path = file_of(dir, folder, &record.cell);
+    let write = || -> std::io::Result<()> {
+        fs::create_dir_all(dir.join(folder))?;
+        let mut file = File::create(&path)?;
+        file.write_all(table.as_bytes())?;
+        file.sync_data()
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))?;
+    record.tables.insert(folder.into(), seal::checksum(table.as_bytes()));
+    Ok(())
+}
+
+/// A table as it was written; `None` where there is none, or something has changed. Of an older run nobody can tell.
+pub(super) fn read(dir: &Path, folder: &str, record: &Record) -> Option<String> {
+    let text = fs::read_to_string(file_of(dir, folder, &record.cell)).ok()?;
+    let is_whole = |told: &String| *told == seal::checksum(text.as_bytes());
+    record.tables.get(folder).is_none_or(is_whole).then_some(text)
+}
+
+/// The files that records speak of and that are not there as they were written.
+pub(super) fn damaged(dir: &Path, records: &[Record]) -> Vec<PathBuf> {
+    let told = |folder: &&str, record: &Record| record.tables.contains_key(*folder);
+    let of_record = |record| {
+        let folders = [SERIES, LATENCY].into_iter().filter(move |folder| told(folder, record));
+        let damaged = folders.filter(|folder| read(dir, folder, record).is_none());
+        damaged.map(|folder| file_of(dir, folder, &record.cell))
+    };
+    records.iter().flat_map(of_record).collect()
+}
+
+/// The file of a cell in a folder: that of `memory@2/b03/jemalloc` is `series/memory@2_b03_jemalloc.csv`.
+fn file_of(dir: &Path, folder: &str, cell: &str) -> PathBuf {
+    dir.join(folder).join(format!("{}.csv", cell.replace('/', "_")))
+}
