@@ -121,7 +121,7 @@ pub fn recognise(path: &Path) -> Recognised {
         let (data, metadata) = match (std::fs::read(&file), std::fs::metadata(&file)) {
             (Ok(data), Ok(metadata)) => (data, metadata),
             (Err(error), _) | (_, Err(error)) => {
-                let why = format!("{} cannot be read ({error})", file.display());
+                let why = format!("it cannot be read ({error})");
                 return Recognised { chain, unreachable: Some(Unreachable::Unreadable(why)), ..Recognised::default() };
             }
         };
@@ -132,7 +132,7 @@ pub fn recognise(path: &Path) -> Recognised {
             None if privileged => {
                 return Recognised { chain, unreachable: Some(Unreachable::Privileged), ..Recognised::default() };
             }
-            None => return Recognised { chain, ..inside(&file, &data) },
+            None => return Recognised { chain, ..inside(&data) },
         }
     }
 }
@@ -160,14 +160,17 @@ fn is_privileged(path: &Path, file: &Metadata) -> bool {
     other || capable
 }
 
-fn inside(path: &Path, data: &[u8]) -> Recognised {
+fn inside(data: &[u8]) -> Recognised {
     let not = |why| Recognised { unreachable: Some(why), ..Recognised::default() };
     let Ok(object::File::Elf64(elf)) = object::File::parse(data) else {
         return match object::File::parse(data) {
             Ok(file) if file.format() == object::BinaryFormat::Elf => {
                 not(Unreachable::OtherMachine(format!("{:?} (32 bit)", file.architecture())))
             }
-            _ => not(Unreachable::Unreadable(format!("{} is no program that this machine knows", path.display()))),
+            _ => not(Unreachable::Unreadable(
+                "it is no program that this machine knows; a script says on its first line who runs it: #!/bin/sh"
+                    .into(),
+            )),
         };
     };
     let here = if std::env::consts::ARCH == "aarch64" { Architecture::Aarch64 } else { Architecture::X86_64 };

@@ -149,7 +149,8 @@ fn unclear(analysis: &Analysis, standing: &Standing) -> String {
         };
         let next =
             rivals.first().map_or(String::new(), |next| format!(" So far {leader} is ahead, then {}.", next.against));
-        sentence = format!("Unclear: {blocks} are too few for a verdict ({needed} needed): {remedy}.{next}");
+        let are = if standing.blocks == 1 { "is" } else { "are" };
+        sentence = format!("Unclear: {blocks} {are} too few for a verdict ({needed} needed): {remedy}.{next}");
     } else if rivals.iter().all(|contest| contest.doubt == Some(Doubt::Small)) {
         sentence.push_str(&format!("{}: {leader} is ahead, but by 1 % or less. Choose by memory.", closest(standing)));
     } else {

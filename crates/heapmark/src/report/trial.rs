@@ -151,6 +151,9 @@ pub(super) fn recommendation(analysis: &Analysis) -> Option<String> {
         |wanted: fn(Call) -> bool| -> Vec<&Judged> { candidates.iter().filter(|(_, _, call)| wanted(*call)).collect() };
     let faster = called(|call| call == Call::Faster);
     let unclear = called(|call| matches!(call, Call::Unclear { .. }));
+    // Whose whole interval is beyond 1 may be slower, or as fast; faster it hardly is.
+    let may_be = |numbers: &Numbers| numbers.ratio.and_then(|ratio| ratio.interval).is_none_or(|(low, _)| low < 1.0);
+    let promising: Vec<&&Judged> = unclear.iter().filter(|(_, numbers, _)| may_be(numbers)).collect();
     let slower = called(|call| call == Call::Slower).len();
     let (baseline, all) = (&case.baseline, spread(&candidates));
     Some(if !faster.is_empty() {
@@ -159,19 +162,21 @@ pub(super) fn recommendation(analysis: &Analysis) -> Option<String> {
         format!(
             "It does not matter here: malloc is hardly called, and no allocator was shown to be faster than {baseline} ({all})."
         )
-    } else if !unclear.is_empty() {
-        let names: Vec<String> = unclear.iter().map(|(row, _, _)| row.allocator.clone()).collect();
+    } else if !promising.is_empty() {
+        let names: Vec<String> = promising.iter().map(|(row, _, _)| row.allocator.clone()).collect();
         format!(
             "Stay with {baseline} until more is known: no allocator was shown to be faster; {} may be ({all}).",
             list(&names)
         )
-    } else if slower == 0 {
+    } else if slower == 0 && unclear.is_empty() {
         format!("It does not matter here: every allocator takes the time of {baseline}, within about 1 % ({all}).")
     } else {
-        format!(
-            "Stay with {baseline}: no allocator is faster here, and {slower} of {} are slower ({all}).",
-            candidates.len()
-        )
+        let slower = match slower {
+            0 => "none was shown to be slower".to_owned(),
+            1 => format!("1 of {} is slower", candidates.len()),
+            _ => format!("{slower} of {} are slower", candidates.len()),
+        };
+        format!("Stay with {baseline}: no allocator is faster here, and {slower} ({all}).")
     })
 }
 
