@@ -190,6 +190,12 @@ fn is_running(finished: &Finished) -> bool {
     finished.head.get("end").is_none() && !pid.is_empty() && Path::new("/proc").join(pid).join("exe").exists()
 }
 
+/// A path as it would be written in this folder.
+fn from_here(path: &Path) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(here).unwrap_or(path).display().to_string()
+}
+
 /// A line of the table. What a program says of its own end matters for the one that was asked for.
 fn process(trace: &Path, finished: &Finished, cost: &Cost, main: bool) -> RecordedProcess {
     let mut remarks = warnings(finished);
@@ -207,7 +213,7 @@ fn process(trace: &Path, finished: &Finished, cost: &Cost, main: bool) -> Record
     RecordedProcess {
         program: finished.head.text("exe").unwrap_or_default(),
         pid: finished.head.text("pid").unwrap_or_default(),
-        trace: trace.display().to_string(),
+        trace: from_here(trace),
         events,
         threads,
         bytes_per_event: finished.capture_bytes as f64 / events.max(1) as f64,

@@ -24,22 +24,22 @@ pub struct Args {
     #[command(flatten)]
     comparison: Comparison,
     /// What sh runs before each process; it is not timed
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD", conflicts_with = "resume")]
     prepare: Option<String>,
     /// Processes of each allocator that come before its check and tell nothing (the check itself is one more)
-    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1000))]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1000), conflicts_with = "resume")]
     warmup: u32,
     /// What the command reads [default: nothing]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     stdin: Option<PathBuf>,
     /// Hold what each allocator's check writes to stdout against what the baseline writes
-    #[arg(long, conflicts_with = "server")]
+    #[arg(long, conflicts_with_all = ["server", "resume"])]
     check_output: bool,
     /// What the tables call it [default: the command's own name]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     name: Option<String>,
     /// Measure a server instead, while a client drives it; `{port}` is what --ready says
-    #[arg(long, value_name = "CMD", requires_all = ["client", "ready"])]
+    #[arg(long, value_name = "CMD", requires_all = ["client", "ready"], conflicts_with = "resume")]
     server: Option<String>,
     /// What drives the server and is the clock; it runs under no allocator but its own
     #[arg(long, value_name = "CMD", requires = "server")]
