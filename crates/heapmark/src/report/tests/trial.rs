@@ -49,7 +49,7 @@ fn where_none_is_faster_the_sentence_says_stay_or_that_it_does_not_matter() {
     let hardly = says(1.001, 0.002);
     assert!(hardly.starts_with("It does not matter here: malloc is hardly called"), "{hardly}");
     assert!(hardly.contains("take 0.2 % of its CPU time"), "{hardly}");
-    // Three other measures of ten with a wide spread: nothing is sure, but that it is faster is out of the question, or is not.
+    // Every fourth block is far off: how far it is from glibc nobody knows, but on which side.
     let wide = |times: f64| {
         let spread = |block: u32| if block % 4 == 3 { times } else { 1.0 + 0.001 * f64::from(block % 3) };
         let lab = tried_under(|block| 10.0 * spread(block), 0.25);
