@@ -13,10 +13,12 @@ pub(super) struct Used {
 }
 
 impl Used {
-    /// Until now, by all that a launcher has started.
+    /// Until now, by all that a launcher has started; nothing any more, once the server itself has ended.
     pub fn until_now(launcher: i32, times: Option<&Times>) -> Result<Used> {
         let calls = times.map(Times::read).transpose()?.unwrap_or_default();
-        Ok(Used { cpu_ns: descendants(launcher).into_iter().map(cpu_ns).sum(), calls })
+        let tree = descendants(launcher);
+        let lives = tree.first().is_some_and(|server| !has_ended(&stat(*server)));
+        Ok(Used { cpu_ns: if lives { tree.into_iter().map(cpu_ns).sum() } else { 0 }, calls })
     }
 
     /// What was used after that. `None` where less is known than before: who had used it is gone.
@@ -35,8 +37,17 @@ fn cpu_ns(pid: i32) -> u64 {
         let known = libc::clock_getcpuclockid(pid, &mut clock) == 0 && libc::clock_gettime(clock, &mut time) == 0;
         known.then_some(time)
     };
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    own.map_or(0, |time| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64) + of_its_children_ns(&stat)
+    own.map_or(0, |time| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64) + of_its_children_ns(&stat(pid))
+}
+
+fn stat(pid: i32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default()
+}
+
+/// Whether it only waits for its launcher to see that it has ended, or not even that.
+fn has_ended(stat: &str) -> bool {
+    let state = stat.rsplit_once(')').and_then(|(_, fields)| fields.split_whitespace().next());
+    matches!(state, None | Some("Z" | "X"))
 }
 
 /// The 16th and 17th field, counted from the end of the second: a program's name may hold anything.
@@ -56,6 +67,7 @@ mod tests {
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second();
         assert_eq!(of_its_children_ns(stat), 70 * tick_ns);
         assert_eq!(of_its_children_ns(""), 0);
+        assert!(!has_ended(stat) && has_ended("7 (S) Z 1 2") && has_ended(""));
     }
 
     #[test]
