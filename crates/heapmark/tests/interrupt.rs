@@ -14,7 +14,7 @@ fn a_signal_stops_a_run_of_short_processes(signal: Signal) {
     let place = Place::new();
     let child = start(&place, &many("200"));
     let run = place.at("run");
-    wait_for("the first records", || lines(&run) >= 6);
+    wait_for("the first records", || lines(&run) >= 12);
     send(&child, signal);
     let end = finish(child);
     assert_eq!(end.code, Some(130), "{}", end.stderr);
@@ -22,12 +22,24 @@ fn a_signal_stops_a_run_of_short_processes(signal: Signal) {
     assert_eq!(guests(&place), 0);
     let before = complete_lines(&run);
     let stored = samples(&run).len();
+    let blocks = |text: &str| -> Vec<String> {
+        text.lines()
+            .filter(|line| line.starts_with("block "))
+            .filter_map(|line| Some(line.split_once(',')?.0.into()))
+            .collect()
+    };
+    let said = blocks(&end.stderr);
     assert!(stored < 400, "it went on to its end: {stored} records");
 
     let end = place.run(&["run", "--resume", "run"]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     assert!(complete_lines(&run).starts_with(&before));
     is_whole(&place, "run");
+    let news = blocks(&end.stderr);
+    assert!(
+        !said.is_empty() && !news.is_empty() && news.iter().all(|block| !said.contains(block)),
+        "{said:?} {news:?}"
+    );
 }
 
 #[test]

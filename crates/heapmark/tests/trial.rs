@@ -91,6 +91,20 @@ fn what_nobody_reads_is_swallowed_and_much_output_is_held_against_the_baselines(
 }
 
 #[test]
+fn no_timed_process_waits_for_somebody_who_reads_what_it_prints() {
+    let place = Place::new();
+    let (end, records) = tried(
+        &place,
+        &["--check-output"],
+        &shell("if test -p /dev/stdout; then echo x >> read; else echo x >> unread; fi"),
+    );
+    assert_eq!((end.code, outcome(&records).as_str()), (Some(0), "ok"), "{}", end.stderr);
+    let lines = |name: &str| fs::read_to_string(place.at(name)).unwrap().lines().count();
+    // The reference and the check of each allocator; the counted and the traced one, and two samples of each allocator.
+    assert_eq!((lines("read"), lines("unread")), (1 + 2, 2 + 2 * 2));
+}
+
+#[test]
 fn crashes_and_hangs_are_what_they_are_and_nothing_is_left() {
     let place = Place::new();
     let under = |what: &str| format!("case $LD_PRELOAD in *honest*) {what};; esac");
@@ -190,6 +204,7 @@ fn a_command_that_does_not_run_under_the_baseline_is_not_measured() {
     let (end, records) = tried(&place, &["--check-output"], &shell("echo $$"));
     assert_eq!(end.code, Some(1));
     assert!(end.stderr.contains("under glibc it ended wrong-result: line 1 of the output"), "{}", end.stderr);
+    assert!(end.stderr.contains("leave out --check-output"), "{}", end.stderr);
     assert!(of_purpose(&records, "sample").is_empty());
 }
 
@@ -240,8 +255,9 @@ fn what_cannot_be_started_is_said_in_one_line() {
     for (arguments, says) in [
         (["-a", &honest, "--", "no-such-command"].as_slice(), "no-such-command: no such command in PATH"),
         (&["-a", &honest, "--", "./text"], "not executable"),
+        (&["-a", "own", "--", "true"], "true is linked to no allocator of its own"),
         (&["-a", &honest, "--stdin", "gone", "--", "true"], "--stdin"),
-        (&["-a", &honest, "--name", "No Name", "--", "true"], "--name No Name"),
+        (&["-a", &honest, "--name", "No Name", "--", "true"], "--name \"No Name\""),
         (&["-a", &honest, "--server", "'", "--client", "true", "--ready", "7"], "a quote that does not end"),
     ] {
         let (end, _) = run(&place, arguments);

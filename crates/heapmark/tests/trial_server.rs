@@ -115,7 +115,13 @@ fn servers_and_clients_that_fail_are_said() {
     let server = "./server {port} allocates-when-asked";
     let (end, _) = serve(&place, &honest, server, "sh -c 'echo because >&2; exit 3'");
     assert!(end.code == Some(1) && end.stderr.contains("the client failed"), "{}", end.stderr);
-    assert!(end.stderr.contains("because"), "{}", end.stderr);
+    assert!(end.stderr.contains("(exit status: 3): because"), "{}", end.stderr);
+    let (end, _) = serve(&place, &honest, "sh -c 'echo no such way >&2; exit 7'", "true");
+    assert!(end.stderr.contains("before it answered on port"), "{}", end.stderr);
+    assert!(end.stderr.contains("(exit code 7): no such way"), "what the server said: {}", end.stderr);
+    let (end, _) =
+        serve(&place, &honest, "./server {port} ends-with-its-client", "sh -c 'python3 client.py {port}; sleep 0.5'");
+    assert!(end.stderr.contains("the server ended before its client"), "{}", end.stderr);
     let (end, _) = serve(&place, &honest, "sleep 0", "true");
     assert!(end.stderr.contains("the server ended before it answered"), "{}", end.stderr);
     assert!(!runs_somewhere("allocates-when-asked"));

@@ -24,22 +24,22 @@ pub struct Args {
     #[command(flatten)]
     comparison: Comparison,
     /// What sh runs before each process; it is not timed
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD", conflicts_with = "resume")]
     prepare: Option<String>,
     /// Processes of each allocator that come before its check and tell nothing (the check itself is one more)
-    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1000))]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1000), conflicts_with = "resume")]
     warmup: u32,
     /// What the command reads [default: nothing]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     stdin: Option<PathBuf>,
-    /// Hold what each process writes to stdout against the baseline's
-    #[arg(long, conflicts_with = "server")]
+    /// Hold what each allocator's check writes to stdout against what the baseline writes
+    #[arg(long, conflicts_with_all = ["server", "resume"])]
     check_output: bool,
     /// What the tables call it [default: the command's own name]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     name: Option<String>,
     /// Measure a server instead, while a client drives it; `{port}` is what --ready says
-    #[arg(long, value_name = "CMD", requires_all = ["client", "ready"])]
+    #[arg(long, value_name = "CMD", requires_all = ["client", "ready"], conflicts_with = "resume")]
     server: Option<String>,
     /// What drives the server and is the clock; it runs under no allocator but its own
     #[arg(long, value_name = "CMD", requires = "server")]
@@ -76,6 +76,14 @@ fn selection(args: &Args) -> Result<Selection> {
     let suite = catalog.suite("quick").map_err(usage)?;
     let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
     let is_own = |word: &String| word == OWN && !recognised.linked.is_empty();
+    if flags
+        .allocators
+        .iter()
+        .any(|word| word == OWN && !is_own(word) && catalog.allocators.iter().all(|it| it.name != OWN))
+    {
+        let program = recognised.program().display();
+        return Err(usage(anyhow!("{OWN}: {program} is linked to no allocator of its own; leave {OWN} out")));
+    }
     let words: Vec<String> = flags.allocators.iter().filter(|word| !is_own(word)).cloned().collect();
     let tiers = if flags.allocators.is_empty() { suite.tiers.as_slice() } else { &[] };
     let (baseline, mut chosen) = choose::choose(&words, tiers, baseline, &catalog).map_err(usage)?;
@@ -106,7 +114,7 @@ fn selection(args: &Args) -> Result<Selection> {
     };
     let case = match &args.name {
         Some(name) if !is_name(name) => {
-            return Err(usage(anyhow!("--name {name}: use a-z, 0-9, `_` and `-` only")));
+            return Err(usage(anyhow!("--name {name:?}: use a-z, 0-9, `_` and `-` only")));
         }
         Some(name) => name.clone(),
         None => name_of(&trial.command[0]),
@@ -125,7 +133,7 @@ fn trial(args: &Args, folder: &Path) -> Result<Trial> {
     let port = args.ready.unwrap_or_default();
     let split = |flag: &str, line: &str| {
         let words = shlex::split(&line.replace("{port}", &port.to_string())).filter(|words| !words.is_empty());
-        words.with_context(|| format!("{flag} {line}: no command, or a quote that does not end"))
+        words.with_context(|| format!("{flag} {line:?}: no command, or a quote that does not end"))
     };
     let start = |mut words: Vec<String>| -> Result<Vec<String>> {
         let path = command::find(&words[0], folder)?;

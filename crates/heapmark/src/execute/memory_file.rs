@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
 /// A file that holds less is not worth the trouble of giving any of it back.
-pub(super) const MUCH_BYTES: u64 = 16 << 20;
+const MUCH_BYTES: u64 = 16 << 20;
 /// How much of a memory file is ever read as text.
 const MOST_TEXT_BYTES: u64 = 16 << 20;
 
@@ -28,17 +28,13 @@ pub(super) fn text(mut file: &File, start: u64) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Gives a part of a memory file back to the system: it reads as zeros from then on.
-pub(super) fn forget(file: &File, from: u64, to: u64) -> Result<()> {
-    if from >= to {
+/// Gives all of it back to the system but the last bytes, where it holds much: for words of which only the last are of interest.
+/// The rest reads as zeros from then on.
+pub(super) fn keep_last(file: &File, bytes: u64) -> Result<()> {
+    let length = file.metadata().context("cannot tell how long a memory file is")?.len();
+    if length <= MUCH_BYTES {
         return Ok(());
     }
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    fallocate(file, flags, from, to - from).context("cannot give memory back")
-}
-
-/// Gives all of it back but the last bytes, where it holds much: for words of which only the last are of interest.
-pub(super) fn keep_last(file: &File, bytes: u64) -> Result<()> {
-    let length = file.metadata().context("cannot tell how long a memory file is")?.len();
-    if length <= MUCH_BYTES { Ok(()) } else { forget(file, 0, length - bytes) }
+    fallocate(file, flags, 0, length - bytes).context("cannot give memory back")
 }

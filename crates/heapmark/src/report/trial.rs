@@ -8,7 +8,7 @@ use crate::analyse::{Analysis, Call, Case, Numbers, Role, Row, Standing, Tried, 
 
 /// Longer commands are cut where they stand in a heading.
 const MOST_LETTERS: usize = 100;
-/// Less of the CPU time than this cannot make a difference that a verdict would speak of.
+/// A difference of less than this is none that a verdict would speak of, nor is what so little of the CPU time can make.
 const HARDLY: f64 = 0.01;
 
 /// The command that a run tried.
@@ -150,7 +150,14 @@ pub(super) fn recommendation(analysis: &Analysis) -> Option<String> {
     let called =
         |wanted: fn(Call) -> bool| -> Vec<&Judged> { candidates.iter().filter(|(_, _, call)| wanted(*call)).collect() };
     let faster = called(|call| call == Call::Faster);
-    let unclear = called(|call| matches!(call, Call::Unclear { .. }));
+    let open = called(|call| matches!(call, Call::Unclear { .. } | Call::Small));
+    let within = |numbers: &Numbers, holds: fn(f64, f64) -> bool| {
+        numbers.ratio.and_then(|ratio| ratio.interval).is_some_and(|(low, high)| holds(low, high))
+    };
+    // Whose interval has no gain worth naming may be slower, or as fast, but nobody needs to wait for it.
+    let promising: Vec<&&Judged> =
+        open.iter().filter(|(_, numbers, _)| !within(numbers, |low, _| low >= 1.0 - HARDLY)).collect();
+    let near = open.iter().all(|(_, numbers, _)| within(numbers, |_, high| high <= 1.0 + 2.0 * HARDLY));
     let slower = called(|call| call == Call::Slower).len();
     let (baseline, all) = (&case.baseline, spread(&candidates));
     Some(if !faster.is_empty() {
@@ -159,19 +166,21 @@ pub(super) fn recommendation(analysis: &Analysis) -> Option<String> {
         format!(
             "It does not matter here: malloc is hardly called, and no allocator was shown to be faster than {baseline} ({all})."
         )
-    } else if !unclear.is_empty() {
-        let names: Vec<String> = unclear.iter().map(|(row, _, _)| row.allocator.clone()).collect();
+    } else if !promising.is_empty() {
+        let names: Vec<String> = promising.iter().map(|(row, _, _)| row.allocator.clone()).collect();
         format!(
             "Stay with {baseline} until more is known: no allocator was shown to be faster; {} may be ({all}).",
             list(&names)
         )
-    } else if slower == 0 {
+    } else if slower == 0 && near {
         format!("It does not matter here: every allocator takes the time of {baseline}, within about 1 % ({all}).")
     } else {
-        format!(
-            "Stay with {baseline}: no allocator is faster here, and {slower} of {} are slower ({all}).",
-            candidates.len()
-        )
+        let slower = match slower {
+            0 => "none was shown to be slower by more than 1 %".to_owned(),
+            1 => format!("1 of {} is slower", candidates.len()),
+            _ => format!("{slower} of {} are slower", candidates.len()),
+        };
+        format!("Stay with {baseline}: no allocator is faster here, and {slower} ({all}).")
     })
 }
 

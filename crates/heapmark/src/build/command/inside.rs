@@ -5,7 +5,6 @@ use object::elf::{DT_NEEDED, FileHeader64, PT_DYNAMIC, PT_INTERP};
 use object::read::elf::{Dyn, ElfFile, FileHeader, ProgramHeader};
 use object::{Architecture, Endianness, Object, ObjectSymbol};
 use std::collections::BTreeSet;
-use std::path::Path;
 
 /// The same name in a program's symbols means that allocator.
 const INSIDE: [(&str, &str); 6] = [
@@ -35,14 +34,17 @@ const ALLOCATORS: [&str; 10] = [
 const SANITIZERS: [&str; 5] = ["libasan", "libtsan", "libmsan", "liblsan", "libhwasan"];
 
 /// What a program's file says of the memory it will use.
-pub(super) fn look(path: &Path, data: &[u8]) -> Recognised {
+pub(super) fn look(data: &[u8]) -> Recognised {
     let not = |why| Recognised { unreachable: Some(why), ..Recognised::default() };
     let Ok(object::File::Elf64(elf)) = object::File::parse(data) else {
         return match object::File::parse(data) {
             Ok(file) if file.format() == object::BinaryFormat::Elf => {
                 not(Unreachable::OtherMachine(format!("{:?} (32 bit)", file.architecture())))
             }
-            _ => not(Unreachable::Unreadable(format!("{} is no program that this machine knows", path.display()))),
+            _ => not(Unreachable::Unreadable(
+                "it is no program that this machine knows; a script says on its first line who runs it: #!/bin/sh"
+                    .into(),
+            )),
         };
     };
     let here = if std::env::consts::ARCH == "aarch64" { Architecture::Aarch64 } else { Architecture::X86_64 };

@@ -92,7 +92,7 @@ pub fn recognise(path: &Path) -> Recognised {
         let (data, metadata) = match (std::fs::read(&file), std::fs::metadata(&file)) {
             (Ok(data), Ok(metadata)) => (data, metadata),
             (Err(error), _) | (_, Err(error)) => {
-                let why = format!("{} cannot be read ({error})", file.display());
+                let why = format!("it cannot be read ({error})");
                 return Recognised { chain, unreachable: Some(Unreachable::Unreadable(why)), ..Recognised::default() };
             }
         };
@@ -103,7 +103,7 @@ pub fn recognise(path: &Path) -> Recognised {
             None if privileged => {
                 return Recognised { chain, unreachable: Some(Unreachable::Privileged), ..Recognised::default() };
             }
-            None => return Recognised { chain, ..inside::look(&file, &data) },
+            None => return Recognised { chain, ..inside::look(&data) },
         }
     }
 }

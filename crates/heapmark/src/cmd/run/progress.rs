@@ -13,6 +13,9 @@ pub(super) struct Progress {
     began: Instant,
     total: usize,
     done: usize,
+    /// How many of them were run in this session, and were when a line was last said.
+    run: usize,
+    said: usize,
 }
 
 impl Progress {
@@ -25,7 +28,7 @@ impl Progress {
             }
             bar
         });
-        Progress { bar, began: Instant::now(), total, done: 0 }
+        Progress { bar, began: Instant::now(), total, done: 0, run: 0, said: 0 }
     }
 
     /// A process begins.
@@ -35,9 +38,10 @@ impl Progress {
         }
     }
 
-    /// It has ended (or was left out).
-    pub(super) fn step(&mut self) {
+    /// It has ended; or it was left out, or is known of an earlier session, and then has not `run`.
+    pub(super) fn step(&mut self, run: bool) {
         self.done += 1;
+        self.run += usize::from(run);
         if let Some(bar) = &self.bar {
             bar.inc(1);
         }
@@ -67,10 +71,15 @@ impl Progress {
                 if done >= least {
                     self.more(plan.block(done).iter().map(Vec::len).sum());
                 }
-                let each = self.began.elapsed().as_secs_f64() / self.done.max(1) as f64;
+                let each = self.began.elapsed().as_secs_f64() / self.run.max(1) as f64;
                 format!("{} left", clock(each * self.total.saturating_sub(self.done) as f64))
             }
         };
+        // What an earlier session has measured is no news.
+        if self.run == self.said && next == Next::GoOn {
+            return;
+        }
+        self.said = self.run;
         let line = format!("block {done} of {of}{widest}, {rest}");
         match &self.bar {
             Some(bar) => bar.set_message(line),

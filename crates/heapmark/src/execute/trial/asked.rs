@@ -31,12 +31,12 @@ const SHORT_WAIT: Duration = Duration::from_millis(1);
 
 impl Tried<'_> {
     /// Adds the answers to what the plain process measured; `false` where `stop` was set meanwhile.
-    pub(super) fn asked(&self, measurement: &mut Measurement, plain: &Ran<'_>) -> Result<bool> {
+    pub(super) fn asked(&self, measurement: &mut Measurement, plain: &Ran) -> Result<bool> {
         Ok(self.timed(measurement, plain)? && self.searched(measurement, plain)?)
     }
 
     /// One process in which glibc serves and its calls are timed.
-    fn timed(&self, measurement: &mut Measurement, plain: &Ran<'_>) -> Result<bool> {
+    fn timed(&self, measurement: &mut Measurement, plain: &Ran) -> Result<bool> {
         self.prepare()?;
         // In front of an allocator that the program is linked to, for the functions that the timer leaves alone.
         let libc = find_library("libc.so.6").context("libc.so.6 is not in the dynamic linker's folders")?;
@@ -63,7 +63,7 @@ impl Tried<'_> {
     }
 
     /// One process that is followed through each fork and exec of its tree.
-    fn searched(&self, measurement: &mut Measurement, plain: &Ran<'_>) -> Result<bool> {
+    fn searched(&self, measurement: &mut Measurement, plain: &Ran) -> Result<bool> {
         self.prepare()?;
         let (log, account) = (Log::new()?, inherited_file("heapmark-account")?);
         let mut launch = self.launch(&account, true, &self.variables(&log))?;

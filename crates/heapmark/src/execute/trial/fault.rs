@@ -8,9 +8,17 @@ use crate::execute::report::Report;
 use anyhow::Result;
 use heapmark_wire::Phase;
 
+/// What went wrong, and the last line of what was said of it, if anything was.
+pub(super) fn with_words(what: &str, said: &str) -> String {
+    match said.trim_end().lines().last() {
+        None => what.to_owned(),
+        Some(words) => format!("{what}: {words}"),
+    }
+}
+
 impl Tried<'_> {
     /// `None` where all is well; without a reference, this process is the one.
-    pub(super) fn fault(&self, ran: &mut Ran<'_>, reference: Option<&Reference>) -> Result<Option<Outcome>> {
+    pub(super) fn fault(&self, ran: &mut Ran, reference: Option<&Reference>) -> Result<Option<Outcome>> {
         if let Some(why) = ran.refused.clone() {
             return Ok(Some(Outcome::Unsupported { why }));
         }

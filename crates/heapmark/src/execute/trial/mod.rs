@@ -18,6 +18,7 @@ use anyhow::Result;
 use output::{Output, Printed};
 use process::{Ran, Step};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ pub struct Reference {
     baseline: String,
     code: i32,
     /// What it prints, where that is looked at.
-    printed: Option<Printed>,
+    printed: Option<Arc<Printed>>,
 }
 
 /// The command under an allocator.
@@ -72,7 +73,7 @@ impl Tried<'_> {
             return Ok(Some(Err(Box::new(self.attempt(outcome, ran, Measurement::default())))));
         }
         let (baseline, code) = (self.subject.allocator.name.clone(), ran.end.code().unwrap_or_default());
-        let printed = ran.output.take().map(Output::printed).transpose()?;
+        let printed = ran.output.take().map(Output::printed).transpose()?.map(Arc::new);
         Ok(Some(Ok(Reference { baseline, code, printed })))
     }
 
@@ -107,7 +108,7 @@ impl Tried<'_> {
         Ok(Some(self.attempt(Outcome::Ok, ran, measurement)))
     }
 
-    fn measurement(&self, ran: &Ran<'_>) -> Measurement {
+    fn measurement(&self, ran: &Ran) -> Measurement {
         let usage = &ran.end.usage;
         let mut iteration = Iteration {
             wall_ns: usage.wall_ns,
@@ -135,7 +136,7 @@ impl Tried<'_> {
         measurement
     }
 
-    fn attempt(&self, outcome: Outcome, ran: Ran<'_>, measurement: Measurement) -> Attempt {
+    fn attempt(&self, outcome: Outcome, ran: Ran, measurement: Measurement) -> Attempt {
         let ok = outcome.is_ok();
         let stderr = if ok { String::new() } else { ran.end.last_words() };
         let report = measurement.figures.iter().map(|(name, value)| format!("figure={name} {value}\n")).collect();

@@ -1,18 +1,24 @@
-//! What a process prints, where everybody must print the same: read while the process writes it, held against what the reference
-//! printed, and forgotten, so that a command which prints much does not fill the memory.
+//! What a process prints, where it must print what the reference printed: read from a pipe as it comes, compared, and forgotten,
+//! however fast it comes. The process may wait for that, so no timed one is read.
 
-use crate::execute::memory_file::{MUCH_BYTES, forget, memory_file};
 use anyhow::{Context, Result};
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt;
+use rustix::event::{PollFd, PollFlags, poll};
+use std::fs::OpenOptions;
+use std::io::{self, PipeReader, Read};
 use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// So much of both is compared at a time.
 const PIECE: usize = 1 << 16;
 /// So much is shown around a difference.
 const SHOWN: usize = 60;
 /// So much of the reference's output stays, to be shown where another differs. What comes behind it is known by its length and checksum.
-const KEPT_BYTES: u64 = 64 << 20;
+const KEPT_BYTES: usize = 64 << 20;
+/// How long a reader may not see that nobody writes any more.
+const SHORT_WAIT: Duration = Duration::from_millis(50);
 
 /// Swallows what nobody reads. Programs that stop early when they see `/dev/null`, as grep does, do all their work here.
 pub(super) fn nowhere() -> Result<Stdio> {
@@ -21,88 +27,131 @@ pub(super) fn nowhere() -> Result<Stdio> {
 }
 
 /// All that a process printed: its beginning word for word.
+#[derive(Debug, Default)]
 pub(super) struct Printed {
-    beginning: File,
+    beginning: Vec<u8>,
     bytes: u64,
     sum: u32,
 }
 
-/// Reads what a process prints.
-pub(super) struct Output<'a> {
-    file: File,
-    /// What it shall be; without, this is the reference.
-    wanted: Option<&'a Printed>,
-    bytes: u64,
-    sum: crc32fast::Hasher,
-    difference: Option<String>,
+/// What was read of a process.
+enum Found {
+    /// Of the reference: all of it.
+    Reference(Printed),
+    /// Of another: where it differs first from the reference, in words.
+    Difference(Option<String>),
 }
 
-impl<'a> Output<'a> {
-    pub fn new(wanted: Option<&'a Printed>) -> Result<Output<'a>> {
-        let (file, sum) = (memory_file("heapmark-stdout")?, crc32fast::Hasher::new());
-        Ok(Output { file, wanted, bytes: 0, sum, difference: None })
+/// Reads what a process prints, in a thread of its own.
+pub(super) struct Output {
+    ended: Arc<AtomicBool>,
+    reader: JoinHandle<Result<Found>>,
+}
+
+impl Output {
+    /// Without what it shall be, this is the reference. Also says where the process writes.
+    pub fn new(wanted: Option<Arc<Printed>>) -> Result<(Output, Stdio)> {
+        let (pipe, stdout) = io::pipe().context("cannot create a pipe")?;
+        let ended = Arc::new(AtomicBool::new(false));
+        let pipe = Pipe { pipe, ended: ended.clone() };
+        let read = move || match wanted {
+            None => record(pipe).map(Found::Reference),
+            Some(wanted) => compare(pipe, &wanted).map(Found::Difference),
+        };
+        let reader = std::thread::Builder::new().spawn(read).context("cannot start a thread")?;
+        Ok((Output { ended, reader }, stdout.into()))
     }
 
-    /// Where the process writes.
-    pub fn stdout(&self) -> Result<Stdio> {
-        Ok(self.file.try_clone().context("cannot hand on a memory file")?.into())
+    /// Everything that the reference printed, once it has ended.
+    pub fn printed(self) -> Result<Printed> {
+        match self.found()? {
+            Found::Reference(printed) => Ok(printed),
+            Found::Difference(_) => Ok(Printed::default()),
+        }
     }
 
-    /// Reads on while the process runs, once much has come: who prints little is not disturbed.
-    pub fn look(&mut self) -> Result<()> {
-        let length = self.file.metadata().context("cannot tell how much a command printed")?.len();
-        // Whole pieces only: what the process writes next may still be a part of the last one.
-        let whole = length - length % PIECE as u64;
-        if length.saturating_sub(self.bytes) > MUCH_BYTES { self.read(whole) } else { Ok(()) }
+    /// Where a process that has ended differs first from what it shall print, in words; `None` where it is the same.
+    pub fn difference(self) -> Result<Option<String>> {
+        match self.found()? {
+            Found::Reference(_) => Ok(None),
+            Found::Difference(difference) => Ok(difference),
+        }
     }
 
-    /// Everything that it printed, as what others must print.
-    pub fn printed(mut self) -> Result<Printed> {
-        self.read(u64::MAX)?;
-        Ok(Printed { beginning: self.file, bytes: self.bytes, sum: self.sum.finalize() })
+    fn found(self) -> Result<Found> {
+        self.ended.store(true, Ordering::Relaxed);
+        self.reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
+}
 
-    /// Where it differs first from what it shall be, in words; `None` where it is the same.
-    pub fn difference(mut self) -> Result<Option<String>> {
-        self.read(u64::MAX)?;
-        let (Some(wanted), None) = (self.wanted, &self.difference) else { return Ok(self.difference) };
-        let same = (self.bytes, self.sum.finalize()) == (wanted.bytes, wanted.sum);
-        let behind = || format!("the output behind its first {} MiB", KEPT_BYTES >> 20);
-        Ok((!same).then(|| match self.bytes == wanted.bytes {
-            true => format!("{}: not the same text as", behind()),
-            false => format!("{}: {} bytes in all, but {}", behind(), self.bytes, wanted.bytes),
-        }))
-    }
+/// A pipe that ends with the process, and not only once the last who holds it has closed it.
+struct Pipe {
+    pipe: PipeReader,
+    ended: Arc<AtomicBool>,
+}
 
-    fn read(&mut self, end: u64) -> Result<()> {
-        let (mut ours, mut theirs) = (vec![0; PIECE], vec![0; PIECE]);
-        let kept = if self.wanted.is_none() { KEPT_BYTES } else { 0 };
-        let mut forgotten = self.bytes.max(kept);
-        while self.bytes < end {
-            let ours = piece(&self.file, self.bytes, &mut ours)?;
-            if let Some(wanted) = self.wanted
-                && self.bytes < KEPT_BYTES
-                && self.difference.is_none()
-            {
-                let theirs = piece(&wanted.beginning, self.bytes, &mut theirs)?;
-                if ours != theirs {
-                    // Until here both are the same, and ours is forgotten.
-                    self.difference = Some(difference(ours, theirs, lines(&wanted.beginning, self.bytes)?));
-                }
-            }
-            if ours.is_empty() {
-                break;
-            }
-            self.sum.update(ours);
-            self.bytes += ours.len() as u64;
-            // At once, and not at the end: the process goes on writing meanwhile.
-            if self.bytes > forgotten + MUCH_BYTES {
-                forget(&self.file, forgotten, self.bytes)?;
-                forgotten = self.bytes;
+impl Read for Pipe {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let wait = SHORT_WAIT.try_into().map_err(io::Error::other)?;
+        loop {
+            // What was written before the end is read, whichever is seen first.
+            let ended = self.ended.load(Ordering::Relaxed);
+            match poll(&mut [PollFd::new(&self.pipe, PollFlags::IN)], Some(&wait)) {
+                Ok(0) if ended => return Ok(0),
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return self.pipe.read(buffer),
+                Err(error) => return Err(error.into()),
             }
         }
-        forget(&self.file, forgotten, self.bytes)
     }
+}
+
+/// The next piece, short only at the end.
+fn piece<'b>(pipe: &mut Pipe, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
+    buffer.clear();
+    pipe.take(PIECE as u64).read_to_end(buffer).context("reading a command's output")?;
+    Ok(buffer)
+}
+
+fn record(mut pipe: Pipe) -> Result<Printed> {
+    let (mut printed, mut sum, mut buffer) = (Printed::default(), crc32fast::Hasher::new(), Vec::new());
+    loop {
+        let piece = piece(&mut pipe, &mut buffer)?;
+        if piece.is_empty() {
+            return Ok(Printed { sum: sum.finalize(), ..printed });
+        }
+        if printed.beginning.len() < KEPT_BYTES {
+            printed.beginning.extend(piece);
+        }
+        printed.bytes += piece.len() as u64;
+        sum.update(piece);
+    }
+}
+
+fn compare(mut pipe: Pipe, wanted: &Printed) -> Result<Option<String>> {
+    let (mut bytes, mut sum, mut buffer) = (0, crc32fast::Hasher::new(), Vec::new());
+    let mut found = None;
+    loop {
+        let ours = piece(&mut pipe, &mut buffer)?;
+        if bytes < KEPT_BYTES as u64 && found.is_none() {
+            let (before, theirs) = wanted.beginning.split_at(wanted.beginning.len().min(bytes as usize));
+            let theirs = &theirs[..theirs.len().min(PIECE)];
+            found = (ours != theirs).then(|| difference(ours, theirs, newlines(before)));
+        }
+        // One that differs is read on, too: it shall come to its end as it would elsewhere.
+        if ours.is_empty() {
+            break;
+        }
+        bytes += ours.len() as u64;
+        sum.update(ours);
+    }
+    let same = (bytes, sum.finalize()) == (wanted.bytes, wanted.sum);
+    let behind = || format!("the output behind its first {} MiB", KEPT_BYTES >> 20);
+    Ok(found.or_else(|| match bytes == wanted.bytes {
+        _ if same => None,
+        true => Some(format!("{}: not the same text as", behind())),
+        false => Some(format!("{}: {bytes} bytes in all, but {}", behind(), wanted.bytes)),
+    }))
 }
 
 /// Where two pieces differ that begin at the same place, behind so many lines.
@@ -114,26 +163,8 @@ fn difference(ours: &[u8], theirs: &[u8], lines: usize) -> String {
     format!("line {line} of the output: {ours}, but {theirs}")
 }
 
-/// How many lines end in the first bytes of a file, whole pieces of it.
-fn lines(file: &File, bytes: u64) -> Result<usize> {
-    let mut buffer = vec![0; PIECE];
-    (0..bytes).step_by(PIECE).map(|at| Ok(newlines(piece(file, at, &mut buffer)?))).sum()
-}
-
 fn newlines(text: &[u8]) -> usize {
     text.iter().filter(|byte| **byte == b'\n').count()
-}
-
-/// A piece of a file from there, short only at its end.
-fn piece<'b>(file: &File, at: u64, buffer: &'b mut [u8]) -> Result<&'b [u8]> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match file.read_at(&mut buffer[filled..], at + filled as u64).context("reading a command's output")? {
-            0 => break,
-            count => filled += count,
-        }
-    }
-    Ok(&buffer[..filled])
 }
 
 fn shown(text: &[u8]) -> String {
@@ -148,20 +179,17 @@ fn shown(text: &[u8]) -> String {
 mod tests {
     use super::*;
     use std::io::Write;
-    use std::os::unix::fs::MetadataExt;
 
-    /// Prints it, with a look after every so many bytes.
-    fn print<'a>(mut output: Output<'a>, text: &[u8]) -> Output<'a> {
-        for part in text.chunks(MUCH_BYTES as usize + 1000) {
-            output.file.write_all(part).unwrap();
-            output.look().unwrap();
-        }
-        output
+    /// A pipe into which somebody writes all of that, while it is read.
+    fn pipe(text: &[u8]) -> Pipe {
+        let (pipe, mut writer) = io::pipe().unwrap();
+        let text = text.to_vec();
+        std::thread::spawn(move || writer.write_all(&text).unwrap());
+        Pipe { pipe, ended: Arc::default() }
     }
 
     fn of(said: &[u8], wanted: &[u8]) -> Option<String> {
-        let wanted = print(Output::new(None).unwrap(), wanted).printed().unwrap();
-        print(Output::new(Some(&wanted)).unwrap(), said).difference().unwrap()
+        compare(pipe(said), &record(pipe(wanted)).unwrap()).unwrap()
     }
 
     #[test]
@@ -170,34 +198,43 @@ mod tests {
         assert_eq!(of(b"", b""), None);
         assert_eq!(of(b"a\nbc\nd\n", b"a\nbx\nd\n").unwrap(), "line 2 of the output: \"bc\\n\", but \"bx\\n\"");
         assert_eq!(of(b"a\n", b"a\nb\n").unwrap(), "line 2 of the output: nothing more, but \"b\\n\"");
+        assert_eq!(of(b"a\nb\n", b"a\n").unwrap(), "line 2 of the output: \"b\\n\", but nothing more");
         assert_eq!(of(b"a", b"a\n").unwrap(), "line 1 of the output: \"a\", but \"a\\n\"");
         assert_eq!(of(b"", b"a\n").unwrap(), "line 1 of the output: nothing more, but \"a\\n\"");
     }
 
     #[test]
-    fn a_difference_behind_what_was_forgotten_is_found() {
-        let lines = 3 * MUCH_BYTES as usize / 8;
+    fn lines_are_counted_through_all_pieces_and_only_the_first_difference_counts() {
+        let lines = 3 * PIECE / 8;
         let (mut said, mut wanted) = (b"0123456\n".repeat(lines), b"0123456\n".repeat(lines));
         assert_eq!(of(&said, &wanted), None);
         said.extend(b"x");
         wanted.extend(b"\xff");
         assert_eq!(of(&said, &wanted).unwrap(), format!("line {} of the output: \"x\", but \"\u{fffd}\"", lines + 1));
+        said[8] = b'y';
+        assert!(of(&said, &wanted).unwrap().starts_with("line 2 of the output: \"y123456"));
     }
 
     #[test]
-    fn much_output_takes_little_memory_and_is_compared_to_its_end() {
-        let mut much = b"0123456\n".repeat(KEPT_BYTES as usize / 8 + (1 << 20));
-        let wanted = print(Output::new(None).unwrap(), &much).printed().unwrap();
-        let held = |file: &File| file.metadata().unwrap().blocks() * 512;
-        assert!(held(&wanted.beginning) <= KEPT_BYTES, "{}", held(&wanted.beginning));
-        let same = print(Output::new(Some(&wanted)).unwrap(), &much);
-        assert!(held(&same.file) <= MUCH_BYTES + PIECE as u64, "{}", held(&same.file));
-        assert_eq!(same.difference().unwrap(), None);
+    fn much_output_is_compared_to_its_end_and_only_its_beginning_is_kept() {
+        let mut much = b"0123456\n".repeat(KEPT_BYTES / 8 + (1 << 20));
+        let wanted = record(pipe(&much)).unwrap();
+        assert_eq!((wanted.beginning.len(), wanted.bytes), (KEPT_BYTES, much.len() as u64));
+        assert_eq!(compare(pipe(&much), &wanted).unwrap(), None);
         *much.last_mut().unwrap() = b'x';
-        let other = print(Output::new(Some(&wanted)).unwrap(), &much).difference().unwrap().unwrap();
+        let other = compare(pipe(&much), &wanted).unwrap().unwrap();
         assert!(other.contains("behind its first 64 MiB: not the same text"), "{other}");
         much.push(b'x');
-        let longer = print(Output::new(Some(&wanted)).unwrap(), &much).difference().unwrap().unwrap();
+        let longer = compare(pipe(&much), &wanted).unwrap().unwrap();
         assert!(longer.ends_with(&format!("{} bytes in all, but {}", much.len(), much.len() - 1)), "{longer}");
+    }
+
+    #[test]
+    fn who_still_holds_the_pipe_keeps_nobody_once_the_process_has_ended() {
+        let (pipe, mut held) = io::pipe().unwrap();
+        held.write_all(b"all of it").unwrap();
+        let printed = record(Pipe { pipe, ended: Arc::new(AtomicBool::new(true)) }).unwrap();
+        assert_eq!(printed.beginning, b"all of it");
+        drop(held);
     }
 }

@@ -1,6 +1,7 @@
 //! One process of a command, with what it starts: from what `--prepare` does until it has ended.
 
 use super::Tried;
+use super::fault::with_words;
 use super::in_malloc::Times;
 use super::output::{self, Output, Printed};
 use super::server::{Drive, Served};
@@ -15,14 +16,15 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// One process, with what it started, that came to its end.
-pub(super) struct Ran<'a> {
+pub(super) struct Ran {
     pub end: End,
     /// What it printed, where somebody wants to know.
-    pub output: Option<Output<'a>>,
+    pub output: Option<Output>,
     pub witnessed: Vec<Witnessed>,
     pub left_behind: u64,
     /// Why the command could not be started.
@@ -31,7 +33,7 @@ pub(super) struct Ran<'a> {
     pub served: Option<Served>,
 }
 
-impl Ran<'_> {
+impl Ran {
     /// CPU time of all its processes.
     pub fn cpu_ns(&self) -> u64 {
         self.served.as_ref().map_or(self.end.usage.user_ns + self.end.usage.sys_ns, |served| served.cpu_ns)
@@ -62,7 +64,7 @@ impl Paced<'_> {
     }
 }
 
-/// From one look at what a process prints to the next.
+/// From one look at what a process writes to stderr to the next.
 const READ: Duration = Duration::from_millis(20);
 
 /// The user's own environment. All of it but what is preloaded already: two allocators in one process would prove nothing.
@@ -72,7 +74,7 @@ pub(super) fn of_the_user() -> impl Iterator<Item = (OsString, OsString)> {
 
 impl Tried<'_> {
     /// The command as it is, after what `--prepare` does.
-    pub(super) fn plain<'a>(&self, look: Option<Look<'_>>, wanted: Option<&'a Printed>) -> Step<Ran<'a>> {
+    pub(super) fn plain(&self, look: Option<Look<'_>>, wanted: Option<&Arc<Printed>>) -> Step<Ran> {
         if self.stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
@@ -80,7 +82,9 @@ impl Tried<'_> {
             return Ok(Some(Err(Box::new(Attempt::without_process(outcome)))));
         }
         let log = Log::new()?;
-        let output = self.trial.check_output.then(|| Output::new(wanted)).transpose()?;
+        // Who is read may have to wait for the reader: the reference, which is the one that wants nothing, and checks.
+        let read = self.trial.check_output && (wanted.is_none() || self.job.check);
+        let output = read.then(|| Output::new(wanted.cloned())).transpose()?;
         let ran = self.start(self.variables(&log), look, output, None)?;
         Ok(ran.map(|ran| Ok(Ran { witnessed: log.read(), ..ran })))
     }
@@ -91,9 +95,8 @@ impl Tried<'_> {
         let mut command = Command::new("sh");
         command.arg("-c").arg(line).current_dir(&self.trial.folder).stdin(Stdio::null());
         let output = command.env_remove("LD_PRELOAD").output().context("cannot start sh for --prepare")?;
-        let words = String::from_utf8_lossy(&output.stderr).trim_end().lines().last().unwrap_or_default().to_owned();
-        Ok((!output.status.success())
-            .then(|| Outcome::Error { what: format!("--prepare: {}: {words}", output.status) }))
+        let what = || with_words(&format!("--prepare: {}", output.status), &String::from_utf8_lossy(&output.stderr));
+        Ok((!output.status.success()).then(|| Outcome::Error { what: what() }))
     }
 
     /// What is set in the command's processes beside the user's own environment.
@@ -121,25 +124,25 @@ impl Tried<'_> {
     }
 
     /// Runs it below the launcher, with its client where it has one. `None` where `stop` was set meanwhile.
-    pub(super) fn start<'a>(
+    pub(super) fn start(
         &self,
         variables: BTreeMap<String, String>,
         look: Option<Look<'_>>,
-        mut output: Option<Output<'a>>,
+        output: Option<(Output, Stdio)>,
         times: Option<&Times>,
-    ) -> Result<Option<Ran<'a>>> {
+    ) -> Result<Option<Ran>> {
         let account = inherited_file("heapmark-account")?;
         let mut launch = self.launch(&account, false, &variables)?;
-        launch.stdout(output.as_ref().map_or_else(output::nowhere, Output::stdout)?);
+        let (output, stdout) = output.unzip();
+        launch.stdout(stdout.map_or_else(output::nowhere, Ok)?);
         let stderr = memory_file("heapmark-stderr")?;
         let words = stderr.try_clone().context("cannot hand on a memory file")?;
         let mut drive =
             self.trial.client.as_ref().map(|client| Drive::new(client, self, &account, times)).transpose()?;
         let mut look = look.map(Paced::new);
-        // What goes wrong in a look at files in memory does so again when the rest is read, and is said then.
+        // What goes wrong in a look at a file in memory does so again when the rest is read, and is said then.
         let mut read = |_| {
             let _ = keep_last(&words, STDERR_BYTES);
-            let _ = output.as_mut().map(Output::look);
             READ
         };
         let mut read = Paced::new(&mut read);

@@ -43,7 +43,9 @@
     }
     const symbol = trace.marker?.symbol ?? SYMBOLS[(member ?? 0) % SYMBOLS.length] + (run % 2 ? "-open" : "");
     const heap = trace.mode === "markers" && trace.x.length > 1;
-    trace.marker = { color: colour, size: heap ? 8 : 10, opacity: heap ? 0.65 : 1, symbol, line: { width: 1.5, color: colour } };
+    // A diamond lies on a bar of its allocator's colour.
+    const paint = drawn.marker?.symbol === "diamond-open" ? colours.ink : colour;
+    trace.marker = { color: paint, size: heap ? 8 : 10, opacity: heap ? 0.65 : 1, symbol, line: { width: 1.5, color: paint } };
     if (trace.type === "bar") Object.assign(trace.marker, { opacity: run % 2 ? 0.5 : 0.85, symbol: undefined });
     trace.line = { color: colour, width: 2, dash: member === null ? "dot" : DASHES[(member + run) % DASHES.length] };
     if (trace.error_x) Object.assign(trace.error_x, { color: colour, thickness: 2, width: 5 });

@@ -11,20 +11,35 @@ use crate::report::{units, whole};
 use plotly::common::{HoverInfo, Marker, MarkerSymbol, Mode, Orientation};
 use plotly::{Bar, Layout, Scatter};
 
-const COLUMNS: [&str; 9] =
-    ["run", "workload", "threads", "row", "wall_ns", "cpu_ns", "longest_pause_ns", "longest_step_ns", "startup_ns"];
+const COLUMNS: [&str; 10] = [
+    "run",
+    "workload",
+    "threads",
+    "row",
+    "wall_ns",
+    "cpu_ns",
+    "peak_rss_bytes",
+    "longest_pause_ns",
+    "longest_step_ns",
+    "startup_ns",
+];
 
 pub(super) fn section(cast: &Cast) -> Section {
     let cases: Vec<Placed<Case>> = cast.all(|told| &told.analysis.cases);
     let cases: Vec<Placed<Case>> = cases.into_iter().filter(|(_, case)| case.whole_process).collect();
+    let driven = |case: &Case| case.trial.as_ref().is_some_and(|tried| tried.client.is_some());
+    let bar = if cases.iter().any(|(_, case)| driven(case)) {
+        "A bar is the time of the client, from its start to its end; the diamond is the CPU time of the server meanwhile."
+    } else {
+        "A bar is the time from the start of the process to its end; the diamond is the CPU time of all its threads, and of \
+         processes that it waited for."
+    };
     Section {
         id: "whole",
         heading: "Whole processes".into(),
         text: vec![
-            "A bar is the time from the start of the process to its end; the diamond is the CPU time of all its threads. A diamond \
-             beyond the bar is work on other cores. Pauses are those that a runtime or a program tells of: who tells of none may \
-             have some."
-                .into(),
+            format!("{bar} A diamond beyond the bar is work on other cores."),
+            "Pauses are those that a runtime or a program tells of: who tells of none may have some.".into(),
         ],
         views: views::by_threads(&cases, &COLUMNS, |cases, heading, data| plots(cast, cases, heading, data)),
         ..Section::default()
@@ -45,6 +60,7 @@ fn plots(cast: &Cast, cases: &[Placed<Case>], heading: &str, data: &mut Data) ->
             plain(&row.allocator).into(),
             number(whole.wall_ns.median),
             whole.cpu_ns.map(|cpu| cpu.median).into(),
+            peak_rss_bytes(row).into(),
             whole.longest_pause_ns.into(),
             whole.longest_step_ns.into(),
             whole.startup_ns.into(),
@@ -54,8 +70,11 @@ fn plots(cast: &Cast, cases: &[Placed<Case>], heading: &str, data: &mut Data) ->
     let layout = Layout::new().x_axis(axes::titled("seconds")).y_axis(axes::names());
     let pauses: Vec<Dot> = rows.iter().filter_map(|(run, row, whole)| pause(*run, row, whole)).collect();
     let axis = axes::values("longest pause", &dots::extent(&pauses), units::duration);
+    let peaks: Vec<Dot> = rows.iter().filter_map(|(run, row, _)| peak(*run, row)).collect();
+    let memory = axes::values("peak RSS", &dots::extent(&peaks), units::bytes);
     vec![
         Plot { title: heading.to_owned(), traces: bars, layout },
+        dots::plot(cast, format!("{heading}: peak RSS"), peaks, memory),
         dots::plot(cast, format!("{heading}: longest pause"), pauses, axis),
     ]
 }
@@ -87,6 +106,15 @@ fn bars(cast: &Cast, run: usize, row: &Row, whole: &Whole) -> Vec<Trace> {
 fn sized(cast: &Cast, run: usize, row: &Row) -> String {
     let size = whole::sizes(row).map_or(String::new(), |sizes| format!(" ({sizes})"));
     cast.label(run, &format!("{}{size}", row.allocator))
+}
+
+fn peak_rss_bytes(row: &Row) -> Option<f64> {
+    Some(row.numbers()?.memory?.peak_rss_bytes)
+}
+
+fn peak(run: usize, row: &Row) -> Option<Dot<'_>> {
+    let bytes = peak_rss_bytes(row)?;
+    Some(Dot { run, name: &row.allocator, value: bytes, interval: None, words: units::bytes(bytes) })
 }
 
 fn pause<'a>(run: usize, row: &'a Row, whole: &Whole) -> Option<Dot<'a>> {

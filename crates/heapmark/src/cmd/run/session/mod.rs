@@ -101,8 +101,9 @@ impl Session {
         for cell in checks {
             progress.begin(&cell.id);
             let job = Job::new(self.case(cell), cell, 0, 1, true)?;
+            let known = self.known.has(&cell.id);
             self.once(Purpose::Check, cell, &job, paces[cell.case].timeout, progress)?;
-            progress.step();
+            progress.step(!known);
         }
         self.blocks(head, &paces, progress)
     }

@@ -58,7 +58,15 @@ impl Session {
             let Some((trial, record)) = case.trial.as_ref().zip(self.known.get(&check.id)) else { continue };
             match &record.outcome {
                 Outcome::Ok => {}
-                outcome => bail!("{} cannot be tried: under {} it ended {outcome}", trial.line(), check.allocator),
+                outcome => {
+                    let hint = match outcome {
+                        Outcome::WrongResult { .. } if trial.check_output => {
+                            "; what is not the same each time can be compared with nothing: leave out --check-output"
+                        }
+                        _ => "",
+                    };
+                    bail!("{} cannot be tried: under {} it ended {outcome}{hint}", trial.line(), check.allocator)
+                }
             }
         }
         Ok(())
