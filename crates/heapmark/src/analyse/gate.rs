@@ -42,7 +42,7 @@ pub struct Gate {
 /// A part of a block of a case.
 type Part<'a> = (&'a str, u32, u32, u32);
 
-/// The records without the attempts that do not count, and what the gate saw.
+/// The records without the attempts that do not count, but with all that failed, and what the gate saw.
 pub(super) fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, Gate) {
     let mut parts: BTreeMap<Part, BTreeMap<u32, Vec<&Record>>> = BTreeMap::new();
     for record in records.iter().filter(|record| record.purpose.is_of_a_block()) {
@@ -58,7 +58,9 @@ pub(super) fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, Gate) {
         gate.disturbed += usize::from(!causes.is_empty());
         causes.into_iter().for_each(|cause| *gate.causes.entry(cause.to_string()).or_default() += 1);
         let others = attempts.iter().filter(|(attempt, _)| **attempt != chosen);
-        dropped.extend(others.flat_map(|(_, records)| records).map(|record| record.cell.as_str()));
+        // Whatever disturbed it: what fails once has failed.
+        let ended = others.flat_map(|(_, records)| records).filter(|record| record.outcome.is_ok());
+        dropped.extend(ended.map(|record| record.cell.as_str()));
     }
     (records.iter().copied().filter(|record| !dropped.contains(record.cell.as_str())).collect(), gate)
 }

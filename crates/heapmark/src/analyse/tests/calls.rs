@@ -125,3 +125,19 @@ fn of_several_attempts_the_first_quiet_one_counts() {
     assert_eq!((loud.gate.disturbed, loud.gate.causes["other programs"]), (1, 1));
     assert!(close(numbers(&loud, "half").ns_per_op.max, 1000.0), "the quieter of the two");
 }
+
+#[test]
+fn what_fails_in_a_part_that_does_not_count_has_failed_all_the_same() {
+    let mut lab = lab(&[("glibc", 20.0), ("half", 10.0)], 12);
+    for record in lab.records.clone().iter().filter(|record| record.block == 3 && record.purpose == Purpose::Sample) {
+        lab.cell(&record.cell).disturbance =
+            Some(Disturbance { foreign_cpu_share: Some(0.9), ..Disturbance::default() });
+        let (attempt, cell) = (1, record.cell.replace("b03", "b03~1"));
+        lab.records.push(Record { attempt, cell, ..record.clone() });
+    }
+    let cell = lab.records.iter().find(|record| record.attempt == 0 && record.block == 3 && record.allocator == "half");
+    let cell = cell.unwrap().cell.clone();
+    let analysis = run(&lab.fail(&cell, crash()));
+    let half = row(&analysis, "half");
+    assert!(matches!(&half.state, State::Failed(failed) if failed.counts == [("crash", 1)]), "{:?}", half.state);
+}

@@ -7,10 +7,10 @@ mod rows;
 mod verdicts;
 mod whole;
 
-use super::artificial::{Lab, measurement, noise};
+use super::artificial::{Lab, crash, measurement, noise};
 use super::*;
 use crate::sample::disturbance::Disturbance;
-use crate::store::Purpose;
+use crate::store::{Purpose, Record};
 use std::collections::BTreeMap;
 
 fn row<'a>(analysis: &'a Analysis, allocator: &str) -> &'a Row {
