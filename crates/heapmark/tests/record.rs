@@ -1,6 +1,6 @@
 //! `heapmark record`: the program is as it was, and a trace lies there afterwards.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn record(folder: &Path, arguments: &[&str]) -> Output {
@@ -33,6 +33,14 @@ fn compile(folder: &Path, name: &str, source: &str) {
     let end = Command::new("cc").arg("-fno-builtin").arg("-o").arg(folder.join(name)).arg(&file).output().unwrap();
     assert!(end.status.success(), "{}", words(&end));
     std::fs::remove_file(file).unwrap();
+}
+
+/// `own.so`, an allocator that hands on to the next.
+fn own_library(folder: &Path) -> PathBuf {
+    let (library, source) = (folder.join("own.so"), Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fakes/honest.c"));
+    let end = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).output().unwrap();
+    assert!(end.status.success(), "{}", words(&end));
+    library
 }
 
 const THOUSAND: &str = "#include <stdlib.h>\n#include <stdio.h>\n
@@ -78,10 +86,7 @@ fn children_have_traces_of_their_own_and_the_shells_is_the_main_one() {
 fn an_allocator_serves_and_captures_can_be_kept() {
     let home = tempfile::tempdir().unwrap();
     compile(home.path(), "thousand", THOUSAND);
-    let library = home.path().join("own.so");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fakes/honest.c");
-    let end = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).output().unwrap();
-    assert!(end.status.success(), "{}", words(&end));
+    own_library(home.path());
     let end = record(home.path(), &["--raw", "-a", "own=./own.so", "--", "./thousand"]);
     assert_eq!(end.status.code(), Some(7), "{}", words(&end));
     let names = files(home.path());
@@ -160,10 +165,7 @@ fn a_program_that_is_killed_for_a_forbidden_call_is_told_of_its_sandbox() {
 fn who_else_is_preloaded_is_on_record_and_who_comes_first_is_told() {
     let home = tempfile::tempdir().unwrap();
     compile(home.path(), "thousand", THOUSAND);
-    let library = home.path().join("own.so");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fakes/honest.c");
-    let end = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).output().unwrap();
-    assert!(end.status.success(), "{}", words(&end));
+    let library = own_library(home.path());
     let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
     command.current_dir(home.path()).env("LD_PRELOAD", &library).args(["record", "-o", "a.trace", "--", "./thousand"]);
     let end = command.output().unwrap();

@@ -76,8 +76,8 @@ impl Aside {
         // SAFETY: the state is this thread's.
         match unsafe { state.as_ref() } {
             None => Aside::Streamless,
-            Some(own) if own.busy & CALLING != 0 => Aside::Inner,
-            Some(_) => Aside::Interrupting(state),
+            Some(own) if own.is_writing() => Aside::Interrupting(state),
+            Some(_) => Aside::Inner,
         }
     }
 

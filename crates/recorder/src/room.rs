@@ -5,7 +5,7 @@ use crate::file;
 use crate::local::{Errno, depth, local};
 use crate::process::WIPED;
 use crate::signals::Quiet;
-use crate::state::{CALLING, State};
+use crate::state::State;
 use crate::thread::begin_thread_of_caller;
 use core::sync::atomic::Ordering;
 use heapmark_wire::capture::{Event, Start};
@@ -130,8 +130,7 @@ pub unsafe fn seal(state: *mut State) {
     // SAFETY: the caller's.
     unsafe {
         (*state).limit = core::ptr::null_mut();
-        let is_torn = (*state).busy != 0 && (*state).busy & CALLING == 0;
-        if !is_torn && !(*state).writer.at().is_null() {
+        if !(*state).is_writing() && !(*state).writer.at().is_null() {
             (*state).writer.seal();
         }
     }

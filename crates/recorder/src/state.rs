@@ -42,6 +42,11 @@ pub struct State {
 }
 
 impl State {
+    /// An event is being written; nothing of it may be looked at.
+    pub fn is_writing(&self) -> bool {
+        self.busy != 0 && self.busy & CALLING == 0
+    }
+
     /// Its events have stamps from now on.
     pub fn want_clock(&self) {
         let _ = self.clocked.compare_exchange(clock::OFF, clock::WANTED, Ordering::Relaxed, Ordering::Relaxed);

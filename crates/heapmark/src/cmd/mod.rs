@@ -94,13 +94,8 @@ impl Exit {
 
 /// Prints to stdout. Whoever stopped reading, as `| head` does, wanted no more: that is no failure.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    print_bytes(text.as_bytes())
-}
-
-/// As [`print`], of what need not be text.
-fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("cannot write to stdout"),
     }
@@ -108,10 +103,7 @@ fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
 
 /// Puts it where `-o` says; `-` is stdout.
 pub(crate) fn put(content: impl AsRef<[u8]>, output: &Path) -> anyhow::Result<()> {
-    match output.as_os_str() == "-" {
-        true => print_bytes(content.as_ref()),
-        false => std::fs::write(output, content).with_context(|| format!("cannot write {}", output.display())),
-    }
+    streamed::put(output, |out| Ok(out.write_all(content.as_ref())?))
 }
 
 /// Says something on stderr, line by line: it may quote a file or a process. A run goes on where nobody listens.

@@ -1,7 +1,7 @@
 //! The guest program, and the two questions that are asked of it before a run: whether the proof can fail, and what
 //! version a library says it has.
 
-use super::memory_file::memory_file;
+use super::memory_file::stderr_file;
 use super::{Attempt, Job, Subject, child, page, report::Report};
 use crate::build::Library;
 use crate::catalog::{Allocator, Source, Tier};
@@ -54,7 +54,7 @@ impl Guest {
             page.command(self),
             &subject.environment(),
             0,
-            memory_file("heapmark-stderr")?,
+            stderr_file()?,
             SHORT,
             &AtomicBool::new(false),
             None,

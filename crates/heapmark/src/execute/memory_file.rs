@@ -15,6 +15,11 @@ pub(super) fn memory_file(name: &str) -> Result<File> {
     Ok(File::from(memfd_create(name, MemfdFlags::CLOEXEC).context("cannot create a memory file")?))
 }
 
+/// For what a measured process writes to stderr.
+pub(super) fn stderr_file() -> Result<File> {
+    memory_file("heapmark-stderr")
+}
+
 /// As [`memory_file`], and inherited on purpose: a child is told its number.
 pub(super) fn inherited_file(name: &str) -> Result<File> {
     Ok(File::from(memfd_create(name, MemfdFlags::empty()).context("cannot create a memory file")?))

@@ -32,7 +32,7 @@ use crate::build::Library;
 use crate::catalog::Allocator;
 use anyhow::Result;
 use heapmark_wire::Page;
-use memory_file::memory_file;
+use memory_file::stderr_file;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -153,9 +153,7 @@ pub fn run_watched(
         None => page.command(guest),
         Some(valgrind) => callgrind::command(valgrind, guest, &page.argument()),
     };
-    let Some(end) =
-        child::run(command, &environment, job.padding, memory_file("heapmark-stderr")?, timeout, stop, watch)?
-    else {
+    let Some(end) = child::run(command, &environment, job.padding, stderr_file()?, timeout, stop, watch)? else {
         return Ok(None);
     };
     let below = job.below.as_ref().map(|_| end.stderr());

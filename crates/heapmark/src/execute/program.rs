@@ -4,7 +4,7 @@
 //! never timed, runs with `LD_DEBUG=bindings`, and every binding of the malloc family is held against the library.
 
 use super::child;
-use super::memory_file::{memory_file, text};
+use super::memory_file::{memory_file, stderr_file, text};
 use super::printed::Printed;
 use super::report::Report;
 use super::{Attempt, Guest, Job, LoadedObject, Outcome, Proof, Subject, prove};
@@ -77,9 +77,7 @@ impl Program {
             environment.insert("LD_DEBUG".into(), "bindings".into());
         }
         let (command, output) = self.command(&job.text(subject))?;
-        let Some(end) =
-            child::run(command, &environment, job.padding, memory_file("heapmark-stderr")?, timeout, stop, None)?
-        else {
+        let Some(end) = child::run(command, &environment, job.padding, stderr_file()?, timeout, stop, None)? else {
             return Ok(None);
         };
         let said = text(&output, 0);

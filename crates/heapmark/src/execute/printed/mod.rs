@@ -8,7 +8,7 @@ mod binary_trees;
 
 use super::child;
 use super::end::{End, LaunchedEnd};
-use super::memory_file::{inherited_file, memory_file, text};
+use super::memory_file::{inherited_file, memory_file, stderr_file, text};
 use super::program::{Program, bindings, fill, without_bindings};
 use super::report::Report;
 use super::{Attempt, Iteration, Job, Measurement, Outcome, Subject, prove};
@@ -210,7 +210,7 @@ impl Printed<'_> {
         launch.arg("--").args(&command);
         launch.current_dir(&self.program.executable.folder).stdin(Stdio::null());
         launch.stdout(said.try_clone().context("cannot hand on a memory file")?);
-        let end = child::run(launch, [("", ""); 0], 0, memory_file("heapmark-stderr")?, self.timeout, self.stop, None)?;
+        let end = child::run(launch, [("", ""); 0], 0, stderr_file()?, self.timeout, self.stop, None)?;
         let Some(end) = end else { return Ok(None) };
         let LaunchedEnd { end, refused, .. } = end.launched(&account, &command[0]);
         Ok(Some(Ran { end, said: text(&said, 0), refused }))

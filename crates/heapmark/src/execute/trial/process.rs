@@ -8,7 +8,7 @@ use super::server::{Drive, Served};
 use super::witness::{Log, Witnessed};
 use crate::execute::child::{self, Look};
 use crate::execute::end::{End, LaunchedEnd, STDERR_BYTES};
-use crate::execute::memory_file::{inherited_file, keep_last, memory_file};
+use crate::execute::memory_file::{inherited_file, keep_last, stderr_file};
 use crate::execute::{Attempt, Outcome};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -135,7 +135,7 @@ impl Tried<'_> {
         let mut launch = self.launch(&account, false, &variables)?;
         let (output, stdout) = output.unzip();
         launch.stdout(stdout.map_or_else(output::nowhere, Ok)?);
-        let stderr = memory_file("heapmark-stderr")?;
+        let stderr = stderr_file()?;
         let words = stderr.try_clone().context("cannot hand on a memory file")?;
         let mut drive =
             self.trial.client.as_ref().map(|client| Drive::new(client, self, &account, times)).transpose()?;
