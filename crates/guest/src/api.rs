@@ -36,18 +36,42 @@ pub struct Api {
     pub posix_memalign: unsafe extern "C" fn(*mut *mut u8, usize, usize) -> i32,
     /// `free` by somebody who knows the size: block, size, and 0 for `sdallocx`, which takes flags.
     pub free_sized: unsafe extern "C" fn(*mut u8, usize, usize),
+    /// `operator new`, or `malloc` where the allocator's own library has no operators. So it is with the other two.
+    pub new: unsafe extern "C" fn(usize) -> *mut u8,
+    /// `operator delete`
+    pub delete: unsafe extern "C" fn(*mut u8),
+    /// The same with a size.
+    pub delete_sized: unsafe extern "C" fn(*mut u8, usize),
+    /// The operators that take an alignment, where the allocator's own library has them.
+    pub aligned: Option<AlignedOperators>,
     /// `malloc_usable_size`; 0 where the allocator has none.
     pub usable_size: unsafe extern "C" fn(*mut u8) -> usize,
 }
 
-/// Functions that free a block whose size is told, best first.
-const FREE_SIZED: [&CStr; 3] = [c"sdallocx", c"free_sized", c"_ZdlPvm"];
+/// C++ operators for types that are aligned more than others.
+#[derive(Clone, Copy)]
+pub struct AlignedOperators {
+    /// `operator new(size, alignment)`
+    pub new: unsafe extern "C" fn(usize, usize) -> *mut u8,
+    /// `operator delete(block, alignment)`
+    pub delete: unsafe extern "C" fn(*mut u8, usize),
+    /// `operator delete(block, size, alignment)`
+    pub delete_sized: Option<unsafe extern "C" fn(*mut u8, usize, usize)>,
+}
+
+/// Functions of C that free a block whose size is told, best first. A sized `operator delete` is none: some allocators have other
+/// size classes for `operator new` than for `malloc`.
+const FREE_SIZED: [&CStr; 2] = [c"sdallocx", c"free_sized"];
 
 impl Api {
     /// The functions that a program of this process would call.
     pub fn resolve() -> Api {
         // SAFETY: these symbols have exactly these C signatures in every C library and every allocator.
         unsafe {
+            // A block goes back to whoever made it, so that one without the other is of no use.
+            let pair = |new, delete| beside_free(new).zip(beside_free(delete));
+            let (new, delete) = pair(c"_Znwm", c"_ZdlPv").unwrap_or_else(|| (must(c"malloc"), must(c"free")));
+            let own = delete != must(c"free");
             Api {
                 malloc: transmute::<*mut c_void, unsafe extern "C" fn(usize) -> *mut u8>(must(c"malloc")),
                 free: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8)>(must(c"free")),
@@ -60,9 +84,43 @@ impl Api {
                 free_sized: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8, usize, usize)>(
                     FREE_SIZED.iter().find_map(|name| beside_free(name)).unwrap_or_else(|| must(c"free")),
                 ),
+                new: transmute::<*mut c_void, unsafe extern "C" fn(usize) -> *mut u8>(new),
+                delete: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8)>(delete),
+                // As above. The C++ library's own one forgets the size, too.
+                delete_sized: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8, usize)>(
+                    beside_free(c"_ZdlPvm").filter(|_| own).unwrap_or(delete),
+                ),
+                aligned: pair(c"_ZnwmSt11align_val_t", c"_ZdlPvSt11align_val_t").map(|(new, delete)| {
+                    AlignedOperators {
+                        new: transmute::<*mut c_void, unsafe extern "C" fn(usize, usize) -> *mut u8>(new),
+                        delete: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8, usize)>(delete),
+                        delete_sized: beside_free(c"_ZdlPvmSt11align_val_t").map(|delete| {
+                            transmute::<*mut c_void, unsafe extern "C" fn(*mut u8, usize, usize)>(delete)
+                        }),
+                    }
+                }),
                 usable_size: beside_free(c"malloc_usable_size").map_or(unknown_size, |address| {
                     transmute::<*mut c_void, unsafe extern "C" fn(*mut u8) -> usize>(address)
                 }),
+            }
+        }
+    }
+}
+
+impl Api {
+    /// Ends a block of the `operator new` with an alignment, or of `posix_memalign` in its place.
+    ///
+    /// # Safety
+    /// The block is live and was made with this alignment, and with this size if one is told.
+    pub unsafe fn delete_aligned(&self, block: *mut u8, alignment: usize, size: Option<usize>) {
+        // SAFETY: as the caller vouches.
+        unsafe {
+            match (self.aligned, size) {
+                (None, _) => (self.free)(block),
+                (Some(AlignedOperators { delete_sized: Some(delete), .. }), Some(size)) => {
+                    delete(block, size, alignment)
+                }
+                (Some(AlignedOperators { delete, .. }), _) => delete(block, alignment),
             }
         }
     }

@@ -6,7 +6,7 @@
 
 extern crate std;
 
-use crate::api::Api;
+use crate::api::{AlignedOperators, Api};
 use crate::fail;
 use crate::threads::wait_until;
 use core::cell::Cell;
@@ -16,7 +16,20 @@ use core::sync::atomic::{AtomicBool, Ordering};
 /// The null allocator's functions, once it serves this process.
 pub fn serve() -> Api {
     SERVES.store(true, Ordering::Relaxed);
-    Api { malloc, free, calloc, realloc, posix_memalign, free_sized, usable_size }
+    let aligned = AlignedOperators { new: new_aligned, delete: free_told, delete_sized: Some(free_sized) };
+    Api {
+        malloc,
+        free,
+        calloc,
+        realloc,
+        posix_memalign,
+        free_sized,
+        new: malloc,
+        delete: free,
+        delete_sized: free_told,
+        aligned: Some(aligned),
+        usable_size,
+    }
 }
 
 static SERVES: AtomicBool = AtomicBool::new(false);
@@ -51,6 +64,15 @@ fn slot(size: usize) -> usize {
 unsafe extern "C" fn free(_block: *mut u8) {}
 
 unsafe extern "C" fn free_sized(_block: *mut u8, _size: usize, _flags: usize) {}
+
+unsafe extern "C" fn free_told(_block: *mut u8, _size_or_alignment: usize) {}
+
+unsafe extern "C" fn new_aligned(size: usize, alignment: usize) -> *mut u8 {
+    let mut block = core::ptr::null_mut();
+    // SAFETY: as there, with a place of our own.
+    unsafe { posix_memalign(&mut block, alignment, size) };
+    block
+}
 
 unsafe extern "C" fn usable_size(_block: *mut u8) -> usize {
     0

@@ -8,7 +8,7 @@ use heapmark::execute::Outcome;
 use heapmark::plan::Case;
 use heapmark::trace::score::{Order, compile};
 use heapmark::trace::{Event, Token, Variant};
-use heapmark_wire::score::{HEAD_WORDS, Head, Op, Rare, THREAD_WORDS, Thread, slot};
+use heapmark_wire::score::{HEAD_WORDS, Head, Op, Rare, THREAD_WORDS, Thread, wait};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -189,14 +189,14 @@ fn a_score_that_lacks_a_wait_names_a_wrong_slot_or_ends_nowhere_is_an_error_that
         Outcome::Error { what } => what,
         other => panic!("{other}"),
     };
-    let wait = Op::Wait.word(1, 1);
+    let wait = Op::wait(1, 1);
     let frees_early = two(&[wait, Op::Malloc.word(0, 8), end], &[Op::Free.word(0, 0), end]);
     assert!(why(&frees_early).contains("operation 0 of thread 1: its slot is empty"), "{}", why(&frees_early));
     let fills_twice = two(&[Op::Malloc.word(3, 8), Op::Malloc.word(3, 8), end], &[end]);
     assert!(why(&fills_twice).contains("fills a slot that is full"));
     assert!(why(&two(&[Op::Malloc.word(9, 8), end], &[end])).contains("operation 0 of thread 0"));
     assert!(why(&two(&[Op::Rare.word(99, 0), end], &[end])).contains("unknown number"));
-    assert!(why(&two(&[Op::Wait.word(7, 1), end], &[end])).contains("no thread 7"));
+    assert!(why(&two(&[Op::wait(7, 1), end], &[end])).contains("no thread 7"));
     assert!(why(&two(&[Rare::Start.word(1), end], &[end])).contains("starts thread 1 twice"));
     assert!(why(&two(&[Rare::Jump.word(0), 1 << 40], &[end])).contains("behind its end"));
     let good = two(&[end], &[end]);
@@ -210,14 +210,14 @@ fn the_compiler_leaves_no_wait_out() {
     let lab = Lab::new();
     let (path, head) = lab.score(&events, Order::Dependent);
     let mut words = words(&path);
-    let waits = |word: &&mut u64| Op::of(**word) == Op::Wait && slot(**word) == 0;
+    let waits = |word: &&mut u64| Op::of(**word) == Op::Wait && wait(**word).0 == 0;
     let table = head.table as usize;
     // Waiting for no op at all instead.
-    let left_out = words[HEAD_WORDS..table].iter_mut().filter(waits).map(|word| *word = Op::Wait.word(0, 0)).count();
+    let left_out = words[HEAD_WORDS..table].iter_mut().filter(waits).map(|word| *word = Op::wait(0, 0)).count();
     assert_eq!(left_out, 100);
     // Thread 0 comes late, so that nobody can be lucky.
     let first = Thread::of(&words, &head, 0).unwrap().first as usize;
     assert_eq!(Op::of(words[first]), Op::Position);
-    words[first] = Op::Wait.word(1, 1);
+    words[first] = Op::wait(1, 1);
     assert!(matches!(lab.outcome(&words, 2), Outcome::Error { what } if what.contains("its slot is empty")));
 }

@@ -7,7 +7,7 @@
 mod page;
 mod shadow;
 
-use crate::api::Api;
+use crate::api::{AlignedOperators, Api};
 use crate::fail;
 use crate::memory::Table;
 use crate::threads::wait_until;
@@ -33,7 +33,24 @@ pub fn watch(real: Api, held: Option<&'static Held>) -> Api {
     // SAFETY: zeroed memory is no `Watched`: it is written before anybody reads it.
     unsafe { ptr::write(watched.as_mut_ptr(), fresh) };
     WATCHED.store(watched.as_mut_ptr(), Ordering::Release);
-    Api { malloc, free, calloc, realloc, posix_memalign, free_sized, usable_size: real.usable_size }
+    let aligned = real.aligned.map(|real| AlignedOperators {
+        new: new_aligned,
+        delete: delete_aligned,
+        delete_sized: real.delete_sized.map(|_| delete_aligned_sized as _),
+    });
+    Api {
+        malloc,
+        free,
+        calloc,
+        realloc,
+        posix_memalign,
+        free_sized,
+        new,
+        delete,
+        delete_sized,
+        aligned,
+        usable_size: real.usable_size,
+    }
 }
 
 fn real() -> Api {
@@ -76,12 +93,7 @@ unsafe extern "C" fn posix_memalign(block: *mut *mut u8, alignment: usize, size:
     let (error, address) = unsafe { ((real().posix_memalign)(block, alignment, size), *block) };
     if error == 0 {
         take("posix_memalign", address, size);
-        if !(address as usize).is_multiple_of(alignment) {
-            fail::give_up(
-                "wrong-result",
-                format_args!("posix_memalign({alignment}, {size}) returned {address:p}, which is not aligned to that"),
-            );
-        }
+        must_be_aligned("posix_memalign", address, alignment, size);
     }
     error
 }
@@ -97,6 +109,56 @@ unsafe extern "C" fn free_sized(block: *mut u8, size: usize, flags: usize) {
     give_back(block);
     // SAFETY: as in `free`.
     unsafe { (real().free_sized)(block, size, flags) };
+}
+
+unsafe extern "C" fn new(size: usize) -> *mut u8 {
+    // SAFETY: the allocator's own function.
+    let block = unsafe { (real().new)(size) };
+    take("operator new", block, size);
+    block
+}
+
+unsafe extern "C" fn delete(block: *mut u8) {
+    give_back(block);
+    // SAFETY: as in `free`, with a block of its own `new`.
+    unsafe { (real().delete)(block) };
+}
+
+unsafe extern "C" fn delete_sized(block: *mut u8, size: usize) {
+    give_back(block);
+    // SAFETY: as in `delete`.
+    unsafe { (real().delete_sized)(block, size) };
+}
+
+unsafe extern "C" fn new_aligned(size: usize, alignment: usize) -> *mut u8 {
+    // SAFETY: the allocator's own function, handed out only where it is there.
+    let block = real().aligned.map_or(ptr::null_mut(), |real| unsafe { (real.new)(size, alignment) });
+    take("operator new", block, size);
+    must_be_aligned("operator new", block, alignment, size);
+    block
+}
+
+unsafe extern "C" fn delete_aligned(block: *mut u8, alignment: usize) {
+    give_back(block);
+    // SAFETY: as in `delete`, with a block of `new_aligned`.
+    real().aligned.iter().for_each(|real| unsafe { (real.delete)(block, alignment) });
+}
+
+unsafe extern "C" fn delete_aligned_sized(block: *mut u8, size: usize, alignment: usize) {
+    give_back(block);
+    let delete = real().aligned.and_then(|real| real.delete_sized);
+    // SAFETY: as in `delete_aligned`.
+    delete.iter().for_each(|delete| unsafe { delete(block, size, alignment) });
+}
+
+/// Ends the process where a block is not aligned as it was asked for.
+pub fn must_be_aligned(call: &str, block: *mut u8, alignment: usize, size: usize) {
+    if !block.addr().is_multiple_of(alignment) {
+        fail::give_up(
+            "wrong-result",
+            format_args!("{call}({alignment}, {size}) returned {block:p}, which is not aligned to that"),
+        );
+    }
 }
 
 fn take(call: &str, block: *mut u8, size: usize) {

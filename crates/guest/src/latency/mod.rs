@@ -9,7 +9,7 @@ mod ticks;
 
 extern crate std;
 
-use crate::api::Api;
+use crate::api::{AlignedOperators, Api};
 use crate::fail;
 use crate::job::Job;
 use crate::memory::Table;
@@ -22,7 +22,7 @@ use seats::{Seat, Seats};
 use tally::{Counts, Stall, Tally};
 use ticks::Ticks;
 
-/// The functions, in the order of the enumeration.
+/// The functions, in the order of the enumeration. C++ operators are counted with what they stand for.
 const FUNCTIONS: [&str; 5] = ["malloc", "free", "calloc", "realloc", "posix_memalign"];
 
 #[derive(Clone, Copy)]
@@ -71,7 +71,24 @@ pub fn watch(real: Api, every: u64, seed: u64) -> Api {
         ptr::write(mode.as_mut_ptr(), Mode { real, every, seed, ticks, began: ticks.begin(), seats: Seats::new(), key })
     };
     MODE.store(mode.as_mut_ptr(), Ordering::Release);
-    Api { malloc, free, calloc, realloc, posix_memalign, free_sized, usable_size: real.usable_size }
+    let aligned = real.aligned.map(|real| AlignedOperators {
+        new: new_aligned,
+        delete: delete_aligned,
+        delete_sized: real.delete_sized.map(|_| delete_aligned_sized as _),
+    });
+    Api {
+        malloc,
+        free,
+        calloc,
+        realloc,
+        posix_memalign,
+        free_sized,
+        new,
+        delete,
+        delete_sized,
+        aligned,
+        usable_size: real.usable_size,
+    }
 }
 
 /// Gives a worker its seat before the clock, where there is one to give.
@@ -162,6 +179,42 @@ unsafe extern "C" fn realloc(block: *mut u8, size: usize) -> *mut u8 {
 unsafe extern "C" fn posix_memalign(block: *mut *mut u8, alignment: usize, size: usize) -> i32 {
     // SAFETY: the allocator's own function, and the caller's place for the result.
     call(Function::PosixMemalign, size, |real| unsafe { (real.posix_memalign)(block, alignment, size) })
+}
+
+unsafe extern "C" fn new(size: usize) -> *mut u8 {
+    // SAFETY: the allocator's own function, as in all of these.
+    call(Function::Malloc, size, |real| unsafe { (real.new)(size) })
+}
+
+unsafe extern "C" fn delete(block: *mut u8) {
+    // SAFETY: a block of its own `new`.
+    call(Function::Free, 0, |real| unsafe { (real.delete)(block) })
+}
+
+unsafe extern "C" fn delete_sized(block: *mut u8, size: usize) {
+    // SAFETY: a block of its own `new`.
+    call(Function::Free, 0, |real| unsafe { (real.delete_sized)(block, size) })
+}
+
+unsafe extern "C" fn new_aligned(size: usize, alignment: usize) -> *mut u8 {
+    // SAFETY: as in `new`; handed out only where it is there.
+    let new = |real: &Api| real.aligned.map_or(ptr::null_mut(), |real| unsafe { (real.new)(size, alignment) });
+    call(Function::PosixMemalign, size, new)
+}
+
+unsafe extern "C" fn delete_aligned(block: *mut u8, alignment: usize) {
+    // SAFETY: a block of `new_aligned`.
+    let delete = |real: &Api| real.aligned.iter().for_each(|real| unsafe { (real.delete)(block, alignment) });
+    call(Function::Free, 0, delete)
+}
+
+unsafe extern "C" fn delete_aligned_sized(block: *mut u8, size: usize, alignment: usize) {
+    let delete = |real: &Api| {
+        let delete = real.aligned.and_then(|real| real.delete_sized);
+        // SAFETY: a block of `new_aligned`.
+        delete.iter().for_each(|delete| unsafe { delete(block, size, alignment) });
+    };
+    call(Function::Free, 0, delete)
 }
 
 /// After the last call: what all threads have counted, and what the clock costs.

@@ -3,6 +3,7 @@
 
 mod input;
 mod modes;
+mod operators;
 #[path = "../support/mod.rs"]
 mod support;
 mod wrong;

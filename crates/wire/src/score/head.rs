@@ -3,7 +3,7 @@
 use super::MOST_SLOTS;
 
 /// Of the first word; the number at its end is the layout's version.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"HMscore\x01");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"HMscore\x02");
 /// Words of the head.
 pub const HEAD_WORDS: usize = 24;
 
@@ -50,6 +50,8 @@ pub struct Head {
     pub dropped: u64,
     /// Calls of threads that had ended, made by another thread.
     pub strays: u64,
+    /// Where it stands how objects of C++ operators are given back that the program has left, and how many there are.
+    pub left: (u64, u64),
 }
 
 /// Why a file is no score.
@@ -90,6 +92,8 @@ impl Head {
             self.failed,
             self.dropped,
             self.strays,
+            self.left.0,
+            self.left.1,
         ];
         words[..numbers.len()].copy_from_slice(&numbers);
         words
@@ -131,9 +135,14 @@ impl Head {
             failed: next(),
             dropped: next(),
             strays: next(),
+            left: (next(), next()),
         };
         let table_end = head.threads.checked_mul(THREAD_WORDS as u64).and_then(|words| head.table.checked_add(words));
-        if head.threads == 0 || head.slots > MOST_SLOTS || table_end.is_none_or(|end| end > head.words) {
+        let left_end = head.left.0.checked_add(head.left.1);
+        if head.threads == 0
+            || head.slots > MOST_SLOTS
+            || [table_end, left_end].iter().any(|end| end.is_none_or(|end| end > head.words))
+        {
             return Err(Fault::Numbers);
         }
         Ok(head)
@@ -172,7 +181,16 @@ mod tests {
 
     #[test]
     fn a_head_is_read_back_and_one_that_lies_is_refused() {
-        let head = Head { words: 30, table: 24, threads: 3, slots: 5, peak: (1, 2), recorded_ns: 9, ..Head::default() };
+        let head = Head {
+            words: 30,
+            table: 24,
+            threads: 3,
+            slots: 5,
+            peak: (1, 2),
+            recorded_ns: 9,
+            left: (28, 2),
+            ..Head::default()
+        };
         let mut file = [0; 30];
         file[..HEAD_WORDS].copy_from_slice(&head.encode());
         assert_eq!(Head::decode(&file), Ok(head));
@@ -181,6 +199,7 @@ mod tests {
         let broken = |head: Head| Head::of_words(&head.encode());
         assert_eq!(broken(Head { threads: 4, ..head }), Err(Fault::Numbers));
         assert_eq!(broken(Head { threads: u64::MAX, ..head }), Err(Fault::Numbers));
+        assert_eq!(broken(Head { left: (28, 3), ..head }), Err(Fault::Numbers));
         assert_eq!(broken(Head { slots: MOST_SLOTS + 1, ..head }), Err(Fault::Numbers));
         file[0] += 1;
         assert_eq!(Head::decode(&file), Err(Fault::Magic));

@@ -1,7 +1,9 @@
 //! The calls that a player makes: a block must come, and go into a slot that is free; or it must be there, and go out of it.
 
 use super::player::Player;
+use crate::api::AlignedOperators;
 use crate::bench::Work;
+use crate::check::must_be_aligned;
 use crate::fail;
 use core::ptr;
 use heapmark_wire::score::{ALL_PAGES, PAGES_FROM_BYTES};
@@ -72,15 +74,44 @@ impl Player<'_> {
         if unsafe { (self.stage.api.posix_memalign)(&mut block, alignment, size) } != 0 {
             self.no_block("posix_memalign", size);
         }
-        if !block.addr().is_multiple_of(alignment) {
-            fail::give_up(
-                "wrong-result",
-                format_args!("posix_memalign({alignment}, {size}) returned {block:p}, which is not aligned to that"),
-            );
-        }
+        must_be_aligned("posix_memalign", block, alignment, size);
         self.born("posix_memalign", slot, block, size);
         self.written(block, size);
         self.tally.posix_memalign += 1;
+    }
+
+    pub(super) fn operator_new(&mut self, slot: usize, size: usize) {
+        // SAFETY: an ordinary call.
+        let block = unsafe { (self.stage.api.new)(size) };
+        self.born("operator new", slot, block, size);
+        self.written(block, size);
+        self.tally.malloc += 1;
+    }
+
+    pub(super) fn delete_sized(&mut self, slot: usize, size: usize) {
+        let block = self.dies("operator delete", slot);
+        // SAFETY: a live block of `new`, which was asked for with this size.
+        unsafe { (self.stage.api.delete_sized)(block, size) };
+        self.tally.free += 1;
+    }
+
+    pub(super) fn new_aligned(&mut self, slot: usize, alignment: usize, size: usize) {
+        let Some(AlignedOperators { new, .. }) = self.stage.api.aligned else {
+            return self.aligned(slot, alignment, size);
+        };
+        // SAFETY: an ordinary call.
+        let block = unsafe { new(size, alignment) };
+        must_be_aligned("operator new", block, alignment, size);
+        self.born("operator new", slot, block, size);
+        self.written(block, size);
+        self.tally.posix_memalign += 1;
+    }
+
+    pub(super) fn delete_aligned(&mut self, slot: usize, alignment: usize, size: Option<usize>) {
+        let block = self.dies("operator delete", slot);
+        // SAFETY: a live block of `new_aligned`, which was asked for with this alignment and size.
+        unsafe { self.stage.api.delete_aligned(block, alignment, size) };
+        self.tally.free += 1;
     }
 
     #[cold]

@@ -13,12 +13,14 @@ mod stage;
 mod touch;
 
 use super::Kernel;
+use crate::api;
 use crate::bench::{Bench, Work};
 use crate::fail;
 use crate::memory::{Padded, Table};
 use crate::null;
 use core::cell::Cell;
 use core::ptr;
+use heapmark_wire::score;
 use points::Points;
 use sheet::Sheet;
 use stage::{Seat, Stage};
@@ -41,6 +43,7 @@ fn run(bench: &mut Bench) {
     let threads = head.threads as usize;
     bench.needs(head.requested_peak_bytes + head.slots * size_of::<*mut u8>() as u64);
     null::overlap();
+    mind_operators();
     let slots = Table::<Cell<*mut u8>>::shared(head.slots as usize);
     let seats = Table::<Padded<Seat>>::shared(threads);
     let own_steps = Table::shared(if threads > heapmark_wire::STEPS { threads } else { 0 });
@@ -60,7 +63,7 @@ fn run(bench: &mut Bench) {
         bench.record(round, span, 0, head.events);
         seats.iter().for_each(|Padded(seat)| done.add(&seat.tally.get()));
         points.at_end();
-        last_frees += free_rest(bench, &slots);
+        last_frees += free_rest(bench, &sheet, &slots);
         expected.malloc += head.malloc;
         expected.free += head.free;
         expected.calloc += head.calloc;
@@ -74,9 +77,36 @@ fn run(bench: &mut Bench) {
     points.tell(bench);
 }
 
+/// An `operator new` that has no memory throws, unless a handler ends the process first: here nobody could catch.
+fn mind_operators() {
+    extern "C" fn no_memory() {
+        fail::give_up("oom", format_args!("operator new has found no memory"));
+    }
+    let set = api::find(c"_ZSt15set_new_handlerPFvvE");
+    if !set.is_null() {
+        // SAFETY: `std::set_new_handler` of the C++ library that the allocator has brought.
+        unsafe { api::call(set, &[no_memory as *const () as usize, 0, 0, 0, 0, 0]) };
+    }
+}
+
 /// What the recorded program never freed, after the clock: the next round begins with nothing.
-fn free_rest(bench: &Bench, slots: &[Cell<*mut u8>]) -> u64 {
+fn free_rest(bench: &Bench, sheet: &Sheet, slots: &[Cell<*mut u8>]) -> u64 {
     let mut freed = 0;
+    let (at, count) = sheet.head.left;
+    for word in sheet.words.get(at as usize..(at + count) as usize).unwrap_or_default() {
+        let block = slots.get(score::slot(*word)).map_or(ptr::null_mut(), |slot| slot.replace(ptr::null_mut()));
+        if block.is_null() {
+            fail::give_up("error", format_args!("the score ends a block that is not there"));
+        }
+        // SAFETY: live blocks, which the C++ operator made that the score names.
+        unsafe {
+            match score::alignment_left(*word) {
+                None => (bench.api.delete)(block),
+                Some(alignment) => bench.api.delete_aligned(block, alignment, None),
+            }
+        }
+        freed += 1;
+    }
     for slot in slots {
         let block = slot.replace(ptr::null_mut());
         if !block.is_null() {

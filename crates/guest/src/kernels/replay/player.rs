@@ -79,12 +79,21 @@ impl<'s> Player<'s> {
                 Op::Calloc => self.calloc(slot, 1, size),
                 Op::Realloc => self.realloc(slot, size),
                 Op::FreeSized => self.free_sized(slot, size),
+                Op::New => self.operator_new(slot, size),
+                Op::Delete => {
+                    let block = self.dies("operator delete", slot);
+                    // SAFETY: see above.
+                    unsafe { (api.delete)(block) };
+                    self.tally.free += 1;
+                }
+                Op::DeleteSized => self.delete_sized(slot, size),
                 Op::Wait => {
-                    self.seen.wait(self.stage, self.index, slot, size as u64);
+                    let (thread, ops) = score::wait(word);
+                    self.seen.wait(self.stage, self.index, thread, ops);
                     continue;
                 }
                 Op::Position => {
-                    self.stage.skew.reach(self.stage, self.index, word >> 3);
+                    self.stage.skew.reach(self.stage, self.index, score::position(word));
                     continue;
                 }
                 Op::Rare => {
@@ -207,6 +216,26 @@ impl<'s> Player<'s> {
             Rare::FreeSized => {
                 let size = self.word() as usize;
                 self.free_sized(argument, size);
+            }
+            Rare::New => {
+                let size = self.word() as usize;
+                self.operator_new(argument, size);
+            }
+            Rare::DeleteSized => {
+                let size = self.word() as usize;
+                self.delete_sized(argument, size);
+            }
+            Rare::NewAligned => {
+                let (alignment, size) = (self.word() as usize, self.word() as usize);
+                self.new_aligned(argument, alignment, size);
+            }
+            Rare::DeleteAligned => {
+                let alignment = self.word() as usize;
+                self.delete_aligned(argument, alignment, None);
+            }
+            Rare::DeleteAlignedSized => {
+                let (alignment, size) = (self.word() as usize, self.word() as usize);
+                self.delete_aligned(argument, alignment, Some(size));
             }
         }
         Next::Call

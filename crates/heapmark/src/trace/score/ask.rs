@@ -1,6 +1,7 @@
 //! How an object is asked for, as ops.
 
-use heapmark_wire::score::{ALL_PAGES, Head, Op, PAGES_FROM_BYTES, Rare};
+use super::object::Maker;
+use heapmark_wire::score::{ALL_PAGES, Head, MOST_SIZE, Op, PAGES_FROM_BYTES, Rare};
 
 /// The call that makes an object.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -9,6 +10,8 @@ pub(super) enum Ask {
     Calloc { count: u64, size: u64 },
     Realloc,
     Aligned { align: u64 },
+    New,
+    NewAligned { align: u64 },
 }
 
 /// Some words, at most four.
@@ -35,25 +38,38 @@ impl Ask {
         if has_pages(bytes) {
             words.add([Rare::Pages.word(ALL_PAGES)]);
         }
-        match (self, u32::try_from(bytes)) {
-            (Ask::Malloc, Ok(size)) => words.add([Op::Malloc.word(slot, size)]),
-            (Ask::Malloc, Err(_)) => words.add([Rare::Malloc.word(slot), bytes]),
-            (Ask::Calloc { count: 1, .. }, Ok(size)) => words.add([Op::Calloc.word(slot, size)]),
+        match (self, bytes <= MOST_SIZE) {
+            (Ask::Malloc, true) => words.add([Op::Malloc.word(slot, bytes)]),
+            (Ask::Malloc, false) => words.add([Rare::Malloc.word(slot), bytes]),
+            (Ask::Calloc { count: 1, .. }, true) => words.add([Op::Calloc.word(slot, bytes)]),
             (Ask::Calloc { count, size }, _) => words.add([Rare::Calloc.word(slot), count, size]),
-            (Ask::Realloc, Ok(size)) => words.add([Op::Realloc.word(slot, size)]),
-            (Ask::Realloc, Err(_)) => words.add([Rare::Realloc.word(slot), bytes]),
+            (Ask::Realloc, true) => words.add([Op::Realloc.word(slot, bytes)]),
+            (Ask::Realloc, false) => words.add([Rare::Realloc.word(slot), bytes]),
             (Ask::Aligned { align }, _) => words.add([Rare::Aligned.word(slot), align, bytes]),
+            (Ask::New, true) => words.add([Op::New.word(slot, bytes)]),
+            (Ask::New, false) => words.add([Rare::New.word(slot), bytes]),
+            (Ask::NewAligned { align }, _) => words.add([Rare::NewAligned.word(slot), align, bytes]),
         }
         words
+    }
+
+    /// What ends the object depends on it.
+    pub(super) fn maker(self) -> Maker {
+        match self {
+            Ask::Malloc | Ask::Calloc { .. } | Ask::Realloc => Maker::C,
+            Ask::Aligned { .. } => Maker::Aligned,
+            Ask::New => Maker::New,
+            Ask::NewAligned { align } => Maker::NewAligned(align.ilog2() as u8),
+        }
     }
 
     /// One more such call.
     pub(super) fn count(self, head: &mut Head) {
         *match self {
-            Ask::Malloc => &mut head.malloc,
+            Ask::Malloc | Ask::New => &mut head.malloc,
             Ask::Calloc { .. } => &mut head.calloc,
             Ask::Realloc => &mut head.realloc,
-            Ask::Aligned { .. } => &mut head.aligned,
+            Ask::Aligned { .. } | Ask::NewAligned { .. } => &mut head.aligned,
         } += 1;
     }
 }

@@ -162,8 +162,7 @@ impl Cast {
             return Ok(());
         }
         *known = ops;
-        let count = u32::try_from(ops).ok().context("more than 4294967295 operations of one thread")?;
-        self.push(thread, &[Op::Wait.word(other, count)]).map(|_| ())
+        self.push(thread, &[Op::wait(other, ops)]).map(|_| ())
     }
 
     /// A thread starts another, unless that has been there before.

@@ -1,15 +1,15 @@
 //! Event by event into ops.
 
-use super::super::{Event, Fault, Kind, Live, Token};
+use super::super::{Event, Fault, Kind, Live, Token, Variant};
 use super::Order;
 use super::ask::{Ask, has_pages};
 use super::cast::Cast;
-use super::object::Object;
+use super::object::{Maker, Object};
 use super::slots::Slots;
 use super::stream::Paper;
 use super::window::{self, Told};
 use anyhow::{Context, Result, bail};
-use heapmark_wire::score::{ALL_PAGES, HEAD_WORDS, Head, MOST_SLOTS, Op, Rare};
+use heapmark_wire::score::{self, ALL_PAGES, HEAD_WORDS, Head, MOST_SIZE, MOST_SLOTS, Op, Rare};
 use std::fs::File;
 
 /// Bytes that are allocated from one point to the next.
@@ -63,22 +63,27 @@ impl Compiler {
 
     fn event(&mut self, thread: u32, event: &Event) -> Result<()> {
         match *event {
-            Event::Malloc { size, .. } => self.begin(thread, size, Ask::Malloc)?,
+            Event::Malloc { size, operator: false } => self.begin(thread, size, Ask::Malloc)?,
+            // As the C++ library does, where the allocator's own operators do not serve.
+            Event::Malloc { size, operator: true } => self.begin(thread, size.max(1), Ask::New)?,
             Event::Calloc { count, size } => {
                 let bytes = count.checked_mul(size).with_context(|| format!("calloc({count}, {size}) overflows"))?;
                 self.begin(thread, bytes, Ask::Calloc { count, size })?;
             }
-            Event::Aligned { align, size, .. } => {
+            Event::Aligned { align, size, variant } => {
                 // What posix_memalign takes: powers of two that hold a pointer.
                 let align = align.clamp(8, MOST_BYTES).next_power_of_two();
-                self.begin(thread, size, Ask::Aligned { align })?;
+                let operator = variant == Variant::Operator;
+                let ask = if operator { Ask::NewAligned { align } } else { Ask::Aligned { align } };
+                self.begin(thread, if operator { size.max(1) } else { size }, ask)?;
             }
             Event::Realloc { token, size } => self.realloc(thread, token, size)?,
-            Event::Free { token }
-            | Event::FreeAligned { token, .. }
-            | Event::FreeAlignedSized { token, .. }
-            | Event::ReallocFree { token } => self.end(thread, token, None)?,
-            Event::FreeSized { token, size } => self.end(thread, token, Some(size))?,
+            Event::Free { token } | Event::FreeAligned { token, .. } | Event::ReallocFree { token } => {
+                self.end(thread, token, None)?;
+            }
+            Event::FreeSized { token, size } | Event::FreeAlignedSized { token, size, .. } => {
+                self.end(thread, token, Some(size))?;
+            }
             Event::FreeNull => {
                 let actor = self.cast.actor(thread)?;
                 self.cast.prepare(actor)?;
@@ -147,7 +152,7 @@ impl Compiler {
             born: if actor == thread { ops } else { 0 },
             user: (actor != thread).then_some((actor, ops)),
             pages_at: has_pages(bytes).then_some(place),
-            is_aligned: matches!(ask, Ask::Aligned { .. }),
+            maker: ask.maker(),
         };
         self.objects.begin(thread, object)?;
         self.live_bytes += bytes;
@@ -172,15 +177,25 @@ impl Compiler {
         let object = self.objects.end(token)?;
         self.live_bytes -= object.bytes;
         self.wait_for_object(actor, token.thread, &object)?;
-        // To say a wrong size, or of a block whose alignment must be said too, is another program's fault and undefined.
-        let is_sized = size.is_some_and(|size| size == object.bytes && size > 0 && !object.is_aligned);
-        let (_, ops) = match (is_sized, u32::try_from(object.bytes)) {
-            (false, _) => self.call(actor, &[Op::Free.word(object.slot, 0)])?,
-            (true, Ok(bytes)) => self.call(actor, &[Op::FreeSized.word(object.slot, bytes)])?,
-            (true, Err(_)) => self.call(actor, &[Rare::FreeSized.word(object.slot), object.bytes])?,
+        let Object { slot, bytes, maker, .. } = object;
+        // To say a wrong size is another program's fault and undefined.
+        let is_sized = size.is_some_and(|size| size.max(1) == bytes);
+        // What a block ends by follows from what made it: a correct program ends it so, and another one's mistake is not repeated.
+        let (_, ops) = match (maker, is_sized) {
+            (Maker::C, true) if bytes <= MOST_SIZE => self.call(actor, &[Op::FreeSized.word(slot, bytes)])?,
+            (Maker::C, true) => self.call(actor, &[Rare::FreeSized.word(slot), bytes])?,
+            // With its alignment the size would have to be said, too: few allocators take that.
+            (Maker::C | Maker::Aligned, _) => self.call(actor, &[Op::Free.word(slot, 0)])?,
+            (Maker::New, false) => self.call(actor, &[Op::Delete.word(slot, 0)])?,
+            (Maker::New, true) if bytes <= MOST_SIZE => self.call(actor, &[Op::DeleteSized.word(slot, bytes)])?,
+            (Maker::New, true) => self.call(actor, &[Rare::DeleteSized.word(slot), bytes])?,
+            (Maker::NewAligned(log), false) => self.call(actor, &[Rare::DeleteAligned.word(slot), 1 << log])?,
+            (Maker::NewAligned(log), true) => {
+                self.call(actor, &[Rare::DeleteAlignedSized.word(slot), 1 << log, bytes])?
+            }
         };
         self.head.free += 1;
-        self.slots.give(self.shelf(actor), object.slot, ops);
+        self.slots.give(self.shelf(actor), slot, ops);
         Ok(())
     }
 
@@ -209,9 +224,19 @@ impl Compiler {
             return Err(Fault::new(Kind::Impossible, "the trace has no call that could be replayed").into());
         }
         let table = self.cast.end()?;
+        let free = self.head.free + self.objects.len();
+        let left = self.objects.into_objects().filter_map(|(_, Object { slot, maker, .. })| match maker {
+            Maker::C | Maker::Aligned => None,
+            Maker::New => Some(score::left(slot, None)),
+            Maker::NewAligned(log) => Some(score::left(slot, Some(1 << log))),
+        });
+        let mut left: Vec<u64> = left.collect();
+        // Live objects come in no order; a score is the same whoever compiles it.
+        left.sort_unstable();
         let Cast { paper, most_alive, strays, now_ns, .. } = &mut self.cast;
-        let (at, words) = (paper.reserve(table.len()), paper.words);
-        paper.write(at, &table).and_then(|()| paper.file.set_len(words * 8)).context("cannot write the score")?;
+        let (at, left_at, words) = (paper.reserve(table.len()), paper.reserve(left.len()), paper.words);
+        let written = paper.write(at, &table).and_then(|()| paper.write(left_at, &left));
+        written.and_then(|()| paper.file.set_len(words * 8)).context("cannot write the score")?;
         let head = Head {
             words,
             checksum: super::checksum(&paper.file)?.into(),
@@ -221,7 +246,8 @@ impl Compiler {
             recorded_ns: *now_ns,
             threads: self.cast.count(),
             slots: self.slots.used,
-            free: self.head.free + self.objects.len(),
+            free,
+            left: (left_at, left.len() as u64),
             ..self.head
         };
         self.cast.paper.write(0, &head.encode()).context("cannot write the score")?;

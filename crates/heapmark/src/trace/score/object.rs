@@ -12,6 +12,19 @@ pub(super) struct Object {
     pub(super) user: Option<(u32, u64)>,
     /// Where the stream of its owner says how many of its pages are touched.
     pub(super) pages_at: Option<u64>,
-    /// It has an alignment of its own.
-    pub(super) is_aligned: bool,
+    /// What made it, and so what must end it.
+    pub(super) maker: Maker,
+}
+
+/// Who made an object, as far as its end depends on that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Maker {
+    /// `malloc`, `calloc`, `realloc`.
+    C,
+    /// A function of C with an alignment.
+    Aligned,
+    /// `operator new`.
+    New,
+    /// The same with an alignment, which is two to the power of this.
+    NewAligned(u8),
 }

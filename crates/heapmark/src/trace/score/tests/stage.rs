@@ -66,10 +66,10 @@ impl<'s> Stage<'s> {
         let mut length = 1;
         let mut counts = true;
         match Op::of(word) {
-            Op::Malloc | Op::Calloc => self.fill(slot)?,
-            Op::Free | Op::FreeSized => self.empty(slot)?,
+            Op::Malloc | Op::Calloc | Op::New => self.fill(slot)?,
+            Op::Free | Op::FreeSized | Op::Delete | Op::DeleteSized => self.empty(slot)?,
             Op::Realloc => self.empty(slot).and_then(|()| self.fill(slot))?,
-            Op::Wait if self.actors[slot].done < size as u64 => return Ok(false),
+            Op::Wait if self.actors[score::wait(word).0].done < score::wait(word).1 => return Ok(false),
             Op::Wait | Op::Position => counts = false,
             Op::Rare => match Rare::of(word).ok_or("no op")? {
                 Rare::Jump => {
@@ -96,10 +96,11 @@ impl<'s> Stage<'s> {
                 }
                 Rare::FreeNull => {}
                 Rare::UsableSize => self.empty(size).and_then(|()| self.fill(size))?,
-                Rare::Malloc => (_, length) = (self.fill(size)?, 2),
-                Rare::Calloc | Rare::Aligned => (_, length) = (self.fill(size)?, 3),
+                Rare::Malloc | Rare::New => (_, length) = (self.fill(size)?, 2),
+                Rare::Calloc | Rare::Aligned | Rare::NewAligned => (_, length) = (self.fill(size)?, 3),
                 Rare::Realloc => (_, length) = (self.empty(size).and_then(|()| self.fill(size))?, 2),
-                Rare::FreeSized => (_, length) = (self.empty(size)?, 2),
+                Rare::FreeSized | Rare::DeleteSized | Rare::DeleteAligned => (_, length) = (self.empty(size)?, 2),
+                Rare::DeleteAlignedSized => (_, length) = (self.empty(size)?, 3),
             },
         }
         let actor = &mut self.actors[who];
