@@ -2,15 +2,19 @@
 
 mod support;
 
+use heapmark::build::{self, State};
+use heapmark::catalog::allocators;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
-use support::{End, Place, SMALL, head, of_purpose, plan, samples};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::{End, Place, SMALL, head, of_purpose, plan, samples, word};
 
 /// Runs it, and it must be measured under this name.
 fn is_measured(place: &Place, word: &str, name: &str) {
     let run = format!("run-{name}");
-    let end = place.run_small(&run, &["-a", word, "--blocks", "2"]);
+    let words: Vec<&str> = word.split(' ').collect();
+    let end = place.run_small(&run, &[&["-a"], &words[..], &["--blocks", "2"]].concat());
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let rows = place.rows(&run);
     let row = rows.iter().find(|row| row["allocator"] == name).unwrap_or_else(|| panic!("no {name} in {rows:?}"));
@@ -80,14 +84,152 @@ fn two_libraries_of_one_name_are_refused() {
     let pairs = [
         "./libhonest.so,other/libhonest.so",
         "foo=./libhonest.so,foo=other/libhonest.so",
-        "mimalloc3,mimalloc3=./libhonest.so",
+        "mimalloc3,mimalloc3=./libhonest.so --replace",
     ];
     for words in pairs {
-        let end = place.run_small("run", &["-a", words, "--blocks", "1"]);
-        assert_eq!(end.code, Some(2), "{words}: {}", end.stderr);
+        let words: Vec<&str> = words.split(' ').collect();
+        let end = place.run_small("run", &[&["-a"], &words[..], &["--blocks", "1"]].concat());
+        assert_eq!(end.code, Some(2), "{words:?}: {}", end.stderr);
         assert!(end.stderr.contains("two allocators have the name `"), "{}", end.stderr);
         assert!(end.stderr.contains("NAME=/path/lib.so"), "{}", end.stderr);
         assert!(!place.at("run").exists());
+    }
+}
+
+/// A library that hands malloc on to libc and exports these functions, which do nothing.
+fn exporting(place: &Place, name: &str, functions: &[&str]) -> PathBuf {
+    let (source, library) = (place.at(&format!("{name}.c")), place.at(&format!("lib{name}.so")));
+    let functions = functions.iter().map(|name| format!("int {name}(void) {{ return 0; }}\n"));
+    fs::write(&source, functions.collect::<String>()).unwrap();
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-fno-builtin", "-o"]).args([&library, &source, &support::source("forward")]);
+    assert!(cc.status().unwrap().success());
+    library
+}
+
+#[test]
+fn a_library_under_a_name_of_the_catalogue_is_refused_unless_it_is_to_replace_it() {
+    let place = Place::new();
+    let library = place.fake("honest");
+    fs::copy(&library, place.at("libjemalloc.so.2")).unwrap();
+    let refused = |args: &[&str]| {
+        let end = place.run(args);
+        assert_eq!(end.code, Some(2), "{args:?}: {}", end.stderr);
+        assert_eq!(end.stderr.lines().count(), 1, "{}", end.stderr);
+        assert!(!place.at("run").exists() && !place.at("heapmark-results").exists());
+        end.stderr
+    };
+    for words in [
+        &["run", "-a", "jemalloc=./libhonest.so,glibc"][..],
+        &["run", "-a", "./libjemalloc.so.2"],
+        &["run", "--baseline", "jemalloc=./libhonest.so"],
+        &["try", "-a", "jemalloc=./libhonest.so,glibc", "--", "true"],
+    ] {
+        let told = refused(words);
+        assert!(told.contains("`jemalloc` is a name of the catalogue"), "{told}");
+        assert!(told.contains("--replace"), "{told}");
+    }
+    is_measured(&place, "jemalloc=./libhonest.so --replace", "jemalloc");
+    let run = head(&place.at("run-jemalloc"));
+    assert_eq!(word(&run["allocators"][0], "origin"), "path", "the row says that it is the user's");
+}
+
+#[test]
+fn the_floors_name_is_never_taken_and_its_guard_stays() {
+    let place = Place::new();
+    place.fake("honest");
+    for more in [&[][..], &["--replace"]] {
+        let end = place.run(&[&["run", "-a", "null=./libhonest.so,glibc"], more].concat());
+        assert_eq!(end.code, Some(2), "{}", end.stderr);
+        assert!(end.stderr.contains("`null` is the harness's own floor and is never replaced"), "{}", end.stderr);
+    }
+    entry(&place, "null", &place.at("libhonest.so"), "replace = true");
+    let end = place.run_small("run", &["-a", "glibc", "--blocks", "1"]);
+    assert_eq!(end.code, Some(1), "{}", end.stderr);
+    assert!(end.stderr.contains("allocators/null.toml: name: `null` is the harness's own floor"), "{}", end.stderr);
+}
+
+#[test]
+fn an_entry_in_the_users_folder_replaces_ours_only_if_it_says_so() {
+    let place = Place::new();
+    let library = place.fake("honest");
+    entry(&place, "rpmalloc", &library, "");
+    let end = place.run_small("run", &["-a", "rpmalloc", "--blocks", "1"]);
+    assert_eq!(end.code, Some(1), "{}", end.stderr);
+    for told in ["allocators/rpmalloc.toml", "`rpmalloc` is a name of heapmark's own catalogue", "replace = true"] {
+        assert!(end.stderr.contains(told), "no `{told}` in {}", end.stderr);
+    }
+    entry(&place, "rpmalloc", &library, "replace = true");
+    is_measured(&place, "rpmalloc", "rpmalloc");
+    entry(&place, "mine", &library, "replace = true");
+    let end = place.run(&["list", "allocators"]);
+    assert!(end.stderr.contains("there is no `mine` to replace"), "{}", end.stderr);
+}
+
+#[test]
+fn a_library_by_path_is_purged_as_the_family_that_it_is_known_by() {
+    let place = Place::new();
+    let all = allocators::load_with(None).unwrap();
+    let purged_as = |name: &str, functions: &[&str]| {
+        let word = format!("{name}={}", exporting(&place, name, functions).display());
+        let allocator = build::user(&word).unwrap().unwrap();
+        let State::Ready(library) = build::state(&allocator, &all) else { panic!("{word} is not ready") };
+        library.purged_as
+    };
+    for (name, functions, family) in [
+        ("nothing-known", &["f"][..], None),
+        ("mi", &["mi_collect"], Some("mimalloc")),
+        ("je", &["mallctl", "mallopt"], Some("jemalloc")),
+        // Many have this one, and mean what libc means by it.
+        ("trim", &["malloc_trim"], Some("glibc")),
+        ("hardened", &["malloc_trim", "malloc_object_size"], Some("hardened_malloc")),
+        ("scudo-like", &["mallopt", "__scudo_print_stats"], Some("scudo")),
+        ("mallopt", &["mallopt"], None),
+        // Its malloc_trim asks for nothing back, and what would is not exported.
+        ("tc", &["malloc_trim", "MallocExtension_Internal_ReleaseMemoryToSystem"], None),
+        ("both", &["mi_collect", "mallctl"], None),
+    ] {
+        assert_eq!(purged_as(name, functions).as_deref(), family, "{name}");
+    }
+}
+
+#[test]
+fn families_are_known_by_functions_of_theirs_and_purged_in_one_way() {
+    let all = allocators::load_with(None).unwrap();
+    let known: Vec<_> = all.iter().filter(|entry| !entry.known_by.is_empty()).collect();
+    for (place, one) in known.iter().enumerate() {
+        for other in &known[..place] {
+            let (purge, known) = (format!("{:?}", other.purge), &other.known_by);
+            if one.family == other.family {
+                assert_eq!((format!("{:?}", one.purge), &one.known_by), (purge, known), "{}", one.name);
+            } else {
+                assert_ne!(&one.known_by, known, "{} and {}", one.name, other.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_row_of_a_library_by_path_says_as_what_it_is_purged() {
+    let place = Place::new();
+    exporting(&place, "collecting", &["mi_collect"]);
+    place.fake("honest");
+    entry(&place, "own-way", &place.at("libcollecting.so"), "purge = { kind = \"call\", symbol = \"mi_collect\" }");
+    let words = "./libcollecting.so,./libhonest.so,own-way,glibc";
+    let flags = ["-w", "same-thread", "-t", "1", "--target-ms", "2", "--blocks", "1", "--no-floor", "--no-shadow"];
+    let end = place.run(&[&["run", "-o", "run", "--no-repeat", "-a", words], &flags[..]].concat());
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let note = |row: &str| {
+        let start = format!("  {row}: ");
+        end.stdout.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| panic!("no {row} in {}", end.stdout))
+    };
+    assert!(note("collecting").ends_with(", purged as mimalloc"), "{}", end.stdout);
+    assert!(note("honest").contains("not purged"), "{}", end.stdout);
+    assert!(!note("own-way").contains("purged as"), "{}", end.stdout);
+    assert!(end.stdout.contains("purged as: the library came by its path"), "{}", end.stdout);
+    for record in of_purpose(&samples(&place.at("run")), "sample") {
+        let purge = if record["allocator"] == "honest" { "none" } else { "called" };
+        assert_eq!(record["measurement"]["purge"], purge, "{}", record["cell"]);
     }
 }
 

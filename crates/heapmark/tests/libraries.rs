@@ -100,6 +100,10 @@ fn purge_and_version_name_functions_of_the_library() {
         if let Some(Purge::Call { symbol, .. }) = &allocator.purge {
             assert!(names.contains(symbol), "{}: purge {symbol}", allocator.name);
         }
+        // Ours hides what others of its family export.
+        for name in allocator.known_by.iter().filter(|_| allocator.family != "tcmalloc") {
+            assert!(names.contains(name), "{}: known by {name}", allocator.name);
+        }
         if let Some(probe) = &allocator.version {
             assert!(names.contains(&probe.symbol), "{}: version {}", allocator.name, probe.symbol);
         }

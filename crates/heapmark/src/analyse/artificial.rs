@@ -204,6 +204,7 @@ fn allocator(name: &str) -> AllocatorInfo {
         sha256: Vec::new(),
         leaves: Vec::new(),
         purge: "called".into(),
+        purged_as: None,
     }
 }
 

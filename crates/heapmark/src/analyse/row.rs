@@ -20,6 +20,8 @@ pub struct Row {
     pub leaves: Vec<String>,
     /// How it gives memory back here.
     pub purge: Purge,
+    /// The family of the catalogue by whose purge: the library came by its path.
+    pub purged_as: Option<String>,
     /// Parameters of the workload that have other values in this row.
     pub parameters: BTreeMap<String, String>,
     /// What came of it.
@@ -108,6 +110,7 @@ impl Row {
             role,
             leaves: group.allocator.leaves.clone(),
             purge: purge(group),
+            purged_as: group.allocator.purged_as.clone(),
             parameters: other_parameters(group),
             state,
         }

@@ -10,6 +10,7 @@ mod configure;
 mod copy;
 mod files;
 pub mod inspect;
+mod known;
 mod library;
 mod link;
 pub mod program;
@@ -23,6 +24,7 @@ mod user;
 pub use cache::hash_of_file;
 pub use copy::copy;
 pub use inspect::{Inspection, Refusal, inspect};
+pub use known::purge as purge_of_family;
 pub use program::{Executable, in_path};
 pub use score::{Score, Shelf as ScoreShelf, score};
 pub use state::{State, original, state};
@@ -47,6 +49,10 @@ pub struct Library {
     pub source_version: String,
     /// The names of `catalog::family` that it defines, over all files.
     pub exports: BTreeSet<String>,
+    /// The family of the catalogue by whose purge it is asked to give memory back: it came by its path, its entry has no
+    /// purge, and it exports what is known of that family.
+    #[serde(default)]
+    pub purged_as: Option<String>,
 }
 
 /// What came of building one allocator.

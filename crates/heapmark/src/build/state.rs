@@ -3,7 +3,7 @@
 use super::inspect::{Reason, Refusal, inspect_any};
 use super::library::Work;
 use super::toolchain::Toolchain;
-use super::{Library, system, user};
+use super::{Library, known, system, user};
 use crate::catalog::allocator::{Allocator, Source};
 use anyhow::{Result, bail};
 use std::collections::BTreeSet;
@@ -44,13 +44,13 @@ pub fn original<'a>(allocator: &'a Allocator, all: &'a [Allocator]) -> &'a Alloc
 /// Looks; builds nothing, and runs no more than the compilers' `--version` and one `dpkg-query`.
 pub fn state(allocator: &Allocator, all: &[Allocator]) -> State {
     let original = original(allocator, all);
-    match look(original) {
+    match look(original, all) {
         Ok(state) => state,
         Err(error) => State::Refused { why: format!("{error:#}") },
     }
 }
 
-fn look(allocator: &Allocator) -> Result<State> {
+fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
     Ok(match &allocator.source {
         Source::Crate { name } => {
             if let Err(error) = Toolchain::find() {
@@ -72,20 +72,26 @@ fn look(allocator: &Allocator) -> Result<State> {
                     files: found.into_iter().flatten().collect(),
                     origin: format!("package {package}"),
                     source_version: system::package_version(package),
+                    purged_as: None,
                 }),
             }
         }
         Source::Path { files } => {
             let files = files.iter().map(|file| user::absolute(file)).collect::<Result<Vec<_>>>()?;
             let exports = exports_of(&files)?;
+            let purged_as = match &allocator.purge {
+                None => known::family(&files, all)?,
+                Some(_) => None,
+            };
             let files = files.into_iter().map(|file| file.canonicalize().unwrap_or(file)).collect();
-            State::Ready(Library { files, origin: "path".into(), source_version: String::new(), exports })
+            State::Ready(Library { files, origin: "path".into(), source_version: String::new(), exports, purged_as })
         }
         Source::Libc => State::Ready(Library {
             files: Vec::new(),
             origin: "libc6".into(),
             source_version: system::libc_version(),
             exports: exports_of(system::find("libc.so.6").iter())?,
+            purged_as: None,
         }),
         Source::Null => State::Ready(Library { origin: "guest".into(), ..Library::default() }),
         Source::SameAs { name } => {

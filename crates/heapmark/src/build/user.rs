@@ -4,7 +4,6 @@
 use crate::catalog::allocator::{Allocator, Source, Tier};
 use crate::catalog::allocators::is_name;
 use anyhow::{Context, Result, bail};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The allocator that a word of `-a` describes; `None` where the word is a plain name, to be found in the catalogue.
@@ -28,17 +27,9 @@ pub fn user(word: &str) -> Result<Option<Allocator>> {
         family: name.clone(),
         about: format!("{path}, from the command line"),
         name,
-        home: String::new(),
-        licence: String::new(),
         tier: Tier::User,
         source: Source::Path { files: vec![file] },
-        build: None,
-        environment: BTreeMap::new(),
-        purge: None,
-        version: None,
-        leaves: BTreeMap::new(),
-        except: BTreeMap::new(),
-        single_threaded: false,
+        ..Allocator::default()
     }))
 }
 

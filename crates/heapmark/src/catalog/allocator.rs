@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// An allocator, or a variant of one: same library, other options.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Allocator {
     /// The name on the command line and in every table; must be the file's name.
@@ -34,6 +34,12 @@ pub struct Allocator {
     /// How it is asked to give memory back (specification, section 7).
     #[serde(default)]
     pub purge: Option<Purge>,
+    /// Functions that only libraries of this family export: one that is brought by its path and has them all is purged so.
+    #[serde(default)]
+    pub known_by: Vec<String>,
+    /// In the user's folder: that it stands in the place of ours of that name.
+    #[serde(default)]
+    pub replace: bool,
     /// How the library is asked for its version.
     #[serde(default)]
     pub version: Option<VersionProbe>,
@@ -50,7 +56,7 @@ pub struct Allocator {
 }
 
 /// Groups of allocators that suites select by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tier {
     /// Measured when nothing is said.
@@ -64,6 +70,7 @@ pub enum Tier {
     /// Not an allocator: the harness's own cost.
     Floor,
     /// Named with a path on the command line.
+    #[default]
     User,
 }
 
@@ -71,7 +78,7 @@ pub enum Tier {
 ///
 /// A `same-as` entry takes from the other what it does not state itself: `home`, `licence`, `purge`, `version`,
 /// `leaves` and `except`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Source {
     /// Built by us from the sources in a crate that `crates/sources` pins.
@@ -97,6 +104,7 @@ pub enum Source {
         files: Vec<PathBuf>,
     },
     /// The C library's own: nothing is preloaded.
+    #[default]
     Libc,
     /// The null allocator inside the guest.
     Null,

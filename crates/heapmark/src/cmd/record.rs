@@ -113,7 +113,8 @@ fn bytes(text: &str) -> Result<u64, String> {
 /// The allocator by its name, a path, or both.
 fn allocator(word: &str) -> Result<Subject> {
     let catalog = Catalog::load()?;
-    let (_, chosen) = choose::choose(&[word.to_owned()], &[], word, &catalog).map_err(usage)?;
+    // No row will bear the name, so any will do.
+    let (_, chosen) = choose::choose(&[word.to_owned()], &[], word, true, &catalog).map_err(usage)?;
     let subject = choose::resolve(chosen, &catalog, false)?.into_iter().next();
     let subject = subject.with_context(|| format!("-a {word}: it is not ready")).map_err(usage)?;
     match &subject.refused {

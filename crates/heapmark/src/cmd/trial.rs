@@ -86,7 +86,7 @@ fn selection(args: &Args) -> Result<Selection> {
     }
     let words: Vec<String> = flags.allocators.iter().filter(|word| !is_own(word)).cloned().collect();
     let tiers = if flags.allocators.is_empty() { suite.tiers.as_slice() } else { &[] };
-    let (baseline, mut chosen) = choose::choose(&words, tiers, baseline, &catalog).map_err(usage)?;
+    let (baseline, mut chosen) = choose::choose(&words, tiers, baseline, flags.replace, &catalog).map_err(usage)?;
     // Whoever names nobody wants an answer now, not a build of everything there is.
     let unbuilt =
         |allocator: &Allocator| matches!(build::state(allocator, &catalog.allocators), State::NotBuilt { .. });

@@ -70,17 +70,9 @@ impl Subject {
             name: "libc".into(),
             family: "libc".into(),
             about: "the negative control".into(),
-            home: String::new(),
-            licence: String::new(),
             tier: Tier::Main,
             source: Source::Libc,
-            build: None,
-            environment: Default::default(),
-            purge: None,
-            version: None,
-            leaves: Default::default(),
-            except: Default::default(),
-            single_threaded: false,
+            ..Allocator::default()
         };
         Subject { allocator, library: Library::default(), refused: None }
     }

@@ -62,6 +62,12 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if marked(&|case, row| case.counts_purge && row.purge == Purge::Called && row.purged_as.is_some()) {
+        lines.push(
+            "purged as: the library came by its path, and exports the function by which allocators of that family are asked."
+                .to_owned(),
+        );
+    }
     if marked(&|case, row| case.counts_purge && row.purge > Purge::None) {
         lines.push(
             "purge: its share of the row's time, or configured: without a call. Files have the time without it."

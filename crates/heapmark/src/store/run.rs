@@ -78,4 +78,7 @@ pub struct AllocatorInfo {
     pub leaves: Vec<String>,
     /// `called`, `configured` or `none`.
     pub purge: String,
+    /// The family of the catalogue by whose purge it is called: the library came by its path.
+    #[serde(default)]
+    pub purged_as: Option<String>,
 }

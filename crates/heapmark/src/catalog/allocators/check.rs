@@ -1,7 +1,7 @@
 //! What can be said against an entry by looking at nothing else.
 
-use super::{extra, is_name};
-use crate::catalog::allocator::{Allocator, Purge, Source};
+use super::{extra, is_name, ours};
+use crate::catalog::allocator::{Allocator, Purge, Source, Tier};
 use crate::catalog::family;
 use crate::catalog::faults::{Fault, nearest};
 use std::collections::BTreeMap;
@@ -24,6 +24,27 @@ pub(super) fn check_name(file: &str, allocator: &Allocator, faults: &mut Vec<Fau
     }
 }
 
+/// Whether it may stand where it wants to: in the place of one of ours only if it says so, and never the floor's.
+pub(super) fn check_place(file: &str, allocator: &Allocator, faults: &mut Vec<Fault>) {
+    let name = &allocator.name;
+    let (is_ours, ours) = (Path::new(file).is_relative(), ours(name));
+    match &ours {
+        Some(_) if is_ours => {}
+        Some(ours) if ours.tier == Tier::Floor => {
+            let what = format!("`{name}` is the harness's own floor and is never replaced");
+            faults.push(fault(file, "name", what, "give the allocator another name"));
+        }
+        Some(_) if !allocator.replace => {
+            let what = format!("`{name}` is a name of heapmark's own catalogue");
+            faults.push(fault(file, "name", what, "use another, or write `replace = true` to stand in its place"));
+        }
+        None if allocator.replace => {
+            faults.push(fault(file, "replace", format!("there is no `{name}` to replace"), "leave it out"));
+        }
+        _ => {}
+    }
+}
+
 /// Everything that can be said about an entry alone. Spreads the patterns in `leaves` to names.
 pub(super) fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Fault>) {
     let mut add = |key: &str, what: &str, mend: &str| faults.push(fault(file, key, what, mend));
@@ -39,6 +60,13 @@ pub(super) fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Faul
         }
         (Source::Path { files }, _) if files.is_empty() => add("source.files", "empty", "name at least one file"),
         _ => {}
+    }
+    if matches!(allocator.source, Source::Null) != (allocator.tier == Tier::Floor) {
+        add(
+            "tier",
+            "`floor` is the tier of the null allocator, and of nothing else",
+            "use `user`, and `source.kind = \"path\"`",
+        );
     }
     if let Some(recipe) = &allocator.build {
         if recipe.compile.iter().all(|unit| unit.files.is_empty() && unit.extra.is_empty()) {
@@ -61,6 +89,9 @@ pub(super) fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Faul
         if args.len() > 6 {
             add("purge.args", "more than six arguments", "six fit into registers");
         }
+    }
+    if !allocator.known_by.is_empty() && !matches!(allocator.purge, Some(Purge::Call { .. })) {
+        add("known-by", "there is no purge that could be called", "add `purge`, or leave it out");
     }
     for (what, reason) in &allocator.except {
         if reason.trim().is_empty() {

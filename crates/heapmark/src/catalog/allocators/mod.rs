@@ -6,7 +6,7 @@ mod check;
 use super::allocator::{Allocator, Source};
 use super::faults::{Fault, Faults, nearest, parse};
 use super::folder;
-use check::{check, check_name, fault};
+use check::{check, check_name, check_place, fault};
 use include_dir::{Dir, include_dir};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,6 +26,7 @@ pub fn load_with(user: Option<&Path>) -> Result<Vec<Allocator>, Faults> {
         match parse::<Allocator>(&file, &text) {
             Ok(allocator) => {
                 check_name(&file, &allocator, &mut faults);
+                check_place(&file, &allocator, &mut faults);
                 entries.insert(allocator.name.clone(), (file, allocator));
             }
             Err(fault) => faults.push(fault),
@@ -42,6 +43,12 @@ pub fn load_with(user: Option<&Path>) -> Result<Vec<Allocator>, Faults> {
     let mut allocators: Vec<Allocator> = entries.into_iter().map(|(_, allocator)| allocator).collect();
     allocators.sort_by(|a, b| (a.tier, &a.name).cmp(&(b.tier, &b.name)));
     Ok(allocators)
+}
+
+/// Our own entry of this name.
+fn ours(name: &str) -> Option<Allocator> {
+    let file = format!("{name}.toml");
+    parse(&file, OURS.get_file(&file)?.contents_utf8()?).ok()
 }
 
 /// The text of one of our small source files, `allocators/extra/<name>`.
@@ -126,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_users_entry_replaces_ours_and_adds_to_them() {
-        let glibc = MINE.replace("\"mine\"", "\"glibc\"");
+        let glibc = MINE.replace("\"mine\"", "\"glibc\"") + "replace = true";
         let all = load_beside(&[("mine.toml", MINE), ("glibc.toml", &glibc), ("notes.txt", "x")]).unwrap();
         assert_eq!(
             all.len(),

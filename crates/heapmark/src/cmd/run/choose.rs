@@ -17,11 +17,28 @@ pub(in crate::cmd) fn must_be_ready(baseline: &str, subjects: &[Subject]) -> Res
 /// An allocator of the selection, and whether it was asked for by name.
 pub(in crate::cmd) type Chosen = Vec<(Allocator, bool)>;
 
-/// The allocators that flags name, or else those of these tiers, and the baseline's name. The baseline is always among them.
+/// A library under a name that people know as another allocator is taken only where that is asked for, and never the
+/// floor's: its rows are told apart by their tier.
+fn may_have_its_name(user: &Allocator, word: &str, replace: bool, catalog: &Catalog) -> Result<()> {
+    let Some(ours) = catalog.allocators.iter().find(|ours| ours.name == user.name) else { return Ok(()) };
+    let name = &ours.name;
+    let other = format!("give the library another name, as -a my-{name}=LIB");
+    if ours.tier == Tier::Floor {
+        bail!("{word}: `{name}` is the harness's own floor and is never replaced: {other}");
+    }
+    if !replace {
+        bail!("{word}: `{name}` is a name of the catalogue (heapmark list allocators): {other}, or add --replace");
+    }
+    Ok(())
+}
+
+/// The allocators that flags name, or else those of these tiers, and the baseline's name. The baseline is always among
+/// them. Libraries may have names of the catalogue if `replace` says so.
 pub(in crate::cmd) fn choose(
     words: &[String],
     tiers: &[Tier],
     baseline: &str,
+    replace: bool,
     catalog: &Catalog,
 ) -> Result<(String, Chosen)> {
     let words = &build::rejoined(words);
@@ -38,6 +55,7 @@ pub(in crate::cmd) fn choose(
     };
     for word in words {
         if let Some(user) = build::user(word).map_err(usage)? {
+            may_have_its_name(&user, &format!("-a {word}"), replace, catalog).map_err(usage)?;
             add(&user, true).map_err(usage)?;
         } else if word.contains(['*', '?', '[']) {
             let glob = globset::Glob::new(word).with_context(|| format!("-a {word}")).map_err(usage)?.compile_matcher();
@@ -60,7 +78,10 @@ pub(in crate::cmd) fn choose(
     let user_baseline = build::user(baseline).map_err(usage)?;
     let name = user_baseline.as_ref().map_or(baseline, |user| &user.name).to_string();
     match &user_baseline {
-        Some(user) => add(user, true)?,
+        Some(user) => {
+            may_have_its_name(user, &format!("--baseline {baseline}"), replace, catalog).map_err(usage)?;
+            add(user, true)?;
+        }
         // A library that `-a` has named is known by that name.
         None if words.iter().any(|word| word.starts_with(&format!("{baseline}="))) => {}
         None => add(catalog.allocator(baseline).map_err(usage)?, true)?,
@@ -81,9 +102,12 @@ pub(in crate::cmd) fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) 
         build_all(&missing, catalog, jobs());
     }
     let mut subjects = Vec::new();
-    for (allocator, named) in chosen {
+    for (mut allocator, named) in chosen {
         let (word, why) = match state(&allocator) {
             State::Ready(library) => {
+                if let Some(family) = &library.purged_as {
+                    allocator.purge = build::purge_of_family(family, &catalog.allocators);
+                }
                 subjects.push(Subject { allocator, library, refused: None });
                 continue;
             }

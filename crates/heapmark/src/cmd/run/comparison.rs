@@ -10,6 +10,9 @@ pub struct Comparison {
     /// Allocators: names or patterns from `heapmark list allocators`, ./lib.so, or NAME=/path/lib.so
     #[arg(short, long, value_name = "A,...", value_delimiter = ',')]
     pub(in crate::cmd) allocators: Vec<String>,
+    /// Take a library of -a or --baseline under a name of the catalogue, in place of ours; `null` is never replaced
+    #[arg(long, overrides_with = "replace")]
+    pub(in crate::cmd) replace: bool,
     /// The allocator that the others are compared with
     #[arg(long, value_name = "A")]
     pub(in crate::cmd) baseline: Option<String>,

@@ -102,6 +102,7 @@ pub(super) fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<Allocator
             files: started.into_iter().collect(),
             leaves: Vec::new(),
             purge: "none".into(),
+            purged_as: None,
         });
     }
     Ok(all)

@@ -64,7 +64,10 @@ impl Selection {
 
         let dry_run = args.comparison.dry_run;
         let baseline = args.comparison.baseline.as_ref().unwrap_or(&suite.baseline);
-        let (baseline, chosen) = choose(&args.comparison.allocators, &suite.tiers, baseline, &catalog)?;
+        let (baseline, chosen) = {
+            let flags = &args.comparison;
+            choose(&flags.allocators, &suite.tiers, baseline, flags.replace, &catalog)?
+        };
         let mut subjects = resolve(chosen, &catalog, dry_run)?;
         must_be_ready(&baseline, &subjects)?;
         programs::mark(&mut cases, &catalog);
@@ -216,5 +219,6 @@ fn info(guest: &Guest, subject: &Subject, shadow: bool) -> Result<AllocatorInfo>
         sha256: library.files.iter().map(|file| build::hash_of_file(file)).collect::<Result<_>>()?,
         leaves: left.map(|name| name.to_string()).collect(),
         purge: purge.into(),
+        purged_as: library.purged_as.clone(),
     })
 }

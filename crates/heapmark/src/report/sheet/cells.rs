@@ -62,6 +62,9 @@ pub(super) fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u
             Purge::Configured => notes.push("purge configured".to_owned()),
             Purge::Called => notes.extend(numbers.purge_share.map(|share| format!("purge {}", units::percent(share)))),
         }
+        if row.purge == Purge::Called {
+            notes.extend(row.purged_as.iter().map(|family| format!("purged as {family}")));
+        }
     }
     if numbers.blocks < planned_blocks as usize {
         notes.push(format!("{} of {} blocks", numbers.blocks, planned_blocks));

@@ -1,0 +1,41 @@
+//! A library that came by its path: which family of the catalogue it belongs to, by what it exports, and how that family is
+//! asked to give memory back.
+
+use super::inspect::{Refusal, inspect_any};
+use crate::catalog::allocator::{Allocator, Purge, Source};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// The family by whose purge a library can be asked: the only one whose `known-by` it exports, if it also exports the
+/// function that the purge calls. Where no other family is known there is libc's, since `malloc_trim` is part of the C
+/// library's own interface, and a library that defines it means the same.
+pub fn family(files: &[PathBuf], all: &[Allocator]) -> Result<Option<String>, Refusal> {
+    let mut names = BTreeSet::new();
+    for file in files {
+        let inspection = inspect_any(file)?;
+        names.extend(inspection.exports);
+        names.extend(inspection.others);
+    }
+    let is_known = |entry: &&Allocator| entry.known_by.iter().all(|name| names.contains(name));
+    let families: BTreeMap<&str, &Allocator> =
+        entries(all).filter(is_known).map(|entry| (entry.family.as_str(), entry)).collect();
+    let (libc, others): (Vec<_>, Vec<_>) =
+        families.into_values().partition(|entry| matches!(entry.source, Source::Libc));
+    let entry = match others.as_slice() {
+        [] => libc.first().copied(),
+        [entry] => Some(*entry),
+        _ => None,
+    };
+    let calls = |entry: &&Allocator| matches!(&entry.purge, Some(Purge::Call { symbol, .. }) if names.contains(symbol));
+    Ok(entry.filter(calls).map(|entry| entry.family.clone()))
+}
+
+/// How libraries of a family are asked to give memory back.
+pub fn purge(family: &str, all: &[Allocator]) -> Option<Purge> {
+    entries(all).find(|entry| entry.family == family)?.purge.clone()
+}
+
+/// The entries that say by what their family is known.
+fn entries(all: &[Allocator]) -> impl Iterator<Item = &Allocator> {
+    all.iter().filter(|entry| !entry.known_by.is_empty())
+}
