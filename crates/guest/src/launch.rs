@@ -2,13 +2,22 @@
 //! process and writes what the kernel counted for it to a file. What `wait4` calls the peak resident set covers what a process
 //! was before `exec`, too; a child of heapmark itself would have been a copy of heapmark. With `inherit` the variables are added
 //! to the launcher's own; without, the program has no others. With `held` this process stops
-//! itself before anything else, for somebody who wants to follow it. Whatever the program leaves behind ends with it.
+//! itself before anything else, for somebody who wants to follow it.
+//!
+//! It stands between heapmark and whatever is measured: a library that ends its parent ends this process, and with it its own. Whatever
+//! the program leaves behind ends with it, in whichever group or session it is; and all of it ends when heapmark does, however it does.
 
 use crate::clock::now_ns;
 use crate::fail;
 use core::ffi::{CStr, c_char, c_int};
 use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use heapmark_wire::Launched;
+
+/// The command's process, while it runs.
+static COMMAND: AtomicI32 = AtomicI32::new(0);
+/// heapmark is gone: nothing is waited for any more.
+static ABANDONED: AtomicBool = AtomicBool::new(false);
 
 /// Runs the command and returns this process's exit code: 0 where the result was written.
 ///
@@ -37,6 +46,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         // SAFETY: a plain system call.
         unsafe { libc::raise(libc::SIGSTOP) };
     }
+    let masks = end_with_heapmark();
     let start_ns = now_ns();
     // SAFETY: plain system calls; the child only executes.
     let (child, status, usage) = unsafe {
@@ -45,10 +55,20 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
         let child = libc::fork();
         if child == 0 {
+            libc::sigprocmask(libc::SIG_SETMASK, &masks.before, core::ptr::null_mut());
             execute(parent, command, environment, inherits, file);
         }
+        COMMAND.store(child, Ordering::Relaxed);
+        libc::sigprocmask(libc::SIG_SETMASK, &masks.own, core::ptr::null_mut());
         let (mut status, mut usage) = (0, core::mem::zeroed());
-        (child, libc::wait4(child, &mut status, 0, &mut usage), (status, usage))
+        let waited = loop {
+            match libc::wait4(child, &mut status, 0, &mut usage) {
+                -1 if *libc::__errno_location() == libc::EINTR => {}
+                waited => break waited,
+            }
+        };
+        COMMAND.store(0, Ordering::Relaxed);
+        (child, waited, (status, usage))
     };
     let wall_ns = now_ns() - start_ns;
     if child < 0 || status != child {
@@ -57,8 +77,43 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     let (status, usage) = usage;
     // Known before what it has left behind has had its time.
     let _ = writeln!(File(file), "ended=1");
-    let launched = Launched { left_behind: sweep(), ..account(status, wall_ns, &usage) };
+    let launched = Launched { left_behind: sweep(GRACE_MS), ..account(status, wall_ns, &usage) };
     c_int::from(write!(File(file), "{launched}").is_err())
+}
+
+/// Which signals are held back.
+struct Masks {
+    /// By whoever started this process, and so by the command.
+    before: libc::sigset_t,
+    /// By this process: all but one.
+    own: libc::sigset_t,
+}
+
+/// Asks the kernel for a signal that no program sends by chance when heapmark ends. Until now that was SIGKILL, which would leave behind
+/// what has left the command's tree. Holds back all signals: this one until there is a command to end, the others for good, since a
+/// command may well send them to its whole group.
+fn end_with_heapmark() -> Masks {
+    extern "C" fn end(_: c_int) {
+        ABANDONED.store(true, Ordering::Relaxed);
+        let command = COMMAND.load(Ordering::Relaxed);
+        if command > 0 {
+            // SAFETY: a plain system call on a child that is not yet waited for.
+            unsafe { libc::kill(command, libc::SIGKILL) };
+        }
+    }
+    let signal = libc::SIGRTMAX();
+    // SAFETY: plain system calls on locals, for which zeros are valid; the handler only stores a flag and makes a system call.
+    unsafe {
+        let mut masks: Masks = core::mem::zeroed();
+        libc::sigfillset(&mut masks.own);
+        libc::sigprocmask(libc::SIG_SETMASK, &masks.own, &mut masks.before);
+        libc::sigdelset(&mut masks.own, signal);
+        let mut action: libc::sigaction = core::mem::zeroed();
+        action.sa_sigaction = end as extern "C" fn(c_int) as usize;
+        libc::sigaction(signal, &action, core::ptr::null_mut());
+        libc::prctl(libc::PR_SET_PDEATHSIG, signal);
+        masks
+    }
 }
 
 /// What `wait4` told of a process that took this long.
@@ -81,24 +136,30 @@ pub fn account(status: c_int, wall_ns: u64, usage: &libc::rusage) -> Launched {
 
 /// The last processes of a pipeline may end just after the command: this many milliseconds are theirs.
 const GRACE_MS: u32 = 100;
+/// What cannot be ended (it has another user, or waits in the kernel) is given up after so many more.
+const PATIENCE_MS: u32 = 1000;
 
-/// Waits a little for what the command left behind, ends what is then still there, and says how many processes that were.
-fn sweep() -> u64 {
+/// Waits a little for children that are left, ends those that are then still there, and says how many processes that were.
+pub fn sweep(grace_ms: u32) -> u64 {
     let mut ended = 0;
     for round in 0.. {
+        let grace_ms = if ABANDONED.load(Ordering::Relaxed) { 0 } else { grace_ms };
         let mut status = 0;
         let still = loop {
             // SAFETY: writes into a local.
             match unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) } {
                 // Counted as it ends: one that is slow to end is told to more than once.
-                reaped if reaped > 0 => ended += u64::from(round > GRACE_MS && libc::WIFSIGNALED(status)),
+                reaped if reaped > 0 => ended += u64::from(round > grace_ms && libc::WIFSIGNALED(status)),
                 rest => break rest == 0,
             }
         };
         if !still {
             break;
         }
-        if round >= GRACE_MS {
+        if round > grace_ms + PATIENCE_MS {
+            return ended + 1;
+        }
+        if round >= grace_ms {
             end_children();
         }
         let pause = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };

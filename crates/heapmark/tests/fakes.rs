@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use support::{Place, head, of_purpose, samples, source, word};
 
 /// Name, outcome, phase where the outcome has one, and words that its record must say.
-const FAKES: [(&str, &str, &str, &str); 18] = [
+const FAKES: [(&str, &str, &str, &str); 19] = [
     ("missing", "not-loaded", "", "there is no such file"),
     ("text", "not-loaded", "", "not an ELF file"),
     ("bits32", "not-loaded", "", "made for I386 (32 bit)"),
@@ -26,6 +26,7 @@ const FAKES: [(&str, &str, &str, &str); 18] = [
     ("overlapper", "wrong-result", "", "overlaps a live block"),
     ("misaligner", "wrong-result", "", "not aligned to 16 bytes"),
     ("scribbler", "wrong-result", "", "of a live block"),
+    ("parricide", "crash", "load", "SIGKILL to its parent process"),
     ("killed", "oom", "", "most likely by the kernel for lack of memory"),
     ("starver", "oom", "", "malloc returned NULL"),
     ("slow", "ok", "", ""),

@@ -7,8 +7,10 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rustix::process::Signal;
 use std::time::Duration;
-use support::live::{complete_lines, count, finish, guests, hanging, is_whole, lines, many, send, start, wait_for};
-use support::{Place, SMALL, samples};
+use support::live::{
+    complete_lines, count, finish, guests, hanging, hanging_in, is_whole, lines, many, send, start, wait_for,
+};
+use support::{Place, SMALL, of_purpose, samples, source};
 
 fn a_signal_stops_a_run_of_short_processes(signal: Signal) {
     let place = Place::new();
@@ -95,13 +97,36 @@ fn a_killed_heapmark_takes_its_guest_along() {
 }
 
 #[test]
-fn what_a_library_starts_ends_with_its_process() {
+fn a_killed_heapmark_takes_along_what_a_library_has_sent_to_the_background() {
     let place = Place::new();
-    let word = format!("breeder={}", place.fake("breeder").display());
+    let mut child = hanging_in(&place, &place.compile("daemon", &[source("hanger"), source("forward")]));
+    wait_for("the helper", || guests(&place) == 3);
+    send(&child, Signal::KILL);
+    child.wait().unwrap();
+    wait_for("the end of all", || guests(&place) == 0);
+}
+
+#[test]
+fn what_a_library_starts_ends_with_its_process_even_in_the_background() {
+    for name in ["breeder", "daemon"] {
+        let place = Place::new();
+        let word = format!("{name}={}", place.fake(name).display());
+        let flags = ["run", "-o", "run", "-a", &word, "--blocks", "2"];
+        let end = finish(start(&place, &[&flags[..], &SMALL[..]].concat()));
+        assert_eq!(end.code, Some(0), "{name}: {}", end.stderr);
+        assert_eq!(guests(&place), 0, "{name}");
+    }
+}
+
+#[test]
+fn a_library_that_starts_a_helper_and_ends_its_parent_costs_its_own_cell_and_leaves_nothing() {
+    let place = Place::new();
+    let word = format!("parricide={}", place.compile("parricide", &[source("daemon"), source("forward")]).display());
     let flags = ["run", "-o", "run", "-a", &word, "--blocks", "2"];
     let end = finish(start(&place, &[&flags[..], &SMALL[..]].concat()));
-    assert_eq!(end.code, Some(0), "{}", end.stderr);
-    wait_for("the end of what the library started", || guests(&place) == 0);
+    assert_eq!(end.code, Some(4), "{}", end.stderr);
+    assert_eq!(guests(&place), 0);
+    assert_eq!(of_purpose(&samples(&place.at("run")), "sample").len(), 2, "the baseline goes on");
 }
 
 #[test]

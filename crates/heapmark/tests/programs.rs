@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::home::{Home, outcomes, record, runs_somewhere};
+use support::home::{Home, outcomes, record};
 use support::of_purpose;
 
 /// Reads its job and then does what `param.mode` says.
@@ -24,7 +24,7 @@ expected="10 10 0 0 7"
 case $mode in
     crashes) kill -SEGV $$ ;;
     # The shell's child must go, too.
-    hangs) sleep 86421 & wait ;;
+    hangs) "$NAP" 86400 & wait ;;
     says-nothing) exit 0 ;;
     leaves) exit 3 ;;
     gives-up) echo "fail=oom no room for the tree"; exit 86 ;;
@@ -64,7 +64,8 @@ fn home_with_modes(runs: &str, modes: &[&str]) -> Home {
         format!("[[rows]]\nname = \"Test:{mode}\"\nprogram = \"test\"\nparameters = {{ mode = \"{mode}\" }}\n")
     };
     let rows: String = modes.iter().map(row).collect();
-    home.program("test", PROGRAM, "program.sh", SCRIPT).write("workloads/w.toml", &workload("w", runs, &rows));
+    let workload = workload("w", runs, &rows);
+    home.program("test", PROGRAM, "program.sh", &home.with_nap(SCRIPT)).write("workloads/w.toml", &workload);
     home
 }
 
@@ -113,7 +114,7 @@ fn what_a_program_does_decides_its_outcome() {
         assert_eq!(measurement["iterations"][1]["wall_ns"], 2_000_000);
         assert_eq!(measurement["figures"]["trees"], 5.0);
     }
-    assert!(!runs_somewhere("sleep\u{0}86421"), "a child of the program that hung is still there");
+    assert!(!home.naps(), "a child of the program that hung is still there");
 }
 
 #[test]

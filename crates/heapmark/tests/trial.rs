@@ -7,7 +7,8 @@ use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
-use support::home::{record, runs_somewhere};
+use support::home::record;
+use support::live::processes_of;
 use support::tried::{SMALL, note, run};
 use support::{End, Place, of_purpose, samples, word};
 
@@ -110,20 +111,22 @@ fn crashes_and_hangs_are_what_they_are_and_nothing_is_left() {
     let under = |what: &str| format!("case $LD_PRELOAD in *honest*) {what};; esac");
     let (_, records) = tried(&place, &[], &shell(&under("kill -SEGV $$")));
     assert_eq!(outcome(&records), "crash SIGSEGV");
-    let hang = under("setsid sleep 86411 & sleep 86412");
+    fs::copy("/bin/sleep", place.at("nap")).unwrap();
+    let hang = under("setsid ./nap 86400 & ./nap 86400");
     let (_, records) = tried(&place, &["--timeout", "2"], &shell(&hang));
     assert_eq!(outcome(&records), "hang");
-    assert!(!runs_somewhere("sleep\u{0}8641"), "neither the child nor the one that left the group");
+    assert_eq!(processes_of(&place.at("nap")), 0, "neither the child nor the one that left the group");
 }
 
 #[test]
 fn what_outlives_the_command_is_ended_and_said() {
     let place = Place::new();
-    let (end, records) = tried(&place, &[], &shell("setsid sleep 86413 >/dev/null 2>&1 & exit 0"));
+    fs::copy("/bin/sleep", place.at("nap")).unwrap();
+    let (end, records) = tried(&place, &[], &shell("setsid ./nap 86400 >/dev/null 2>&1 & exit 0"));
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     assert_eq!(note(&records, "honest", "left_behind"), "1");
     assert!(end.stdout.contains("outlived the command"), "{}", end.stdout);
-    assert!(!runs_somewhere("sleep\u{0}86413"));
+    assert_eq!(processes_of(&place.at("nap")), 0);
 }
 
 #[test]

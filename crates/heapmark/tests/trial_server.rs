@@ -6,7 +6,8 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use support::home::{record, runs_somewhere};
+use support::home::record;
+use support::live::processes_of;
 use support::tried::{note, run};
 use support::{End, Place, of_purpose, word};
 
@@ -107,7 +108,7 @@ fn servers_and_clients_that_fail_are_said() {
     let (end, _) = served(&place, "goes-to-the-background");
     assert_eq!(end.code, Some(1));
     assert!(end.stderr.contains("if it went to the background, tell it to stay in front"), "{}", end.stderr);
-    assert!(!runs_somewhere("goes-to-the-background"));
+    assert_eq!(processes_of(&place.at("server")), 0);
     let (end, _) = served(&place, "crashes-at-its-end");
     assert!(end.stderr.contains("under glibc it ended crash: SIGABRT"), "{}", end.stderr);
 
@@ -124,7 +125,22 @@ fn servers_and_clients_that_fail_are_said() {
     assert!(end.stderr.contains("the server ended before its client"), "{}", end.stderr);
     let (end, _) = serve(&place, &honest, "sleep 0", "true");
     assert!(end.stderr.contains("the server ended before it answered"), "{}", end.stderr);
-    assert!(!runs_somewhere("allocates-when-asked"));
+    assert_eq!(processes_of(&place.at("server")), 0);
+}
+
+#[test]
+fn what_a_client_has_started_ends_with_it_when_the_server_ends_early() {
+    let place = Place::new();
+    fs::copy("/bin/sleep", place.at("nap")).unwrap();
+    let honest = format!("honest={}", place.fake("honest").display());
+    // The server takes one connection, which only asks whether it is there, and ends when the client has started what it starts.
+    let server = "python3 -c 'import os, socket, sys, time; s = socket.create_server((\"127.0.0.1\", int(sys.argv[1]))); s.accept()\n\
+        while not os.path.exists(\"started\"): time.sleep(0.01)' {port}";
+    let client = "sh -c './nap 86400 & setsid ./nap 86400 & touch started; wait'";
+    let (end, _) = serve(&place, &honest, server, client);
+    assert!(place.at("started").exists() && end.code == Some(1), "{}{}", end.stdout, end.stderr);
+    assert!(end.stderr.contains("the server ended before its client"), "{}", end.stderr);
+    assert_eq!(processes_of(&place.at("nap")), 0);
 }
 
 #[test]

@@ -3,8 +3,8 @@
 
 use super::{Attempt, Guest, Job, Outcome, Subject, per_operation};
 use anyhow::Result;
+use std::ffi::OsString;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -54,12 +54,9 @@ fn counted(attempt: &Attempt) -> Option<(f64, u64)> {
     Some((*measurement.figures.get(INSTRUCTIONS)?, operations))
 }
 
-/// The guest below valgrind; its page is the last argument.
-pub(super) fn command(valgrind: &Path, guest: &Guest, page: &str) -> Command {
-    let mut command = Command::new(valgrind);
-    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(guest.path()).arg(page);
-    command.stdin(Stdio::null()).stdout(Stdio::null());
-    command
+/// What the guest's own command stands behind.
+pub(super) fn words(valgrind: &Path) -> [OsString; 3] {
+    [valgrind.into(), "--tool=callgrind".into(), "--callgrind-out-file=/dev/null".into()]
 }
 
 /// Adds what callgrind said at the end.

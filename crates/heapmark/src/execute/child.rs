@@ -1,16 +1,19 @@
-//! A measured process from its start to its end, and nothing left of it.
+//! A measured process from its start to its end, and nothing left of it. It is never a child of heapmark itself, but of a launcher: what
+//! ends its parent costs no more than its own cell, and what leaves its tree is found.
 
 use super::end::End;
+use super::memory_file::inherited_file;
 use super::tree::{held_descendants, threads};
 use anyhow::{Context, Result};
 use heapmark_guest::launch::account;
 use heapmark_wire::Launched;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
-use std::ffi::OsStr;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -20,30 +23,34 @@ const SHORT_WAIT: Duration = Duration::from_millis(200);
 /// Somebody who looks at a process from time to time while it runs, and says how long to wait for the next look.
 pub type Look<'a> = &'a mut dyn FnMut(i32) -> Duration;
 
-/// Starts a command, its stdin and stdout set, waits for it, and lets `watch` look at it in between; `stderr` is a memory file.
-/// `None` where `stop` was set meanwhile.
+/// The beginning of a command whose remaining words are what is measured, with this environment and no other; and the file that the
+/// launcher tells of it in.
+pub(super) fn below<'a>(
+    launcher: &Path,
+    environment: impl IntoIterator<Item = (&'a String, &'a String)>,
+    padding: u32,
+) -> Result<(Command, File)> {
+    let account = inherited_file("heapmark-account")?;
+    let mut command = Command::new(launcher);
+    command.arg("launch").arg(account.as_raw_fd().to_string());
+    command.args(environment.into_iter().map(|(name, value)| format!("{name}={value}")));
+    command.arg(format!("HEAPMARK_PADDING={}", "x".repeat(padding as usize))).arg("--").env_clear();
+    Ok((command, account))
+}
+
+/// Starts a launcher, its environment, stdin and stdout set, waits for it, and lets `watch` look at it in between; `stderr` is a memory
+/// file. `None` where `stop` was set meanwhile.
 pub(super) fn run(
     mut command: Command,
-    environment: impl IntoIterator<Item = (impl AsRef<OsStr>, impl AsRef<OsStr>)>,
-    padding: u32,
     stderr: File,
     timeout: Duration,
     stop: &AtomicBool,
     mut watch: Option<Look<'_>>,
 ) -> Result<Option<End>> {
-    command
-        .env_clear()
-        .envs(environment)
-        .env("HEAPMARK_PADDING", "x".repeat(padding as usize))
-        .stderr(stderr.try_clone().context("cannot hand on a memory file")?)
-        .process_group(0);
-    let host = std::process::id() as i32;
-    // SAFETY: only async-signal-safe system calls between fork and exec.
-    unsafe { command.pre_exec(move || before_exec(host)) };
-
+    command.stderr(stderr.try_clone().context("cannot hand on a memory file")?);
     let began = Instant::now();
-    let child = command.spawn().with_context(|| format!("cannot start {}", command.get_program().display()))?;
-    let pid = rustix::process::Pid::from_child(&child);
+    let child = spawn(&mut command)?;
+    let pid = Pid::from_child(&child);
     let exited = pidfd_open(pid, PidfdFlags::empty()).context("cannot watch a measured process")?;
     let mut interrupted = false;
     let mut hang = None;
@@ -69,23 +76,48 @@ pub(super) fn run(
             break;
         }
         if left.is_zero() {
-            hang = Some((timeout, threads(pid.as_raw_nonzero().get())));
+            // But for the launcher's only one.
+            hang = Some((timeout, threads(pid.as_raw_nonzero().get()).into_iter().skip(1).collect()));
             break;
         }
     }
-    // The whole group, whether its leader has ended or not: nothing of a process may run beside the next one. And whoever has
-    // left the group, as long as it can still be found by its parents.
-    let tree = held_descendants(pid.as_raw_nonzero().get());
-    let _ = kill_process_group(pid, Signal::KILL);
-    tree.iter().for_each(|process| _ = pidfd_send_signal(process, Signal::KILL));
+    end_tree(pid);
     let reaped = reap(pid.as_raw_nonzero().get(), began)?;
-    Ok((!interrupted).then(|| End { status: reaped.status, hang, usage: reaped.into(), stderr }))
+    let end = |hang| End { status: reaped.status, hang, usage: reaped.into(), stderr, unaccounted: false };
+    Ok((!interrupted).then(|| end(hang)))
 }
 
-pub(super) fn before_exec(host: i32) -> std::io::Result<()> {
+/// Starts a launcher in a group of its own; it ends with heapmark.
+pub(super) fn spawn(command: &mut Command) -> Result<Child> {
+    let host = std::process::id() as i32;
+    // SAFETY: only async-signal-safe system calls between fork and exec.
+    unsafe { command.process_group(0).pre_exec(move || before_exec(host)) };
+    command.spawn().with_context(|| format!("cannot start {}", command.get_program().display()))
+}
+
+/// Ends a child that nobody has waited for, and all below it. The whole group, whether its leader has ended or not: nothing of a process
+/// may run beside the next one. And whoever has left the group, as long as it can still be found by its parents.
+pub(super) fn end_tree(child: Pid) {
+    let tree = held_descendants(child.as_raw_nonzero().get());
+    let _ = kill_process_group(child, Signal::KILL);
+    tree.iter().for_each(|process| _ = pidfd_send_signal(process, Signal::KILL));
+}
+
+/// From now on, processes whose launcher was ended become heapmark's own, and not the whole system's.
+pub fn adopt_orphans() {
+    // SAFETY: a plain system call.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+}
+
+/// Ends them. To be called where heapmark has no children of its own.
+pub fn end_orphans() {
+    heapmark_guest::launch::sweep(0);
+}
+
+fn before_exec(host: i32) -> std::io::Result<()> {
     // SAFETY: plain system calls with plain numbers.
     unsafe {
-        // A heapmark that is killed takes its guest along.
+        // A heapmark that is killed takes its launcher along.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         // And one that was killed just before that, too.
         if libc::getppid() != host {

@@ -3,8 +3,10 @@
 use super::memory_file::text;
 use super::report::Report;
 use super::{Outcome, Usage};
+use anyhow::{Result, anyhow};
 use heapmark_wire::{EXIT_FAILED, Launched, Phase};
 use std::fs::File;
+use std::path::Path;
 use std::time::Duration;
 
 /// How much of a failed process's stderr is kept.
@@ -19,6 +21,8 @@ pub(super) struct End {
     pub(super) hang: Option<(Duration, Vec<String>)>,
     pub(super) usage: Usage,
     pub(super) stderr: File,
+    /// Where it ran below a launcher that was ended before it could tell of it: not by us, unless it hung.
+    pub(super) unaccounted: bool,
 }
 
 /// How a process ended that a launcher ran.
@@ -34,12 +38,19 @@ impl End {
     /// The end of the process that a launcher ran, in place of the launcher's own, as far as it wrote an account.
     pub(super) fn launched(self, account: &File, command: &str) -> LaunchedEnd {
         let Some(launched) = Launched::parse(&text(account, 0)) else {
-            return LaunchedEnd { end: self, left_behind: 0, refused: None };
+            let end = End { unaccounted: true, ..self };
+            return LaunchedEnd { end, left_behind: 0, refused: None };
         };
         let refused = (launched.errno != 0)
             .then(|| format!("cannot start {command}: {}", std::io::Error::from_raw_os_error(launched.errno)));
         let end = End { status: launched.status, usage: launched.into(), ..self };
         LaunchedEnd { end, left_behind: launched.left_behind, refused }
+    }
+
+    /// As [`End::launched`], of what heapmark itself brings or has built: that it cannot be started is no result.
+    pub(super) fn started(self, account: &File, program: &Path) -> Result<End> {
+        let LaunchedEnd { end, refused, .. } = self.launched(account, &program.display().to_string());
+        refused.map_or(Ok(end), |why| Err(anyhow!(why)))
     }
 
     /// Whether it ended by itself, with exit code 0.
@@ -73,6 +84,10 @@ impl End {
         if libc::WIFSIGNALED(self.status) {
             let signal = libc::WTERMSIG(self.status);
             return Some(match signal {
+                _ if self.unaccounted => {
+                    let signal = format!("{} to its parent process, which nobody else has sent", signal_name(signal));
+                    Outcome::Crash { signal, phase: phase_word() }
+                }
                 // Nobody of ours sends it before the process has ended.
                 libc::SIGKILL => Outcome::Oom {
                     what: format!("killed in phase {}, most likely by the kernel for lack of memory", phase.word()),
@@ -117,6 +132,7 @@ fn signal_name(signal: i32) -> String {
         libc::SIGFPE => "SIGFPE",
         libc::SIGTRAP => "SIGTRAP",
         libc::SIGSYS => "SIGSYS",
+        libc::SIGKILL => "SIGKILL",
         libc::SIGTERM => "SIGTERM",
         other => return format!("signal {other}"),
     };

@@ -50,15 +50,9 @@ impl Guest {
     pub fn version(&self, subject: &Subject) -> Result<Option<String>> {
         let Some(probe) = &subject.allocator.version else { return Ok(None) };
         let page = page::SharedPage::new(&Job::version_text(probe))?;
-        let end = child::run(
-            page.command(self),
-            &subject.environment(),
-            0,
-            stderr_file()?,
-            SHORT,
-            &AtomicBool::new(false),
-            None,
-        )?;
+        let (mut command, _account) = child::below(&self.path, &subject.environment(), 0)?;
+        page.to(command.arg(&self.path));
+        let end = child::run(command, stderr_file()?, SHORT, &AtomicBool::new(false), None)?;
         Ok(end.and_then(|_| Report::parse(page.report()).version().map(String::from)))
     }
 }

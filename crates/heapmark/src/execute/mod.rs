@@ -1,7 +1,7 @@
 //! One cell -> a fresh child process -> an [`Outcome`]: environment, proof, limits, timeout, kill the group.
 
 pub mod callgrind;
-mod child;
+pub mod child;
 mod end;
 pub mod footprint;
 mod guest;
@@ -114,6 +114,9 @@ pub fn per_operation(event: &str) -> String {
 /// of itself, and says how long it is from the end of this look to the next.
 pub type Watch<'a> = &'a mut dyn FnMut(i32, &Page) -> Duration;
 
+/// How long a launcher may take to start its process.
+const NOT_YET: Duration = Duration::from_micros(100);
+
 /// Runs one job under one allocator. `None` where `stop` was set meanwhile: the process is gone and nothing was learned.
 pub fn run(
     guest: &Guest,
@@ -146,16 +149,18 @@ pub fn run_watched(
     }
     let environment = subject.environment();
     let page = page::SharedPage::new(&job.text(subject))?;
-    let watched = watch.is_some();
-    let mut look = |pid| watch.as_mut().map_or(Duration::MAX, |watch| watch(pid, page.page()));
+    let (watched, mut process) = (watch.is_some(), None);
+    let mut look = |launcher| {
+        process = process.or_else(|| descendants(launcher).first().copied());
+        let Some((process, watch)) = process.zip(watch.as_mut()) else { return NOT_YET };
+        watch(process, page.page())
+    };
     let watch: Option<child::Look<'_>> = if watched { Some(&mut look) } else { None };
-    let command = match &job.below {
-        None => page.command(guest),
-        Some(valgrind) => callgrind::command(valgrind, guest, &page.argument()),
-    };
-    let Some(end) = child::run(command, &environment, job.padding, stderr_file()?, timeout, stop, watch)? else {
-        return Ok(None);
-    };
+    let (mut command, account) = child::below(guest.path(), &environment, job.padding)?;
+    command.args(job.below.iter().flat_map(|valgrind| callgrind::words(valgrind)));
+    page.to(command.arg(guest.path()));
+    let Some(end) = child::run(command, stderr_file()?, timeout, stop, watch)? else { return Ok(None) };
+    let end = end.started(&account, guest.path())?;
     let below = job.below.as_ref().map(|_| end.stderr());
     let report = report::Report::parse(page.report());
     let proof = report.proof_is_complete().then(|| report.proof());

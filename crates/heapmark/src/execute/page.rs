@@ -1,6 +1,5 @@
 //! The page of memory that host and guest share.
 
-use super::Guest;
 use super::memory_file::inherited_file;
 use anyhow::{Context, Result, anyhow};
 use heapmark_wire::{Page, Phase};
@@ -32,16 +31,9 @@ impl SharedPage {
         Ok(page)
     }
 
-    /// A command that starts the guest with this page.
-    pub(super) fn command(&self, guest: &Guest) -> Command {
-        let mut command = Command::new(guest.path());
-        command.arg(self.argument()).stdin(Stdio::null()).stdout(Stdio::null());
-        command
-    }
-
-    /// Under which name a child finds it.
-    pub(super) fn argument(&self) -> String {
-        format!("/proc/self/fd/{}", self.file.as_raw_fd())
+    /// Adds what tells a guest where this page is to the command that starts it.
+    pub(super) fn to(&self, command: &mut Command) {
+        command.arg(format!("/proc/self/fd/{}", self.file.as_raw_fd())).stdin(Stdio::null()).stdout(Stdio::null());
     }
 
     pub(super) fn page(&self) -> &Page {

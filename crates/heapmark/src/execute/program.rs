@@ -76,10 +76,10 @@ impl Program {
         if asked {
             environment.insert("LD_DEBUG".into(), "bindings".into());
         }
-        let (command, output) = self.command(&job.text(subject))?;
-        let Some(end) = child::run(command, &environment, job.padding, stderr_file()?, timeout, stop, None)? else {
-            return Ok(None);
-        };
+        let (mut command, account) = child::below(guest.path(), &environment, job.padding)?;
+        let (program, output) = self.command(&mut command, &job.text(subject))?;
+        let Some(end) = child::run(command, stderr_file()?, timeout, stop, None)? else { return Ok(None) };
+        let end = end.started(&account, program)?;
         let said = text(&output, 0);
         let report = Report::parse(&said);
         let proof = asked.then(|| bindings(&end.stderr(), |path| prove::is_wanted(subject, path)));
@@ -96,15 +96,14 @@ impl Program {
         Ok(Some(Attempt::of_process(outcome, end, &report, &said, proof, environment, job)))
     }
 
-    /// A command that reads the job, and the file that its report goes into.
-    fn command(&self, job: &str) -> Result<(Command, std::fs::File)> {
+    /// Adds it to a command, so that it reads the job; gives its name, and the file that its report goes into.
+    fn command(&self, command: &mut Command, job: &str) -> Result<(&Path, std::fs::File)> {
         let (mut input, output) = (memory_file("heapmark-job")?, memory_file("heapmark-report")?);
         input.write_all(job.as_bytes()).and_then(|()| input.rewind()).context("cannot write a job")?;
-        let (first, arguments) = self.executable.command.split_first().context("a program without a command")?;
-        let mut command = Command::new(first);
-        command.args(arguments).current_dir(&self.executable.folder).stdin(input);
+        let first = self.executable.command.first().context("a program without a command")?;
+        command.args(&self.executable.command).current_dir(&self.executable.folder).stdin(input);
         command.stdout(output.try_clone().context("cannot hand on a memory file")?);
-        Ok((command, output))
+        Ok((Path::new(first), output))
     }
 }
 

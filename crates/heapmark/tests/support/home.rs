@@ -1,5 +1,6 @@
 //! A user with programs and workloads of their own. Asserts nothing about heapmark itself.
 
+use super::live::processes_of;
 use super::{End, of_purpose, samples, word};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -42,6 +43,17 @@ impl Home {
     pub fn program(&self, name: &str, toml: &str, file: &str, text: &str) -> &Home {
         self.write(&format!("programs/{name}/program.toml"), &format!("name = \"{name}\"\n{toml}"));
         self.write(&format!("programs/{name}/{file}"), text)
+    }
+
+    /// A script in which `$NAP` is a `sleep` of this home alone.
+    pub fn with_nap(&self, script: &str) -> String {
+        fs::copy("/bin/sleep", self.at("nap")).unwrap();
+        format!("NAP={}\n{script}", self.at("nap").display())
+    }
+
+    /// Whether one of these sleeps is still there.
+    pub fn naps(&self) -> bool {
+        processes_of(&self.at("nap")) > 0
     }
 
     /// heapmark in the caller's environment, in which the compilers of many languages look for their own things.
@@ -87,11 +99,4 @@ pub fn outcomes(records: &[Value], purpose: &str) -> BTreeMap<String, String> {
     };
     let of_purpose = of_purpose(records, purpose).into_iter();
     of_purpose.map(|record| (word(record, "allocator").to_string(), words(&record["outcome"]))).collect()
-}
-
-/// Whether a process with these words in its command line is there, whoever started it.
-pub fn runs_somewhere(command: &str) -> bool {
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
-    lines.map(|line| String::from_utf8_lossy(&line).into_owned()).any(|line| line.contains(command))
 }

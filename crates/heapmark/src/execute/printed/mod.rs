@@ -8,7 +8,7 @@ mod binary_trees;
 
 use super::child;
 use super::end::{End, LaunchedEnd};
-use super::memory_file::{inherited_file, memory_file, stderr_file, text};
+use super::memory_file::{memory_file, stderr_file, text};
 use super::program::{Program, bindings, fill, without_bindings};
 use super::report::Report;
 use super::{Attempt, Iteration, Job, Measurement, Outcome, Subject, prove};
@@ -19,7 +19,7 @@ use heapmark_wire::Phase;
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -201,16 +201,12 @@ impl Printed<'_> {
         parameters: &BTreeMap<String, String>,
         environment: &BTreeMap<String, String>,
     ) -> Result<Option<Ran>> {
-        let (said, account) = (memory_file("heapmark-stdout")?, inherited_file("heapmark-account")?);
-        let mut launch = Command::new(self.launcher);
-        launch.arg("launch").arg(account.as_raw_fd().to_string());
-        launch.args(environment.iter().map(|(name, value)| format!("{name}={value}")));
-        launch.arg(format!("HEAPMARK_PADDING={}", "x".repeat(self.job.padding as usize)));
+        let said = memory_file("heapmark-stdout")?;
+        let (mut launch, account) = child::below(self.launcher, environment, self.job.padding)?;
         let command: Vec<String> = command.iter().map(|word| fill(word, parameters)).collect();
-        launch.arg("--").args(&command);
-        launch.current_dir(&self.program.executable.folder).stdin(Stdio::null());
+        launch.args(&command).current_dir(&self.program.executable.folder).stdin(Stdio::null());
         launch.stdout(said.try_clone().context("cannot hand on a memory file")?);
-        let end = child::run(launch, [("", ""); 0], 0, stderr_file()?, self.timeout, self.stop, None)?;
+        let end = child::run(launch, stderr_file()?, self.timeout, self.stop, None)?;
         let Some(end) = end else { return Ok(None) };
         let LaunchedEnd { end, refused, .. } = end.launched(&account, &command[0]);
         Ok(Some(Ran { end, said: text(&said, 0), refused }))

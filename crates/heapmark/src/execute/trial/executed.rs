@@ -5,10 +5,9 @@
 //! The tree is seized, not attached to from its first moment on: only so the kernel tells a signal that is about to be delivered
 //! from a process that has been stopped by one, which must stay stopped until somebody lets it go on.
 
-use crate::execute::child::before_exec;
+use crate::execute::child::spawn;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
-use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
@@ -62,10 +61,7 @@ pub(super) fn search(
 }
 
 fn follow(mut command: Command, limit: Duration, stop: &AtomicBool, seen: &AtomicI32) -> Result<Found> {
-    let host = std::process::id() as i32;
-    // SAFETY: only async-signal-safe system calls between fork and exec.
-    unsafe { command.pre_exec(move || before_exec(host)) };
-    let mut child = command.process_group(0).spawn().context("cannot start a command to follow it")?;
+    let mut child = spawn(&mut command).context("cannot follow a command")?;
     let (first, began) = (child.id() as i32, Instant::now());
     let late = || stop.load(Ordering::Relaxed) || began.elapsed() > limit;
     while !stopped(first)? && !late() {

@@ -150,7 +150,8 @@ impl Tried<'_> {
             let next = read.look(pid).min(look.as_mut().map_or(Duration::MAX, |look| look.look(pid)));
             drive.as_mut().map_or(next, |drive| next.min(drive.look(pid)))
         };
-        let end = child::run(launch, of_the_user(), 0, stderr, self.timeout, self.stop, Some(&mut looks))?;
+        launch.env_clear().envs(of_the_user());
+        let end = child::run(launch, stderr, self.timeout, self.stop, Some(&mut looks))?;
         let Some(end) = end else { return Ok(None) };
         let LaunchedEnd { end, left_behind, refused } = end.launched(&account, &self.trial.command[0]);
         let served = drive.map(|drive| drive.served(&end)).transpose()?;

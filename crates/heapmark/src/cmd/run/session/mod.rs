@@ -11,6 +11,7 @@ pub(in crate::cmd) use trial::TOOLS;
 
 use super::progress::Progress;
 use super::select::Selection;
+use crate::execute::child::adopt_orphans;
 use crate::execute::{Guest, Job, Subject};
 use crate::plan::{Case, Cell};
 use crate::sample::disturbance::Counters;
@@ -69,6 +70,7 @@ impl Session {
         known: Vec<Record>,
         stop: Arc<AtomicBool>,
     ) -> Session {
+        adopt_orphans();
         let (failures, counters) = (Failures::of(&known), Counters::open(&Root::machine()));
         let (known, reference) = (known.into_iter().collect(), Default::default());
         Session { guest, selection, store, known, failures, counters, repeats: 0, measured_ns: 0, stop, reference }

@@ -1,6 +1,7 @@
 //! One process of a run: started, looked at meanwhile, and stored with what was seen of it.
 
 use super::{Interrupted, Progress, Session};
+use crate::execute::child::end_orphans;
 use crate::execute::{self, Attempt, Job, Outcome, Subject, Watch, callgrind};
 use crate::plan::{Cell, Counter};
 use crate::sample::Watcher;
@@ -36,7 +37,10 @@ impl Session {
         let mut look = |pid, page: &_| watcher.as_mut().map_or(Duration::MAX, |watcher| watcher.look(pid, page));
         let watch: Option<Watch<'_>> = if looks { Some(&mut look) } else { None };
         let before = self.counters.snapshot(0);
-        let attempt = self.start(cell, &job, timeout, watch)?.ok_or(Interrupted)?;
+        let attempt = self.start(cell, &job, timeout, watch);
+        // Also where something failed: nothing of a process may run beside the next one.
+        end_orphans();
+        let attempt = attempt?.ok_or(Interrupted)?;
         let own_ns = attempt.usage.as_ref().map(|usage| usage.user_ns + usage.sys_ns);
         let disturbance = own_ns.filter(|_| purpose.is_of_a_block());
         let disturbance = disturbance.map(|own_ns| Disturbance::between(&before, &self.counters.snapshot(own_ns)));

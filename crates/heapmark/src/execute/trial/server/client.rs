@@ -1,5 +1,6 @@
 //! The client of a server: one process below a launcher of its own, which is its clock.
 
+use crate::execute::child::{end_tree, spawn};
 use crate::execute::end::STDERR_BYTES;
 use crate::execute::memory_file::{inherited_file, keep_last, memory_file, text};
 use crate::execute::trial::Tried;
@@ -7,9 +8,10 @@ use crate::execute::trial::fault::with_words;
 use crate::execute::trial::process::of_the_user;
 use anyhow::{Context, Result};
 use heapmark_wire::Launched;
+use rustix::process::Pid;
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// A client, before it starts, while it runs and when it has ended.
@@ -29,10 +31,10 @@ impl Process {
     pub fn start(&mut self, tried: &Tried<'_>, words: &[String]) -> Result<()> {
         let mut command = Command::new(tried.launcher);
         command.arg("launch").arg(self.account.as_raw_fd().to_string()).arg("inherit").arg("--");
-        command.args(words).current_dir(&tried.trial.folder).process_group(0);
+        command.args(words).current_dir(&tried.trial.folder);
         command.env_clear().envs(of_the_user()).stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(self.stderr.try_clone().context("cannot hand on a memory file")?);
-        self.child = Some(command.spawn().context("cannot start the client")?);
+        self.child = Some(spawn(&mut command).context("cannot start the client")?);
         Ok(())
     }
 
@@ -65,9 +67,9 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Whoever stops early leaves no client behind.
+        // Whoever stops early leaves no client behind, nor what that has started.
         if let Some(child) = &mut self.child {
-            let _ = child.kill();
+            end_tree(Pid::from_child(child));
             let _ = child.wait();
         }
     }
