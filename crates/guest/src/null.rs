@@ -36,6 +36,8 @@ static SERVES: AtomicBool = AtomicBool::new(false);
 static OVERLAPS: AtomicBool = AtomicBool::new(false);
 
 const WINDOW_BYTES: usize = 256 << 10;
+/// Slots begin at multiples of it, as blocks of malloc must.
+const SLOT_ALIGNMENT: usize = 16;
 
 std::thread_local! {
     // Const and without a destructor: an access is one load from the thread pointer.
@@ -58,7 +60,7 @@ unsafe extern "C" fn malloc(size: usize) -> *mut u8 {
 
 /// Bytes of the window that a block takes.
 fn slot(size: usize) -> usize {
-    size.max(1).next_multiple_of(16)
+    size.max(1).next_multiple_of(SLOT_ALIGNMENT)
 }
 
 unsafe extern "C" fn free(_block: *mut u8) {}
@@ -89,19 +91,31 @@ unsafe extern "C" fn realloc(_block: *mut u8, size: usize) -> *mut u8 {
 }
 
 unsafe extern "C" fn posix_memalign(block: *mut *mut u8, alignment: usize, size: usize) -> i32 {
-    // Slots are aligned to 16 bytes; a larger alignment finds its place in a larger slot.
-    let room = if alignment > 16 { alignment } else { 0 };
     // SAFETY: as malloc; the caller lends the place of the result.
     unsafe {
-        let start = malloc(size + room);
-        *block = start.add(start.align_offset(alignment.max(1)));
+        *block = if alignment <= SLOT_ALIGNMENT { malloc(size) } else { aligned(alignment, size) };
     }
     0
 }
 
+/// An alignment that slots do not have finds its place in a larger slot.
+#[cold]
+unsafe fn aligned(alignment: usize, size: usize) -> *mut u8 {
+    // SAFETY: as malloc; the slot has room for the block wherever the alignment puts it.
+    unsafe {
+        let start = malloc(size + alignment);
+        start.add(start.align_offset(alignment))
+    }
+}
+
+/// Whether it serves this process: then blocks overlap, and what is written into one is not there any more later.
+pub fn serves() -> bool {
+    SERVES.load(Ordering::Relaxed)
+}
+
 /// Gives a worker its window before the clock: some workloads measure microseconds, and mapping one takes dozens.
 pub fn prepare() {
-    if SERVES.load(Ordering::Relaxed) && END.get() == 0 {
+    if serves() && END.get() == 0 {
         let start = SPARE.get(0);
         END.set(start + WINDOW_BYTES);
         NEXT.set(start);

@@ -10,6 +10,7 @@ mod replay;
 mod same_thread;
 mod scatter_loops;
 mod speed;
+mod touch;
 mod zalloc;
 
 use crate::bench::Bench;

@@ -1,7 +1,7 @@
 //! `same-thread` (specification, section 4): every thread allocates its share of the blocks, all wait for each other, then
 //! every thread frees its own.
 
-use super::Kernel;
+use super::{Kernel, touch};
 use crate::api::Api;
 use crate::bench::{Bench, Work};
 use crate::fail;
@@ -107,7 +107,9 @@ fn allocate<T>(api: &Api, entries: usize) -> *mut T {
 }
 
 fn worker(shared: &Shared, index: usize) {
-    let blocks = shared.sizes.len();
+    // In locals: for all the compiler knows, a call of malloc changes what `shared` holds.
+    let Shared { sizes, pointers, touch, .. } = *shared;
+    let blocks = sizes.len();
     let (first, end, step) = if shared.interleaved {
         (index, blocks, shared.threads)
     } else {
@@ -117,21 +119,20 @@ fn worker(shared: &Shared, index: usize) {
     let mut sum = 0u64;
     let mut at = first;
     while at < end {
-        let size = shared.sizes[at] as usize;
+        // SAFETY: below `end`, which is at most `blocks`.
+        let size = unsafe { *sizes.get_unchecked(at) } as usize;
         // SAFETY: an ordinary call.
         let block = unsafe { malloc(size) };
         if block.is_null() && size > 0 {
             fail::null("malloc", size);
         }
-        if shared.touch {
-            for offset in (0..size).step_by(4096) {
-                // SAFETY: within the block.
-                unsafe { block.add(offset).write_volatile(0) };
-            }
+        if touch {
+            // SAFETY: the block has that many bytes.
+            unsafe { touch::pages(block, size) };
         }
         sum += size as u64;
         // SAFETY: this entry is this worker's.
-        unsafe { *shared.pointers.add(at) = block };
+        unsafe { *pointers.add(at) = block };
         at += step;
     }
     shared.sums[index].0.set(sum);
@@ -139,7 +140,7 @@ fn worker(shared: &Shared, index: usize) {
     at = first;
     while at < end {
         // SAFETY: this worker's entry holds a live block of its own (or NULL for size 0).
-        unsafe { free(*shared.pointers.add(at)) };
+        unsafe { free(*pointers.add(at)) };
         at += step;
     }
     if let Some(purge) = &shared.purge {

@@ -4,7 +4,7 @@
 
 mod arrays;
 
-use super::Kernel;
+use super::{Kernel, touch};
 use crate::api::Api;
 use crate::bench::{Bench, Work};
 use crate::fail;
@@ -215,14 +215,11 @@ fn allocate(malloc: unsafe extern "C" fn(usize) -> *mut u8, bytes: u32) -> *mut 
     if block.is_null() {
         fail::null("malloc", bytes as usize);
     }
-    let mut offset = 0;
-    while offset < bytes as usize {
-        // SAFETY: within the block.
-        unsafe { block.add(offset).write_volatile(0) };
-        offset += 4096;
+    // SAFETY: all within the block: there is room for the header in each, and malloc's blocks are aligned for it.
+    unsafe {
+        touch::pages(block, bytes as usize);
+        block.cast::<u32>().write_volatile(bytes);
     }
-    // SAFETY: there is room for the header in every block, and malloc's blocks are aligned for it.
-    unsafe { block.cast::<u32>().write_volatile(bytes) };
     block
 }
 

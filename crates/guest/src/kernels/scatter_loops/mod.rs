@@ -11,10 +11,11 @@ mod worker;
 use super::Kernel;
 use crate::bench::{Bench, Round, Work};
 use crate::clock::{Moment, Span};
-use crate::fail;
 use crate::memory::{self, Padded, Table};
 use crate::threads::Rendezvous;
+use crate::{fail, null};
 use core::cell::Cell;
+use core::ptr;
 use core::sync::atomic::AtomicU64;
 use mailbox::{Batch, Desk};
 use tables::Distribution;
@@ -76,11 +77,19 @@ fn run(bench: &mut Bench, legacy: bool) {
     let mut held = Table::<u32>::zeroed(bench.threads * blocks);
     let batches_each = if cross_rate > 0 { loops.div_ceil(cross_rate) as usize } else { 0 };
     let mut batches = Table::<Batch>::reserved(bench.threads * batches_each);
+    let most_in_batch = allocations.iter().copied().max().unwrap_or(0) as usize;
+    // Where blocks overlap, no array of pointers in them holds.
+    let aside = if null::serves() { bench.threads } else { 0 };
+    let mut slots_aside = Table::<*mut u8>::zeroed(aside * blocks);
+    let mut batches_aside = Table::<*mut u8>::reserved(aside * batches_each * most_in_batch);
     let mut rooms = Table::<Padded<Cell<Room>>>::reserved(bench.threads);
     for (index, Padded(room)) in rooms.iter_mut().enumerate() {
         room.set(Room {
             held: held[index * blocks..].as_mut_ptr(),
             batches: batches[index * batches_each..].as_mut_ptr(),
+            slots_aside: place(&mut slots_aside, index * blocks),
+            batches_aside: place(&mut batches_aside, index * batches_each * most_in_batch),
+            most_in_batch,
         });
     }
 
@@ -97,6 +106,7 @@ fn run(bench: &mut Bench, legacy: bool) {
                 blocks,
                 loops,
                 cross_rate,
+                marked: sizes.iter().chain(fill_sizes.iter()).all(|&size| size >= worker::MARK_BYTES),
                 cap_ns: (cap_s * 1e9) as u64,
                 sizes: &sizes,
                 fill_sizes: &fill_sizes,
@@ -129,6 +139,11 @@ fn run(bench: &mut Bench, legacy: bool) {
     bench.account(&done, &expected);
     totals.peak_bytes += (bench.threads * blocks * size_of::<*mut u8>()) as u64;
     report(bench, legacy, &totals);
+}
+
+/// A place in a table, or null where there is no table.
+fn place(table: &mut Table<*mut u8>, at: usize) -> *mut *mut u8 {
+    if table.is_empty() { ptr::null_mut() } else { table[at..].as_mut_ptr() }
 }
 
 /// The table of sizes, and the one that the legacy state fills empty slots from.

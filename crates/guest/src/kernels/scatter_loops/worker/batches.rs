@@ -2,7 +2,7 @@
 
 use super::super::mailbox::Batch;
 use super::super::tables;
-use super::{Worker, advance, malloc};
+use super::{Worker, advance, lost_its_size, malloc, size_in};
 use core::ptr;
 use core::sync::atomic::Ordering;
 
@@ -13,9 +13,20 @@ impl Worker<'_> {
         while !batch.is_null() {
             // SAFETY: a record that was pushed for this thread and taken once.
             let Batch { next, header, pointers, count, bytes, producer } = unsafe { *batch };
+            let mut marked_bytes = 0;
             for entry in 0..count as usize {
-                // SAFETY: within the array, which holds live blocks.
-                unsafe { free(*pointers.add(entry)) };
+                // SAFETY: within the array, which holds live blocks, each with its size in front where they are `marked`.
+                unsafe {
+                    let block = *pointers.add(entry);
+                    if self.shared.marked {
+                        marked_bytes += u64::from(size_in(block));
+                    }
+                    free(block);
+                }
+            }
+            let own_bytes = size_of::<Batch>() as u64 + count * size_of::<*mut u8>() as u64;
+            if self.shared.marked && self.holds && marked_bytes + own_bytes != bytes {
+                lost_its_size(format_args!("a size in front of one of {count} live blocks that were handed over"));
             }
             // SAFETY: live blocks.
             unsafe {
@@ -37,7 +48,14 @@ impl Worker<'_> {
         let batch = self.record();
         let array_bytes = count as usize * size_of::<*mut u8>();
         let header = malloc(&self.shared.api, size_of::<Batch>());
-        let pointers: *mut *mut u8 = malloc(&self.shared.api, array_bytes).cast();
+        let mut pointers: *mut *mut u8 = malloc(&self.shared.api, array_bytes).cast();
+        if !self.holds {
+            // SAFETY: records are this thread's own, and there is a place aside for each.
+            pointers = unsafe {
+                let record = batch.offset_from_unsigned(self.room.batches);
+                self.room.batches_aside.add(record * self.room.most_in_batch)
+            };
+        }
         let mut bytes = (size_of::<Batch>() + array_bytes) as u64;
         for entry in 0..count as usize {
             let size = self.shared.sizes[self.size_at];
@@ -78,7 +96,7 @@ impl Worker<'_> {
         if self.stock.is_null() {
             self.fresh_batches += 1;
             // SAFETY: there is a record for each batch of a sequence, and records come back before the next one.
-            return unsafe { self.batches.add(self.fresh_batches - 1) };
+            return unsafe { self.room.batches.add(self.fresh_batches - 1) };
         }
         let batch = self.stock;
         // SAFETY: records in stock are this thread's.

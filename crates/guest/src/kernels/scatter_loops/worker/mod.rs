@@ -3,6 +3,8 @@
 mod batches;
 mod walk;
 
+pub use walk::MARK_BYTES;
+
 use super::mailbox::{Batch, Desk};
 use super::tables;
 use crate::api::Api;
@@ -29,6 +31,8 @@ pub struct Shared<'a> {
     pub cross_rate: u64,
     /// A sequence that has taken longer ends.
     pub cap_ns: u64,
+    /// Each block is at least as large as the number that stands in front of it.
+    pub marked: bool,
     pub sizes: &'a [u32],
     pub fill_sizes: &'a [u32],
     pub allocations: &'a [u64],
@@ -58,11 +62,15 @@ impl Shared<'_> {
 /// Memory of the harness for one thread.
 #[derive(Clone, Copy)]
 pub struct Room {
-    /// For each slot the size of its block plus 1, or 0 where it is empty. Blocks of some allocators (the null one) overlap,
-    /// so neither blocks nor the slot array can be asked.
+    /// For each slot the size of its block plus 1, or 0 where it is empty: what stands in a block is held against it.
     pub held: *mut u32,
     /// Records for batches that are on their way.
     pub batches: *mut Batch,
+    /// Where pointers are instead of in memory of the allocator, if its blocks overlap (the null allocator): the slots, and
+    /// `most_in_batch` for each record. Null for all others.
+    pub slots_aside: *mut *mut u8,
+    pub batches_aside: *mut *mut u8,
+    pub most_in_batch: usize,
 }
 
 /// What one thread has done in a generation.
@@ -96,9 +104,11 @@ struct Worker<'a> {
     /// Allocated so far and not freed by this thread; what others have freed stands on its desk.
     kept_bytes: u64,
     until_look: usize,
+    /// What a block holds is what was written there: not so where blocks overlap.
+    holds: bool,
     slots: *mut *mut u8,
     held: &'a mut [u32],
-    batches: *mut Batch,
+    room: Room,
     /// Records that have come back.
     stock: *mut Batch,
     fresh_batches: usize,
@@ -113,7 +123,7 @@ struct Worker<'a> {
 
 /// The body of a worker thread.
 pub fn run(shared: &Shared, index: usize) {
-    let Padded(room) = &shared.rooms[index];
+    let room = shared.rooms[index].0.get();
     let (allocate_stride, free_stride) = tables::strides(shared.blocks);
     let mut worker = Worker {
         shared,
@@ -121,10 +131,11 @@ pub fn run(shared: &Shared, index: usize) {
         tally: Tally::default(),
         kept_bytes: 0,
         until_look: 1,
+        holds: room.slots_aside.is_null(),
         slots: ptr::null_mut(),
         // SAFETY: `blocks` entries that are this worker's alone.
-        held: unsafe { core::slice::from_raw_parts_mut(room.get().held, shared.blocks) },
-        batches: room.get().batches,
+        held: unsafe { core::slice::from_raw_parts_mut(room.held, shared.blocks) },
+        room,
         stock: ptr::null_mut(),
         fresh_batches: 0,
         target: index,
@@ -139,6 +150,10 @@ pub fn run(shared: &Shared, index: usize) {
     worker.tally.allocations += 1;
     // SAFETY: freshly allocated for that many pointers.
     unsafe { worker.slots.write_bytes(0, shared.blocks) };
+    if !worker.holds {
+        // Its free looks at nothing, so its own array need not be remembered.
+        worker.slots = room.slots_aside;
+    }
     shared.meeting.wait();
     shared.meeting.wait();
     for sequence in 0..2 {
@@ -222,6 +237,24 @@ impl Worker<'_> {
             self.tally.peak_bytes = self.tally.peak_bytes.max(self.shared.live_bytes());
         }
     }
+}
+
+/// The size that stands in front of a block, read as the program does just before each free: the read misses the caches where
+/// the live blocks exceed them, whoever the allocator is.
+///
+/// # Safety
+/// The block must have room for it.
+#[inline(always)]
+unsafe fn size_in(block: *mut u8) -> u32 {
+    // SAFETY: as the caller vouches; malloc's blocks are aligned for it.
+    unsafe { block.cast::<u32>().read_volatile() }
+}
+
+/// What stands in front of live blocks is not what was written there.
+#[cold]
+#[inline(never)]
+fn lost_its_size(of: impl core::fmt::Display) -> ! {
+    fail::give_up("wrong-result", format_args!("{of} changed: blocks overlap or are written to"))
 }
 
 /// The next position of a walk that starts again at the end; `stride` must be below `end`, or `end` be 1.

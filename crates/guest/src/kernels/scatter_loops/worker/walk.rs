@@ -1,12 +1,15 @@
 //! Walks over the slots: what is freed, and what is put there.
 
 use super::super::tables;
-use super::{Worker, advance, malloc};
+use super::{Worker, advance, lost_its_size, malloc, size_in};
 use crate::fail;
 use core::ptr;
 
 /// The program as the document describes it asks for no alignment, 8 and 16 in turn below this size.
 const ALIGNED_BELOW: u32 = 4096;
+
+/// A block's size stands in front of it, in so many bytes, unless it has less.
+pub const MARK_BYTES: u32 = size_of::<u32>() as u32;
 
 /// What a walk over slots has changed.
 #[derive(Clone, Copy, Default)]
@@ -80,8 +83,13 @@ impl Worker<'_> {
         if held != 0 {
             // SAFETY: the slot's own entry.
             let block = unsafe { *self.slots.add(slot) };
-            // SAFETY: the block that was put there.
-            unsafe { (self.shared.api.free)(block) };
+            // SAFETY: the block that was put there, with its size in front if it has room for it.
+            unsafe {
+                if held > MARK_BYTES && size_in(block) != held - 1 && self.holds {
+                    lost_its_size(format_args!("the size in front of a live block of {} bytes", held - 1));
+                }
+                (self.shared.api.free)(block);
+            }
             change.freed += 1;
             change.kept_bytes = change.kept_bytes.wrapping_sub(u64::from(held - 1));
         }
@@ -105,7 +113,7 @@ impl Worker<'_> {
         };
         // SAFETY: all within the block.
         unsafe {
-            if size >= 4 {
+            if size >= MARK_BYTES {
                 block.cast::<u32>().write_volatile(size);
             }
             // Not `step_by`: for the many blocks below a page its set-up takes longer than the rest.
