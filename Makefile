@@ -5,7 +5,7 @@ HEAPMARK = target/release/heapmark
 # Tests and lints see the whole code: one build with everything that can be built in.
 WHOLE = --locked --workspace --features heapmark/parquet
 
-.PHONY: run test check bench reproduction programs docs clean build setup setup-test setup-bench setup-programs
+.PHONY: run test check bench shape reproduction programs docs clean build setup setup-test setup-bench setup-programs
 
 run: setup build            ## measure: build what is missing, run the quick suite, print the verdict
 	$(HEAPMARK) run $(ARGS)
@@ -35,6 +35,9 @@ bench: setup setup-bench build ## the harness's own cost beside each allocator, 
 	$(HEAPMARK) run floor $(ARGS)
 	$(HEAPMARK) selftest
 	$(CARGO) bench --locked --no-fail-fast -p heapmark $(BENCHES:%=--bench %)
+
+shape: setup build          ## whether the quick preset of each workload ranks six allocators as its paper preset does: hours; ARGS="same-thread larson" for some
+	HEAPMARK=$(HEAPMARK) scripts/shape.py $(ARGS)
 
 reproduction: setup build   ## what the reference documents published and claim, beside our own runs: docs/REPRODUCTION.md
 	HEAPMARK=$(HEAPMARK) scripts/reproduction.sh

@@ -8,7 +8,7 @@ use support::{Place, of_purpose, samples, word};
 const MIB: u64 = 1 << 20;
 
 /// Enough blocks that somebody sees them live.
-const JOB: [&str; 6] = ["-w", "same-thread", "-t", "2", "--set", "same-thread.volume=40000000"];
+const JOB: [&str; 6] = ["-w", "same-thread-reuse", "-t", "2", "--set", "same-thread-reuse.volume=40000000"];
 
 fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("no number: {value}"))
@@ -57,7 +57,8 @@ fn what_is_never_given_back_is_still_there_after_5_seconds_and_in_every_overhead
         // The last look at the running workload may be from the round before the last.
         let seen = all - 38 * MIB;
         assert_eq!(at("peak_footprint", "heap_bytes") >= seen, name == "holder", "{name}: {course}");
-        let series = std::fs::read_to_string(place.at("run").join(format!("series/same-thread@2_b00_{name}.csv")));
+        let series =
+            std::fs::read_to_string(place.at("run").join(format!("series/same-thread-reuse@2_b00_{name}.csv")));
         let series = series.unwrap();
         let head: Vec<&str> = series.lines().next().unwrap().split(',').collect();
         assert!(

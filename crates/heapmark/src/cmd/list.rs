@@ -149,13 +149,17 @@ fn workloads(catalog: &Catalog) -> Vec<Value> {
                 (name.clone(), described)
             })
             .collect();
+        let rounds =
+            |preset: &crate::catalog::workload::Preset| json!({ "cold": preset.cold, "measured": preset.iterations });
+        let rounds: serde_json::Map<String, Value> =
+            workload.presets.iter().map(|(name, preset)| (name.clone(), rounds(preset))).collect();
         json!({
             "name": workload.name, "kernel": workload.kernel, "program": workload.program,
             "rows": workload.rows, "document": workload.document,
             "section": workload.section, "presets": workload.presets.keys().collect::<Vec<_>>(),
             "about": workload.about, "shows": workload.shows, "does_not_show": workload.hides,
             "operation": workload.operation, "threads": workload.threads, "series": workload.series,
-            "parameters": parameters,
+            "rounds": rounds, "parameters": parameters,
         })
     };
     catalog.workloads.iter().map(describe).collect()

@@ -24,7 +24,7 @@ pub struct Args {
     #[arg(short, long, value_name = "A", default_value = "glibc")]
     allocator: String,
     /// The workload
-    #[arg(short, long, value_name = "NAME", default_value = "same-thread")]
+    #[arg(short, long, value_name = "NAME", default_value = "same-thread-reuse")]
     workload: String,
     /// Its threads
     #[arg(short, long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=4096))]

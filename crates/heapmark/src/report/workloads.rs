@@ -1,9 +1,9 @@
 //! The workloads as a page for people, from the data files alone: `docs/WORKLOADS.md` is this text.
 
 use super::text::{self, markdown};
-use crate::catalog::Workload;
 use crate::catalog::parameter::Kind;
-use crate::catalog::workload::Row;
+use crate::catalog::workload::{Preset, Row};
+use crate::catalog::{Iterations, Workload};
 use std::collections::BTreeMap;
 
 /// What the short names of reference documents stand for.
@@ -21,7 +21,11 @@ pub fn workloads(all: &[Workload]) -> String {
         "# Workloads\n\n\
          Written by `heapmark list workloads --markdown` from the files in `workloads/`; do not edit.\n\n\
          Each has the presets `quick` (the same shape, small) and `paper` (the reference document's own size); results of\n\
-         the two are never compared. `--set WORKLOAD.PARAMETER=VALUE` changes a value.\n",
+         the two are never compared. `--set WORKLOAD.PARAMETER=VALUE` changes a value.\n\n\
+         The first round of a process works on fresh memory, later ones reuse it: different workloads, which no preset swaps. What a\n\
+         reference program does once is one round per process, in both presets; `-reuse` is a workload of its own.\n\n\
+         `-t 1` is one worker thread beside an idle main thread. glibc serves the worker from a secondary arena, and takes longer than in\n\
+         a program whose only thread is the main one.\n",
     );
     for (short, title) in DOCUMENTS {
         let ours: Vec<&Workload> = all.iter().filter(|workload| workload.document == short).collect();
@@ -51,6 +55,7 @@ fn section(workload: &Workload) -> String {
         format!("**Shows**: {}.", markdown(&workload.shows)),
         format!("**Does not show**: {}.", markdown(&workload.hides)),
     ];
+    facts.push(format!("**Rounds of a process**: {}.", rounds(workload)));
     facts.extend(runs.map(|runs| format!("**Runs**: {runs}.")));
     facts.extend(workload.threads.as_ref().map(|threads| format!("**Threads**: `{threads}`, whatever `-t` says.")));
     facts.extend(workload.series.as_ref().map(|every| format!("**Memory over time**: always, every {every}.")));
@@ -94,12 +99,29 @@ fn variant_line(main: &Workload, variant: &Workload) -> String {
             changes.push(format!("{preset}: {}", changed.join(", ")));
         }
     }
+    if rounds(variant) != rounds(main) {
+        changes.push(format!("rounds: {}", rounds(variant)));
+    }
     if variant.rows != main.rows {
         let names: Vec<String> = variant.rows.iter().map(|row| markdown(&row.name)).collect();
         changes.push(format!("rows: {}", text::list(&names)));
     }
     let changes = if changes.is_empty() { String::new() } else { format!(" ({})", changes.join("; ")) };
     format!("- **{}**: {}{changes}\n", variant.name, markdown(&variant.about))
+}
+
+/// What a process repeats, preset by preset unless they agree.
+fn rounds(workload: &Workload) -> String {
+    let of = |preset: &Preset| match (preset.cold, preset.iterations) {
+        (0, Iterations::Fixed(1)) => "one, the first".to_string(),
+        (0, Iterations::Fixed(count)) => format!("the first {count}"),
+        (cold, Iterations::Fixed(count)) => format!("{count} after the first {cold}"),
+        (0, Iterations::Calibrated(_)) => "as many as fill the target time".to_string(),
+        (cold, Iterations::Calibrated(_)) => format!("as many as fill the target time, after the first {cold}"),
+    };
+    let told = ["quick", "paper"].map(|preset| workload.presets.get(preset).map(of).unwrap_or_default());
+    let [quick, paper] = &told;
+    if quick == paper { quick.clone() } else { format!("{quick} (quick); {paper} (paper)") }
 }
 
 fn values(workload: &Workload, preset: &str) -> BTreeMap<String, String> {

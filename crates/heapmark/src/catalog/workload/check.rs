@@ -1,6 +1,6 @@
 //! What can be wrong with a workload, each fault with its key and how to mend it.
 
-use super::{Workload, plain};
+use super::{Iterations, Preset, Rounds, Workload, plain};
 use crate::catalog::allocators::is_name;
 use crate::catalog::faults::{Fault, nearest};
 use crate::catalog::formula;
@@ -67,6 +67,7 @@ impl Workload {
             add(format!("presets.{preset}"), "missing", "every workload has the presets `quick` and `paper`".into());
         }
         for (preset, values) in &self.presets {
+            self.check_rounds(preset, add);
             let key = |name: &str| format!("presets.{preset}.parameters.{name}");
             for name in self.parameters.keys().filter(|name| !values.parameters.contains_key(*name)) {
                 add(key(name), "no value", "give it one".into());
@@ -80,5 +81,21 @@ impl Workload {
                 add("threads".into(), &why, "name parameters that are numbers".into());
             }
         }
+    }
+
+    /// Memory that was used before is another experiment: it has a name of its own.
+    fn check_rounds(&self, preset: &str, add: Add) {
+        let Preset { cold, iterations, .. } = self.presets[preset];
+        let (what, mend) = match self.rounds {
+            Rounds::First if cold > 0 => ("discards the first round, which is what the workload is about", "0"),
+            Rounds::First if iterations != Iterations::Fixed(1) => ("measures rounds that reuse memory", "1"),
+            Rounds::Reuse if cold == 0 => ("measures the first round, which reuses nothing", "1"),
+            _ => return,
+        };
+        let key = if what.starts_with("measures rounds") { "iterations" } else { "cold" };
+        let mend = format!(
+            "make it {mend}, or say `rounds = \"reuse\"` (`continued` if each goes on where the last one ended)"
+        );
+        add(format!("presets.{preset}.{key}"), what, mend);
     }
 }

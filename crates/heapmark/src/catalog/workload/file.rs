@@ -1,6 +1,6 @@
 //! The file of a workload and of its variants.
 
-use super::{Preset, Row, Workload};
+use super::{Calibrated, Iterations, Preset, Rounds, Row, Workload};
 use crate::catalog::faults::{self, Fault};
 use crate::catalog::parameter::Parameter;
 use serde::Deserialize;
@@ -24,6 +24,8 @@ struct File {
     threads: Option<String>,
     series: Option<String>,
     caution: Option<String>,
+    #[serde(default)]
+    rounds: Rounds,
     parameters: BTreeMap<String, Parameter>,
     presets: BTreeMap<String, Preset>,
     #[serde(default)]
@@ -37,6 +39,7 @@ struct Variant {
     name: String,
     about: String,
     operation: Option<String>,
+    rounds: Option<Rounds>,
     rows: Option<Vec<Row>>,
     #[serde(default)]
     presets: BTreeMap<String, BTreeMap<String, toml::Value>>,
@@ -66,6 +69,7 @@ pub fn parse(file_name: &str, text: &str, faults: &mut Vec<Fault>) -> Vec<Worklo
         threads: file.threads,
         series: file.series,
         caution: file.caution,
+        rounds: file.rounds,
         parameters: file.parameters,
         presets: file.presets,
     };
@@ -75,6 +79,13 @@ pub fn parse(file_name: &str, text: &str, faults: &mut Vec<Fault>) -> Vec<Worklo
             Workload { name: variant.name, about: variant.about, variant_of: Some(main.name.clone()), ..main.clone() };
         workload.operation = variant.operation.unwrap_or(workload.operation);
         workload.rows = variant.rows.unwrap_or(workload.rows);
+        workload.rounds = variant.rounds.unwrap_or(workload.rounds);
+        if variant.rounds == Some(Rounds::Reuse) {
+            for preset in workload.presets.values_mut() {
+                preset.cold = 1;
+                preset.iterations = Iterations::Calibrated(Calibrated::Calibrated);
+            }
+        }
         for (preset, values) in variant.presets {
             match workload.presets.get_mut(&preset) {
                 Some(preset) => preset.parameters.extend(values),

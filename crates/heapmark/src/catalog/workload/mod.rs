@@ -46,6 +46,8 @@ pub struct Workload {
     pub series: Option<String>,
     /// What nobody should read its table without.
     pub caution: Option<String>,
+    /// Which rounds of a process it is about.
+    pub rounds: Rounds,
     /// Parameters by name.
     pub parameters: BTreeMap<String, Parameter>,
     /// Presets by name.
@@ -74,6 +76,20 @@ pub struct Row {
     /// Figures that must have these values; otherwise the row is not what its name says, and has no number.
     #[serde(default)]
     pub expects: BTreeMap<String, f64>,
+}
+
+/// Which rounds of a process a workload is about. The first round works on fresh memory, later ones on what earlier ones left:
+/// different workloads, which no preset may swap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rounds {
+    /// The first and no other, in every preset: what the program does once.
+    #[default]
+    First,
+    /// Each goes on where the one before it ended: many of them are a longer run of the program's own loop.
+    Continued,
+    /// Later ones, on memory that the first has freed; the first is not measured, in any preset.
+    Reuse,
 }
 
 /// Values for all parameters, and how a process repeats the workload.

@@ -54,3 +54,30 @@ fn what_is_wrong_is_said_with_its_place() {
     assert!(with("threads = \"objects\"").contains("from 1 to 4096"));
     assert!(with("series = \"soon\"").contains("no interval"));
 }
+
+const SAME_THREAD: &str = include_str!("../../../../../workloads/micromalloc/same-thread.toml");
+
+#[test]
+fn a_preset_that_swaps_the_first_round_for_later_ones_is_refused() {
+    assert_eq!(problems(SAME_THREAD), "");
+    let quick = |cold: &str, iterations: &str| {
+        let lines = format!("[presets.quick]\ncold = {cold}\niterations = {iterations}");
+        problems(&SAME_THREAD.replace("[presets.quick]\ncold = 0\niterations = 1", &lines))
+    };
+    assert!(quick("1", "1").contains("presets.quick.cold: discards the first round"));
+    assert!(quick("0", "2").contains("presets.quick.iterations: measures rounds that reuse memory"));
+    assert!(quick("0", "\"calibrated\"").contains("presets.quick.iterations: measures rounds that reuse memory"));
+    // A workload that says so may; and what says that it reuses memory must.
+    assert!(problems(&CHURN.replace("rounds = \"continued\"\n", "")).contains("presets.quick.cold: discards"));
+    assert!(problems(&CHURN.replace("\"continued\"", "\"reuse\"")).contains("presets.paper.cold: measures the first"));
+}
+
+#[test]
+fn a_variant_that_reuses_memory_does_so_in_every_preset() {
+    let all = parse("x.toml", SAME_THREAD, &mut Vec::new());
+    let reuse = all.iter().find(|workload| workload.name == "same-thread-reuse").unwrap();
+    for preset in ["quick", "paper"] {
+        let Preset { cold, iterations, .. } = reuse.presets[preset];
+        assert_eq!((cold, iterations), (1, Iterations::Calibrated(Calibrated::Calibrated)), "{preset}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::build::{self, Score};
 use crate::catalog::parameter::{Kind, Parameter};
-use crate::catalog::workload::{Calibrated, Preset};
+use crate::catalog::workload::{Calibrated, Preset, Rounds};
 use crate::catalog::{Iterations, Workload};
 use crate::plan::Case;
 use crate::trace::score::Order;
@@ -107,6 +107,7 @@ fn workload(name: String, path: &Path, sha256: &str) -> Workload {
         threads: Some("1".into()),
         series: None,
         caution: None,
+        rounds: Rounds::Reuse,
         parameters: PARAMETERS.map(parameter).into(),
         presets: BTreeMap::from([("quick".into(), preset.clone()), ("paper".into(), preset)]),
     }

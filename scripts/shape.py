@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Do the small presets keep the shape? Runs each workload of the reference documents at quick and at paper size, and holds the two
+rankings of six allocators against each other. `make shape` does it for all; some hours.
+
+    shape.py [WORKLOAD...]         run these (default: all), then compare
+    shape.py --rows QUICK PAPER    compare two exports (heapmark export RUN --to csv-rows) instead, and run nothing
+
+A pair of allocators counts if one is more than 15 % slower than the other at both sizes. An allocator's rank is the number of counted
+pairs in which it is the slower one less the number in which it is the faster one; Spearman's coefficient of these ranks must be at
+least 0.8. Exit code 1 if it is not. Where no pair counts there is no order to keep.
+
+Left out, with a word: cases whose paper size would take longer than --minutes for all allocators (one process of the baseline and one
+check, timed), and those whose two presets are the same work.
+"""
+
+import argparse
+import collections
+import csv
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+ALLOCATORS = ["glibc", "jemalloc", "mimalloc3", "snmalloc", "rpmalloc", "tcmalloc"]
+APART = math.log(1.15)
+BAR = 0.8
+
+
+def coefficient(quick, paper):
+    """Spearman's coefficient of two {allocator: ns per operation}, and how many pairs counted; None for no pair."""
+    names = sorted(quick.keys() & paper.keys())
+    ranks = {name: [0, 0] for name in names}
+    pairs = 0
+    for place, one in enumerate(names):
+        for other in names[:place]:
+            apart = [math.log(times[one] / times[other]) for times in (quick, paper)]
+            if min(map(abs, apart)) > APART:
+                pairs += 1
+                for size, by in enumerate(apart):
+                    ranks[one][size] += 1 if by > 0 else -1
+                    ranks[other][size] -= 1 if by > 0 else -1
+    # The ranks of all add up to 0.
+    product = sum(q * p for q, p in ranks.values())
+    squares = [sum(rank[size] ** 2 for rank in ranks.values()) for size in (0, 1)]
+    if not all(squares):
+        # Every counted pair is answered by another one that says the opposite.
+        return (0.0 if pairs else None), pairs
+    return product / math.sqrt(squares[0] * squares[1]), pairs
+
+
+def read(lines):
+    """{case: {allocator: ns per operation}} of an export."""
+    cases = collections.defaultdict(dict)
+    for row in csv.DictReader(lines):
+        if row["allocator"] in ALLOCATORS and row["ns_per_op"]:
+            cases[f"{row['workload']}@{row['threads']}"][row["allocator"]] = float(row["ns_per_op"])
+    return cases
+
+
+def told(case, quick, paper):
+    """Prints the line of a case; whether it passes."""
+    found, pairs = coefficient(quick, paper)
+    for size, times in (("quick", quick), ("paper", paper)):
+        base = times.get("glibc", math.nan)
+        ratios = (f"{name} {times[name] / base:.2f}" for name in sorted(times, key=times.get))
+        print(f"    {size}: glibc {base:.4g} ns/op; {', '.join(ratios)}")
+    missing = [name for name in ALLOCATORS if name not in quick or name not in paper]
+    without = f", without {', '.join(missing)}" if missing else ""
+    if found is None:
+        print(f"{case}: no two allocators are 15 % apart at both sizes{without}", flush=True)
+        return len(missing) < 2
+    word = "ok" if found >= BAR else f"BELOW {BAR}"
+    print(f"{case}: {found:.2f} over {pairs} pairs{without}: {word}", flush=True)
+    return found >= BAR and len(missing) < 2
+
+
+class Heapmark:
+    """The program under a folder for its runs."""
+
+    def __init__(self, arguments, folder):
+        self.program, self.blocks, self.folder = arguments.heapmark, arguments.blocks, folder
+        self.threads = arguments.threads
+
+    def json(self, *words):
+        return json.loads(subprocess.run([self.program, *words, "--json"], check=True, capture_output=True).stdout)
+
+    def flags(self, workload, preset):
+        return ["run", "-w", workload, "--preset", preset, "-t", self.threads, "-a", ",".join(ALLOCATORS),
+                "--blocks", str(self.blocks), "--no-shadow", "--no-floor"]
+
+    def rows(self, workload, preset):
+        """What a run measures."""
+        run = os.path.join(self.folder, f"{workload}-{preset}")
+        end = subprocess.run([self.program, *self.flags(workload, preset), "-o", run], capture_output=True, text=True)
+        # 4: some rows failed; who is missing is told.
+        if end.returncode not in (0, 4):
+            sys.exit(f"shape: {workload} ({preset}): {end.stderr}")
+        out = subprocess.run([self.program, "export", run, "--to", "csv-rows"], check=True, capture_output=True, text=True)
+        return read(out.stdout.splitlines())
+
+    def seconds(self, workload, cell, limit):
+        """What one process takes; more than `limit` is infinite."""
+        began = time.monotonic()
+        command = [self.program, *self.flags(workload, "paper"), "--cell", cell, "--timeout", str(limit)]
+        end = subprocess.run(command, capture_output=True, text=True)
+        took = time.monotonic() - began
+        if end.returncode != 0 and took < limit:
+            sys.exit(f"shape: {cell}: {end.stdout}{end.stderr}")
+        return took if end.returncode == 0 else math.inf
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD")
+    parser.add_argument("--rows", nargs=2, metavar=("QUICK", "PAPER"))
+    parser.add_argument("--heapmark", default=os.environ.get("HEAPMARK", "target/release/heapmark"))
+    parser.add_argument("--blocks", type=int, default=1, help="processes of each allocator and size (1)")
+    parser.add_argument("--threads", default="1", help="thread count (1)")
+    parser.add_argument("--minutes", type=float, default=10, help="the most that the paper size of a case may take (10)")
+    arguments = parser.parse_args()
+    if arguments.rows:
+        quick, paper = (read(open(path, encoding="utf-8")) for path in arguments.rows)
+        passed = [told(case, quick[case], paper[case]) for case in sorted(quick.keys() & paper.keys())]
+        sys.exit(0 if passed and all(passed) else 1)
+    with tempfile.TemporaryDirectory() as folder:
+        heapmark = Heapmark(arguments, folder)
+        workloads = {one["name"]: one for one in heapmark.json("list", "workloads")}
+        unknown = [name for name in arguments.workloads if name not in workloads]
+        if unknown:
+            sys.exit(f"shape: no workload {', '.join(unknown)}: see `heapmark list workloads`")
+        sys.exit(0 if all([holds(heapmark, workloads[name], arguments) for name in arguments.workloads or workloads]) else 1)
+
+
+def holds(heapmark, workload, arguments):
+    """Whether a workload's presets rank alike; so it does where there is nothing to rank."""
+    name = workload["name"]
+    values = [[one[size] for one in workload["parameters"].values()] for size in ("quick", "paper")]
+    if not (workload["kernel"] or workload["program"]):
+        print(f"{name}: left out: no allocator runs it")
+        return True
+    if values[0] == values[1] and workload["rounds"]["quick"] == workload["rounds"]["paper"]:
+        print(f"{name}: left out: both presets are the same work")
+        return True
+    quick = heapmark.rows(name, "quick")
+    (case,) = quick
+    # Each allocator has a check and its blocks.
+    share = arguments.minutes * 60 / len(ALLOCATORS)
+    check = heapmark.seconds(name, f"{case}/check/glibc", share)
+    timed = heapmark.seconds(name, f"{case}/b00/glibc", share) if check < share else math.inf
+    if check + arguments.blocks * timed > share:
+        print(f"{case}: left out: its paper size takes more than {arguments.minutes:g} minutes", flush=True)
+        return True
+    return told(case, quick[case], heapmark.rows(name, "paper").get(case, {}))
+
+
+if __name__ == "__main__":
+    main()
