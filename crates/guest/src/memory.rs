@@ -148,8 +148,8 @@ pub struct Resident {
     pub pss: u64,
     /// Anonymous memory in huge pages.
     pub huge: u64,
-    /// Of all of it what is anonymous: neither a file nor shared memory.
-    pub anonymous: u64,
+    /// Of all of it what lies in no file of a disk: anonymous and shared memory, where some allocators keep their heap.
+    pub fileless: u64,
 }
 
 impl Resident {
@@ -161,26 +161,23 @@ impl Resident {
             Some(text) => {
                 let bytes = |key| kib(text, key).unwrap_or(0) << 10;
                 let (rss, pss) = (bytes("Rss:"), bytes("Pss:"));
-                Resident { rss, pss, huge: bytes("AnonHugePages:"), anonymous: bytes("Anonymous:") }
+                // In shares: a page of shared memory that is mapped at two places is in memory once.
+                let shared =
+                    kib(text, "Pss_Shmem:").or_else(|| proc_kib(c"/proc/self/status", "RssShmem:")).unwrap_or(0);
+                let fileless = bytes("Anonymous:") + (shared << 10);
+                Resident { rss, pss, huge: bytes("AnonHugePages:"), fileless }
             }
-            None => {
-                let rss = proc_kib(c"/proc/self/status", "VmRSS:").unwrap_or(0) << 10;
-                Resident { rss, ..Resident::counted() }
-            }
+            None => Resident::counted(),
         }
     }
 
     /// As the kernel keeps count of it: cheap, and on some kernels off by what each CPU has not told yet. Nothing of `pss` and
     /// `huge`.
     pub fn counted() -> Resident {
-        let mut room = [0u8; 256];
-        let text = read_file(c"/proc/self/statm", &mut room).unwrap_or_default();
-        let mut pages = text.split_whitespace().skip(1).map_while(|word| word.parse::<u64>().ok());
-        let (resident, shared) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
-        // SAFETY: asks for a constant of the system.
-        let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
-        let anonymous = resident.saturating_sub(shared) * page_bytes;
-        Resident { rss: resident * page_bytes, anonymous, ..Resident::default() }
+        let mut room = [0u8; 4096];
+        let text = read_file(c"/proc/self/status", &mut room).unwrap_or_default();
+        let bytes = |key| kib(text, key).unwrap_or(0) << 10;
+        Resident { rss: bytes("VmRSS:"), fileless: bytes("RssAnon:") + bytes("RssShmem:"), ..Resident::default() }
     }
 }
 

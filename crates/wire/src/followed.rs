@@ -13,7 +13,7 @@ pub struct Point {
     pub live_bytes: u64,
     /// Bytes of the pages that hold any of them.
     pub occupied_bytes: u64,
-    /// Growth of the anonymous memory since just before the first operation, the harness's tables taken out.
+    /// Growth of the memory that lies in no file since just before the first operation, the harness's tables taken out.
     pub heap_bytes: u64,
 }
 
@@ -24,7 +24,7 @@ pub struct Peak {
     pub live_bytes: u64,
     /// As in [`Point`].
     pub occupied_bytes: u64,
-    /// As in [`Point`].
+    /// As in [`Point`], and no less than what live blocks take.
     pub heap_bytes: u64,
     /// What the allocator says that the live blocks have room for; 0 where it does not tell.
     pub usable_bytes: u64,

@@ -210,6 +210,16 @@ pub fn occupied() -> Occupied {
     Occupied { pages, tenth_page_bytes: tenth.unwrap_or(0) as u64 * 8, sparse_pages }
 }
 
+/// Bytes of memory that the pages with live blocks take, as far as the kernel shows page tables: whatever they are mapped from, but not
+/// what several places share, the page of zeros first of all.
+pub fn present_bytes() -> Option<u64> {
+    let mut pages = None;
+    if !WATCHED.load(Ordering::Acquire).is_null() {
+        with_shadow(|shadow| pages = shadow.present());
+    }
+    pages.map(|pages| pages << 12)
+}
+
 fn with_shadow(act: impl FnOnce(&mut Shadow)) {
     let watched = WATCHED.load(Ordering::Acquire);
     // SAFETY: set once by `watch`, lives for ever.

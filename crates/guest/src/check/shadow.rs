@@ -124,14 +124,43 @@ impl Shadow {
     /// Pages by how many of their granules are taken. Pages that have no block left count as pages of 0.
     pub fn by_granules(&self) -> [u64; GRANULES + 1] {
         let mut pages = [0; GRANULES + 1];
-        for index in 0..MOST_PAGES {
-            let own_page = index * size_of::<Page>() / OWN_PAGE;
-            // Most of the table was never touched, and looking at it would bring it into memory.
-            if self.touched[own_page / 64] & 1 << (own_page % 64) != 0 {
-                let taken = &self.pages[index].taken;
-                pages[taken.iter().map(|word| word.count_ones() as usize).sum::<usize>()] += 1;
-            }
+        for Page { taken, .. } in self.seen() {
+            pages[taken.iter().map(|word| word.count_ones() as usize).sum::<usize>()] += 1;
         }
         pages
+    }
+
+    /// Every page that may have held a block.
+    fn seen(&self) -> impl Iterator<Item = &Page> {
+        // Most of the table was never touched, and looking at it would bring it into memory.
+        let touched = |index: &usize| {
+            let own_page = index * size_of::<Page>() / OWN_PAGE;
+            self.touched[own_page / 64] & 1 << (own_page % 64) != 0
+        };
+        (0..MOST_PAGES).filter(touched).map(|index| &self.pages[index])
+    }
+
+    /// How many pages that hold a live block are in memory and mapped at one place; `None` where the kernel does not tell.
+    pub fn present(&self) -> Option<u64> {
+        const PRESENT_AT_ONE_PLACE: u64 = 1 << 63 | 1 << 56;
+        // SAFETY: plain system calls on a descriptor of ours, into a buffer of that length.
+        let file = unsafe { libc::open(c"/proc/self/pagemap".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+        let (mut present, mut group, mut flags) = (0, usize::MAX, [0u64; GROUP]);
+        for page in self.seen().filter(|page| !page.is_empty()) {
+            if page.number / GROUP != group {
+                group = page.number / GROUP;
+                let at = (group * size_of_val(&flags)) as i64;
+                // SAFETY: as above.
+                let read = unsafe { libc::pread(file, flags.as_mut_ptr().cast(), size_of_val(&flags), at) };
+                if read != size_of_val(&flags) as isize {
+                    present = u64::MAX;
+                    break;
+                }
+            }
+            present += u64::from(flags[page.number % GROUP] & PRESENT_AT_ONE_PLACE == PRESENT_AT_ONE_PLACE);
+        }
+        // SAFETY: as above.
+        unsafe { libc::close(file) };
+        Some(present).filter(|present| *present != u64::MAX)
     }
 }

@@ -4,6 +4,7 @@
 mod input;
 mod modes;
 mod operators;
+mod shared;
 #[path = "../support/mod.rs"]
 mod support;
 mod wrong;

@@ -48,7 +48,7 @@ fn run(bench: &mut Bench) {
     let seats = Table::<Padded<Seat>>::shared(threads);
     let own_steps = Table::shared(if threads > heapmark_wire::STEPS { threads } else { 0 });
     let steps = bench.watched().open_steps(threads).unwrap_or(&own_steps);
-    let points = Points::of(bench, &head);
+    let points = Points::of(bench, &sheet);
     let mut stage = Stage::new(bench, &sheet, &slots, &seats, steps, &points);
 
     let (mut done, mut expected, mut last_frees) = (Work::default(), Work::default(), 0);

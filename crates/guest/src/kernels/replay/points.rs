@@ -1,14 +1,15 @@
 //! What memory a replay in strict order holds, looked at by the replay itself at places that the score names: the same places in
 //! every process, whatever the time. One thread plays at a time then, so that nothing moves meanwhile.
 
+use super::sheet::Sheet;
 use crate::api::Api;
 use crate::bench::Bench;
 use crate::check::{self, Occupied};
 use crate::clock::now_ns;
+use crate::fail;
 use crate::memory::{Resident, Table};
 use crate::watched;
 use core::cell::Cell;
-use heapmark_wire::score::Head;
 use heapmark_wire::{Peak, Point, Twice};
 
 /// Points of a series.
@@ -28,8 +29,10 @@ pub struct Points {
     at_peak: Cell<Option<Peak>>,
     /// At the peak and at the end.
     twice: [Cell<Option<Twice>>; 2],
-    /// Before the first op: anonymous memory less the harness's own tables.
+    /// Before the first op: memory without files less the harness's own tables.
     before: Cell<i64>,
+    /// The harness's own that lies in a file: the score.
+    harness_file_bytes: i64,
     began_ns: Cell<u64>,
     highest: Cell<u64>,
 }
@@ -39,7 +42,8 @@ unsafe impl Sync for Points {}
 
 impl Points {
     /// For a job.
-    pub fn of(bench: &Bench, head: &Head) -> Points {
+    pub fn of(bench: &Bench, sheet: &Sheet) -> Points {
+        let head = &sheet.head;
         let wanted = bench.parameter("mode") == "memory" && watched::wanted();
         let places = if wanted { MOST_POINTS as usize + 1 } else { 0 };
         Points {
@@ -52,6 +56,7 @@ impl Points {
             at_peak: Cell::new(None),
             twice: Default::default(),
             before: Cell::new(0),
+            harness_file_bytes: sheet.resident_bytes(),
             began_ns: Cell::new(0),
             highest: Cell::new(0),
         }
@@ -60,7 +65,7 @@ impl Points {
     /// Just before the first op.
     pub fn begin(&self) {
         if self.wanted {
-            self.before.set(anonymous(&Resident::now()));
+            self.before.set(own(&Resident::now()));
             self.began_ns.set(now_ns());
         }
     }
@@ -78,10 +83,10 @@ impl Points {
         if !self.wanted || !passed.is_multiple_of(self.every) || place >= self.taken.len() {
             return;
         }
-        let mut heap = self.grown(anonymous(&Resident::counted()));
+        let mut heap = self.grown(own(&Resident::counted()));
         // Some kernels count per CPU and tell roughly: what may be the peak is looked at exactly.
         if heap > self.highest.get() + self.highest.get() / GROWTH {
-            heap = self.grown(anonymous(&Resident::now()));
+            heap = self.grown(own(&Resident::now()));
             self.highest.set(heap);
         }
         let point = Point {
@@ -99,7 +104,8 @@ impl Points {
     /// Most is live now. What the allocator says of each block, and how full the pages are.
     pub fn at_peak(&self, slots: &[Cell<*mut u8>], api: &Api) {
         let now = Resident::now();
-        let heap = self.look_twice(0, &now);
+        // What is live counts even if the allocator had its memory before the first op.
+        let heap = self.look_twice(0, &now).max(self.present_bytes(&now));
         let blocks = slots.iter().map(Cell::get).filter(|block| !block.is_null());
         // SAFETY: live blocks.
         let usable_bytes = blocks.map(|block| unsafe { (api.usable_size)(block) } as u64).sum();
@@ -115,6 +121,21 @@ impl Points {
         }));
     }
 
+    /// What live blocks take of memory, which must be a part of what was found to be there: otherwise the heap lies in memory that is not
+    /// counted here, and all figures would be too small.
+    fn present_bytes(&self, now: &Resident) -> u64 {
+        let (present, all) = (check::present_bytes().unwrap_or(0), own(now) + self.harness_file_bytes);
+        if present as i64 > all {
+            let (present, all) = (present >> 20, all.max(0) >> 20);
+            let where_it_lies = "the heap lies in a file, and what a replay counts is memory without one";
+            fail::give_up(
+                "error",
+                format_args!("live blocks take {present} MiB of memory, of which {all} MiB are found: {where_it_lies}"),
+            );
+        }
+        present
+    }
+
     /// The last op is done, and what the program never freed is still there.
     pub fn at_end(&self) {
         if self.wanted {
@@ -124,8 +145,8 @@ impl Points {
 
     /// Keeps what the count says of the moment that was just walked, and returns what the walk says.
     fn look_twice(&self, moment: usize, walked: &Resident) -> u64 {
-        let counted_bytes = self.grown(anonymous(&Resident::counted()));
-        let walked_bytes = self.grown(anonymous(walked));
+        let counted_bytes = self.grown(own(&Resident::counted()));
+        let walked_bytes = self.grown(own(walked));
         self.twice[moment].set(Some(Twice { counted_bytes, walked_bytes }));
         walked_bytes
     }
@@ -142,6 +163,7 @@ impl Points {
     }
 }
 
-fn anonymous(resident: &Resident) -> i64 {
-    resident.anonymous as i64 - watched::harness_bytes() as i64
+/// What may be the allocator's.
+fn own(resident: &Resident) -> i64 {
+    resident.fileless as i64 - watched::harness_bytes() as i64
 }

@@ -33,7 +33,7 @@ impl Sheet {
         // SAFETY: advice about a mapping of ours. Where the kernel does not know it, pages come as they are read.
         unsafe { libc::madvise(bytes.as_ptr().cast_mut().cast(), bytes.len(), advice) };
         watched::know(bytes.as_ptr().addr(), bytes.len(), Kind::Harness);
-        watched::harness_grows(if large { 0 } else { bytes.len().next_multiple_of(PAGE) as i64 });
+        watched::harness_grows(resident_bytes(bytes.len()));
         // SAFETY: the mapping is aligned to pages, never undone, and every number is a word.
         let words = unsafe { core::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / 8) };
         let what = match Head::decode(words) {
@@ -43,6 +43,11 @@ impl Sheet {
             Err(Fault::Numbers) => "has numbers that do not fit each other",
         };
         fail::give_up("error", format_args!("the score {what}: {}", path.to_str().unwrap_or("?")));
+    }
+
+    /// What of it is told as the harness's.
+    pub fn resident_bytes(&self) -> i64 {
+        resident_bytes(size_of_val(self.words))
     }
 
     /// A thread goes on elsewhere and does not come back to these words in this round.
@@ -58,4 +63,9 @@ impl Sheet {
             unsafe { libc::madvise(start as *mut _, bytes, libc::MADV_DONTNEED) };
         }
     }
+}
+
+/// Of a large score next to nothing is in memory at a time.
+fn resident_bytes(bytes: usize) -> i64 {
+    if bytes > WHOLE_BYTES { 0 } else { bytes.next_multiple_of(PAGE) as i64 }
 }
