@@ -66,6 +66,8 @@ pub(super) struct Group<'a> {
     pub processes: BTreeMap<Slot, (&'a Measurement, Process)>,
     /// Those of them that something disturbed.
     pub disturbed: BTreeSet<Slot>,
+    /// What held those up that something did which may be their own doing.
+    pub stalled: BTreeMap<Slot, Vec<&'static str>>,
     /// What its check said of it, which timed nothing.
     pub check: Option<&'a Measurement>,
     /// What they held on average, of those that were looked at meanwhile.
@@ -80,6 +82,7 @@ impl<'a> Group<'a> {
         let failed = Failed::among(&own);
         let mut processes = Vec::new();
         let mut disturbed = BTreeSet::new();
+        let mut stalled = BTreeMap::new();
         let (mut mean_heaps, mut unusable) = (Vec::new(), 0);
         if failed.is_none() {
             for record in own.iter().filter(|record| record.purpose == Purpose::Sample) {
@@ -87,6 +90,10 @@ impl<'a> Group<'a> {
                 mean_heaps.extend(record.mean_heap.as_deref());
                 if !gate::causes(record).is_empty() {
                     disturbed.insert((record.block, record.part));
+                }
+                let stalls = gate::stalls(record);
+                if !stalls.is_empty() {
+                    stalled.insert((record.block, record.part), stalls);
                 }
                 match measurement.and_then(|m| Some((m, Process::new(m, record.threads)?))) {
                     Some(process) => processes.push(((record.block, record.part), process)),
@@ -98,7 +105,7 @@ impl<'a> Group<'a> {
         let check = check.and_then(|record| record.measurement.as_ref());
         // At once: a map that grows in order is half empty.
         let processes = processes.into_iter().collect();
-        Group { case, allocator, failed, processes, disturbed, check, mean_heaps, unusable }
+        Group { case, allocator, failed, processes, disturbed, stalled, check, mean_heaps, unusable }
     }
 
     /// In how many blocks it has a process.

@@ -40,7 +40,7 @@ pub use footprint::{FootprintCase, FootprintRow, Footprints, Kept};
 pub use gate::Gate;
 pub use latency::{Called, LatencyCase, LatencyRow, LatencyState, Timer};
 pub use memory::{MeanFootprint, Memory, MemoryMeasure, MemoryRatio};
-pub use numbers::{Numbers, Timed};
+pub use numbers::{Numbers, Stalled, Timed};
 pub use overall::Overall;
 pub use process::Process;
 pub use ratio::Ratio;

@@ -21,6 +21,8 @@ pub struct Numbers {
     pub blocks: usize,
     /// Samples that ended `ok` without operations, time or iterations to divide.
     pub unusable: usize,
+    /// Samples among them that were held up by what may be the allocator's own doing; `None` where none was.
+    pub stalled: Option<Stalled>,
     /// Wall time x threads / operations.
     pub ns_per_op: Spread,
     /// Operations of all threads per microsecond.
@@ -62,6 +64,15 @@ pub struct Numbers {
     pub times: Vec<Timed>,
 }
 
+/// Samples that waited for memory, swapped, or were throttled by the CPU limit of their control group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Stalled {
+    /// How many.
+    pub samples: usize,
+    /// By what.
+    pub by: BTreeSet<&'static str>,
+}
+
 /// A sample as a picture shows it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timed {
@@ -71,6 +82,8 @@ pub struct Timed {
     pub ns_per_op: f64,
     /// Whether something disturbed it.
     pub disturbed: bool,
+    /// Whether something held it up that may be its own doing.
+    pub stalled: bool,
 }
 
 impl Numbers {
@@ -89,6 +102,7 @@ impl Numbers {
             samples,
             blocks: group.blocks(),
             unusable: group.unusable,
+            stalled: stalled(group),
             ns_per_op,
             mops_per_s: Spread::of(&group.values(|_, process| Some(process.mops_per_s)))?,
             cpu_ns_per_op: Spread::of(&group.values(|_, process| process.cpu_ns_per_op)),
@@ -118,11 +132,18 @@ impl Numbers {
     }
 }
 
+fn stalled(group: &Group) -> Option<Stalled> {
+    let own = || group.stalled.iter().filter(|(slot, _)| group.processes.contains_key(*slot));
+    let by = own().flat_map(|(_, stalls)| stalls).copied().collect();
+    Some(Stalled { samples: own().count(), by }).filter(|stalled| stalled.samples > 0)
+}
+
 fn times(group: &Group) -> Vec<Timed> {
     let timed = |(slot, (_, process)): (&Slot, &(&Measurement, Process))| Timed {
         block: slot.0,
         ns_per_op: process.ns_per_op,
         disturbed: group.disturbed.contains(slot),
+        stalled: group.stalled.contains_key(slot),
     };
     group.processes.iter().map(timed).collect()
 }

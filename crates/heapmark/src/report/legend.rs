@@ -16,8 +16,18 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
         lines.extend(oversubscribed(analysis));
         return lines;
     }
+    let stalled = || {
+        let by: BTreeSet<&str> =
+            numbers().filter_map(|n| n.stalled.as_ref()).flat_map(|stalled| &stalled.by).copied().collect();
+        let by: Vec<String> = by.into_iter().map(String::from).collect();
+        let line = format!(
+            "stalled: so many of its processes were held up ({}). That may be the allocator's own doing, so they count.",
+            text::list(&by)
+        );
+        (!by.is_empty()).then_some(line)
+    };
     if let Some((case, tried)) = trial::of(analysis) {
-        return trial::legend(tried, &case.baseline);
+        return trial::legend(tried, &case.baseline).into_iter().chain(stalled()).collect();
     }
     if marked(&|case, _| case.times_operations()) {
         lines
@@ -74,6 +84,7 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
                 .to_owned(),
         );
     }
+    lines.extend(stalled());
     lines.extend(oversubscribed(analysis));
     lines
 }

@@ -7,6 +7,7 @@ use crate::analyse::{
     Analysis, Contest, Doubt, Gate, LeftOut, MemoryMeasure, MemoryRatio, Purge, Ratio, Standing, Verdict, Withheld,
 };
 use crate::store::RunFile;
+use std::collections::BTreeMap;
 
 /// What the run says, and whom it cannot speak about.
 pub(super) fn verdict(analysis: &Analysis) -> String {
@@ -83,7 +84,7 @@ pub(super) fn undisturbed(analysis: &Analysis) -> String {
 
 /// What the gate saw, where it saw something.
 pub(super) fn gate(analysis: &Analysis) -> Option<String> {
-    let Gate { parts, disturbed, repeated, causes } = &analysis.gate;
+    let Gate { parts, disturbed, repeated, causes, stalled, stalls } = &analysis.gate;
     let advice = match analysis.verdict {
         Verdict::NotAsked if !analysis.latency.is_empty() => {
             "take only tails far above the floor's for the allocators'"
@@ -94,15 +95,20 @@ pub(super) fn gate(analysis: &Analysis) -> Option<String> {
         _ => "trust the verdicts by CPU time before those by wall time",
     };
     let again = (*repeated > 0).then(|| format!("{} disturbed and run again", count(*repeated, "part")));
+    let by = |causes: &BTreeMap<String, usize>| {
+        list(&causes.iter().map(|(cause, times)| format!("{cause} ({times})")).collect::<Vec<_>>())
+    };
     let kept = (*disturbed > 0).then(|| {
-        let causes: Vec<String> = causes.iter().map(|(cause, parts)| format!("{cause} ({parts})")).collect();
+        format!("{disturbed} of {} disturbed each time, by {}, and kept: {advice}", count(*parts, "part"), by(causes))
+    });
+    let held_up = (*stalled > 0).then(|| {
         format!(
-            "{disturbed} of {} disturbed each time, by {}, and kept: {advice}",
-            count(*parts, "part"),
-            list(&causes)
+            "{} held up by {} and kept: that may be an allocator's own doing",
+            count(*stalled, "process"),
+            by(stalls)
         )
     });
-    let said: Vec<String> = again.into_iter().chain(kept).collect();
+    let said: Vec<String> = again.into_iter().chain(kept).chain(held_up).collect();
     (!said.is_empty()).then(|| format!("Gate: {}.", said.join("; ")))
 }
 

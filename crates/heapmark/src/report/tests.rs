@@ -1,6 +1,7 @@
 //! The reports by values: artificial runs in, text out.
 
 mod foreign;
+mod gate;
 mod kinds;
 mod narrow;
 mod sentence;

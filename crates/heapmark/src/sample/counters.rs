@@ -1,24 +1,64 @@
 //! The kernel's counters as numbers: `/proc/stat`, `/proc/pressure`, `/proc/vmstat` and `cpu.stat`. Text in, numbers out.
 
-/// CPU time of the whole machine since it started, in clock ticks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// CPU time since the machine started, in clock ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTicks {
-    /// What programs, the kernel and interrupts took.
-    pub busy: u64,
+    /// What programs and the kernel took.
+    pub programs: u64,
+    /// What interrupts took, and what they put off until just after.
+    pub interrupts: u64,
     /// What the hypervisor gave to others while a CPU of ours wanted to run.
     pub steal: u64,
 }
 
 impl CpuTicks {
-    /// From the first line of /proc/stat. Guests' time is part of `user` already.
+    /// Of the whole machine, from the first line of /proc/stat.
     pub fn read(stat: &str) -> Option<CpuTicks> {
-        let mut words = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().map(str::parse);
+        CpuTicks::of_line(stat.lines().next()?.strip_prefix("cpu ")?)
+    }
+
+    /// Of these CPUs together, their numbers in order. `None` unless each of them has a line: inside of some containers
+    /// CPUs are numbered anew.
+    pub fn of(stat: &str, cpus: &[usize]) -> Option<CpuTicks> {
+        let numbered = stat.lines().skip(1).map_while(|line| line.strip_prefix("cpu")?.split_once(' '));
+        let wanted = numbered.filter(|(number, _)| number.parse().is_ok_and(|cpu| cpus.binary_search(&cpu).is_ok()));
+        let ticks: Vec<CpuTicks> = wanted.map(|(_, rest)| CpuTicks::of_line(rest)).collect::<Option<_>>()?;
+        (ticks.len() == cpus.len()).then(|| ticks.into_iter().reduce(|sum, one| sum + one)).flatten()
+    }
+
+    /// Guests' time is part of that of programs already.
+    fn of_line(line: &str) -> Option<CpuTicks> {
+        let mut words = line.split_whitespace().map(str::parse);
         let mut next = || words.next()?.ok();
         let (user, nice, system): (u64, u64, u64) = (next()?, next()?, next()?);
         let (_idle, _waiting): (u64, u64) = (next()?, next()?);
         let (interrupts, soft, steal): (u64, u64, u64) = (next()?, next()?, next()?);
-        Some(CpuTicks { busy: user + nice + system + interrupts + soft, steal })
+        Some(CpuTicks { programs: user + nice + system, interrupts: interrupts + soft, steal })
     }
+
+    /// All of it that was not stolen.
+    pub fn busy(&self) -> u64 {
+        self.programs + self.interrupts
+    }
+}
+
+impl std::ops::Add for CpuTicks {
+    type Output = CpuTicks;
+
+    fn add(self, other: CpuTicks) -> CpuTicks {
+        CpuTicks {
+            programs: self.programs + other.programs,
+            interrupts: self.interrupts + other.interrupts,
+            steal: self.steal + other.steal,
+        }
+    }
+}
+
+/// User and system time of a process in clock ticks, from /proc/PID/stat. Its name may hold anything, so fields count from its end.
+pub fn process_ticks(stat: &str) -> Option<u64> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut times = fields.split_whitespace().skip(11).map(str::parse::<u64>);
+    Some(times.next()?.ok()? + times.next()?.ok()?)
 }
 
 /// Pressure: that at least one task stood still for lack of something.
@@ -79,11 +119,28 @@ mod tests {
     #[test]
     fn the_first_line_of_stat_is_the_whole_machine() {
         let stat = "cpu  1400314 133698 287044 737821 5625 3 1357 1773 50 0\ncpu0 1 1 1 1 1 1 1 1 1 1\nintr 1 0\n";
-        let expected = CpuTicks { busy: 1400314 + 133698 + 287044 + 3 + 1357, steal: 1773 };
+        let expected = CpuTicks { programs: 1400314 + 133698 + 287044, interrupts: 3 + 1357, steal: 1773 };
         assert_eq!(CpuTicks::read(stat), Some(expected));
+        assert_eq!(expected.busy(), expected.programs + expected.interrupts);
         for no in ["", "cpu0 1 2 3 4 5 6 7 8", "cpu  1 2 3 4 5 6 7", "cpu  1 2 x 4 5 6 7 8"] {
             assert_eq!(CpuTicks::read(no), None, "{no}");
         }
+    }
+
+    #[test]
+    fn some_cpus_are_the_sum_of_their_lines_and_of_nothing_if_one_has_none() {
+        let stat =
+            "cpu  9 9 9 9 9 9 9 9\ncpu0 1 0 0 5 0 0 0 1\ncpu1 2 0 0 5 0 0 0 2\ncpu10 4 1 0 5 0 3 0 4 0 0\nintr 1 0\n";
+        let ticks = |programs, interrupts, steal| Some(CpuTicks { programs, interrupts, steal });
+        assert_eq!(CpuTicks::of(stat, &[1]), ticks(2, 0, 2));
+        assert_eq!(CpuTicks::of(stat, &[0, 10]), ticks(6, 3, 5));
+        assert_eq!((CpuTicks::of(stat, &[0, 2]), CpuTicks::of(stat, &[])), (None, None));
+    }
+
+    #[test]
+    fn a_process_is_its_user_and_its_system_time_whatever_it_is_called() {
+        assert_eq!(process_ticks("7 (a) b (c) S 2 2 3 4 5 6 7 8 9 10 11 12 30 40 20 0"), Some(23));
+        assert_eq!((process_ticks("7 (a) S 1 2"), process_ticks("")), (None, None));
     }
 
     #[test]

@@ -8,6 +8,19 @@ pub fn usable_cpus() -> u32 {
     std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32)
 }
 
+/// Numbers of the CPUs that this process, and what it starts, may run on; none where they are more than the call has room for.
+pub fn allowed_cpus() -> Vec<usize> {
+    // SAFETY: fills a local; a set is valid when it is zero.
+    let (set, error) = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        let error = libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set);
+        (set, error)
+    };
+    // SAFETY: the number is within the set.
+    let allowed = |number: &usize| error == 0 && unsafe { libc::CPU_ISSET(*number, &set) };
+    (0..libc::CPU_SETSIZE as usize).filter(allowed).collect()
+}
+
 /// Everything that is recorded with a run. What cannot be read is left out.
 pub fn describe() -> BTreeMap<String, String> {
     let mut facts = BTreeMap::new();

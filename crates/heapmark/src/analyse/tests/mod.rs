@@ -2,6 +2,7 @@
 
 mod calls;
 mod footprint;
+mod gate;
 mod latency;
 mod rows;
 mod verdicts;

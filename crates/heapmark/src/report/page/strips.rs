@@ -16,13 +16,14 @@ const MOST_POINTS: usize = 20_000;
 const MOST_OF_ROW: usize = 200;
 const LEAST_OF_ROW: usize = 10;
 
-const COLUMNS: [&str; 10] = [
+const COLUMNS: [&str; 11] = [
     "run",
     "workload",
     "threads",
     "allocator",
     "samples",
     "disturbed",
+    "stalled",
     "ns_per_op_min",
     "ns_per_op_median",
     "ns_per_op_max",
@@ -67,6 +68,7 @@ fn plot(cast: &Cast, cases: &[Placed<Case>], heading: &str, most: usize, data: &
             plain(&row.allocator).into(),
             times.len().into(),
             times.iter().filter(|timed| timed.disturbed).count().into(),
+            times.iter().filter(|timed| timed.stalled).count().into(),
             number(numbers.ns_per_op.min),
             number(numbers.ns_per_op.median),
             number(numbers.ns_per_op.max),

@@ -69,6 +69,9 @@ pub(super) fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u
     if numbers.blocks < planned_blocks as usize {
         notes.push(format!("{} of {} blocks", numbers.blocks, planned_blocks));
     }
+    if let Some(stalled) = &numbers.stalled {
+        notes.push(format!("stalled in {} of {}", stalled.samples, numbers.samples));
+    }
     if let Some(TwoModes { low, low_count, high, high_count }) = numbers.modes {
         let unit = units::time(low);
         let mode = |value: f64, count: usize| format!("{} ({count}x)", units::digits(value / unit.size));

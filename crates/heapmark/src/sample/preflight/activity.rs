@@ -76,8 +76,9 @@ pub(super) fn items(root: &Root, when: When) -> Vec<Item> {
 /// Since the machine has started: a look is too short for a share of its own.
 fn steal(root: &Root) -> Item {
     let ticks = root.text("proc/stat").and_then(|text| CpuTicks::read(&text));
-    STEAL.judged(ticks, |CpuTicks { busy, steal }| {
-        let percent = if steal == 0 { 0.0 } else { 100.0 * steal as f64 / (busy + steal) as f64 };
+    STEAL.judged(ticks, |ticks| {
+        let all = (ticks.busy() + ticks.steal) as f64;
+        let percent = if ticks.steal == 0 { 0.0 } else { 100.0 * ticks.steal as f64 / all };
         (format!("{percent:.2} % of CPU time since boot"), warning_if(percent >= STEAL_PERCENT))
     })
 }

@@ -36,14 +36,13 @@ impl Session {
         let looks = watcher.as_ref().is_some_and(|watcher| watcher.looks());
         let mut look = |pid, page: &_| watcher.as_mut().map_or(Duration::MAX, |watcher| watcher.look(pid, page));
         let watch: Option<Watch<'_>> = if looks { Some(&mut look) } else { None };
-        let before = self.counters.snapshot(0);
+        let before = self.counters.snapshot();
         let attempt = self.start(cell, &job, timeout, watch);
         // Also where something failed: nothing of a process may run beside the next one.
         end_orphans();
         let attempt = attempt?.ok_or(Interrupted)?;
-        let own_ns = attempt.usage.as_ref().map(|usage| usage.user_ns + usage.sys_ns);
-        let disturbance = own_ns.filter(|_| purpose.is_of_a_block());
-        let disturbance = disturbance.map(|own_ns| Disturbance::between(&before, &self.counters.snapshot(own_ns)));
+        let counts = attempt.usage.is_some() && purpose.is_of_a_block();
+        let disturbance = counts.then(|| Disturbance::between(&before, &self.counters.snapshot()));
         let footprint = attempt.measurement.as_ref().and_then(|measurement| measurement.footprint.as_ref());
         let seen = footprint.and_then(|told| Some((told, told.peak.as_ref()?)));
         let course = match seen {
