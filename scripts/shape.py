@@ -9,6 +9,8 @@ A pair of allocators counts if one is more than 15 % slower than the other at bo
 pairs in which it is the slower one less the number in which it is the faster one; Spearman's coefficient of these ranks must be at
 least 0.8. Exit code 1 if it is not. Where no pair counts there is no order to keep.
 
+One block at least; up to seven of what takes less than a second, since a single process of milliseconds ranks the pages it happened to get.
+
 Left out, with a word: cases whose paper size would take longer than --minutes for all allocators (one process of the baseline and one
 check, timed), and those whose two presets are the same work.
 """
@@ -27,6 +29,9 @@ import time
 ALLOCATORS = ["glibc", "jemalloc", "mimalloc3", "snmalloc", "rpmalloc", "tcmalloc"]
 APART = math.log(1.15)
 BAR = 0.8
+MOST_BLOCKS = 7
+# So long may the blocks of a size take, beyond the first.
+SECONDS = 20
 
 
 def coefficient(quick, paper):
@@ -81,20 +86,19 @@ class Heapmark:
     """The program under a folder for its runs."""
 
     def __init__(self, arguments, folder):
-        self.program, self.blocks, self.folder = arguments.heapmark, arguments.blocks, folder
-        self.threads = arguments.threads
+        self.program, self.threads, self.folder = arguments.heapmark, arguments.threads, folder
 
     def json(self, *words):
         return json.loads(subprocess.run([self.program, *words, "--json"], check=True, capture_output=True).stdout)
 
-    def flags(self, workload, preset):
+    def flags(self, workload, preset, blocks):
         return ["run", "-w", workload, "--preset", preset, "-t", self.threads, "-a", ",".join(ALLOCATORS),
-                "--blocks", str(self.blocks), "--no-shadow", "--no-floor"]
+                "--blocks", str(blocks), "--no-shadow", "--no-floor"]
 
-    def rows(self, workload, preset):
+    def rows(self, workload, preset, blocks):
         """What a run measures."""
         run = os.path.join(self.folder, f"{workload}-{preset}")
-        end = subprocess.run([self.program, *self.flags(workload, preset), "-o", run], capture_output=True, text=True)
+        end = subprocess.run([self.program, *self.flags(workload, preset, blocks), "-o", run], capture_output=True, text=True)
         # 4: some rows failed; who is missing is told.
         if end.returncode not in (0, 4):
             sys.exit(f"shape: {workload} ({preset}): {end.stderr}")
@@ -104,7 +108,7 @@ class Heapmark:
     def seconds(self, workload, cell, limit):
         """What one process takes; more than `limit` is infinite."""
         began = time.monotonic()
-        command = [self.program, *self.flags(workload, "paper"), "--cell", cell, "--timeout", str(limit)]
+        command = [self.program, *self.flags(workload, "paper", 1), "--cell", cell, "--timeout", str(limit)]
         end = subprocess.run(command, capture_output=True, text=True)
         took = time.monotonic() - began
         if end.returncode != 0 and took < limit:
@@ -117,7 +121,6 @@ def main():
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD")
     parser.add_argument("--rows", nargs=2, metavar=("QUICK", "PAPER"))
     parser.add_argument("--heapmark", default=os.environ.get("HEAPMARK", "target/release/heapmark"))
-    parser.add_argument("--blocks", type=int, default=1, help="processes of each allocator and size (1)")
     parser.add_argument("--threads", default="1", help="thread count (1)")
     parser.add_argument("--minutes", type=float, default=10, help="the most that the paper size of a case may take (10)")
     arguments = parser.parse_args()
@@ -144,16 +147,17 @@ def holds(heapmark, workload, arguments):
     if values[0] == values[1] and workload["rounds"]["quick"] == workload["rounds"]["paper"]:
         print(f"{name}: left out: both presets are the same work")
         return True
-    quick = heapmark.rows(name, "quick")
+    quick = heapmark.rows(name, "quick", MOST_BLOCKS)
     (case,) = quick
-    # Each allocator has a check and its blocks.
+    # Each allocator has a check and a block.
     share = arguments.minutes * 60 / len(ALLOCATORS)
     check = heapmark.seconds(name, f"{case}/check/glibc", share)
     timed = heapmark.seconds(name, f"{case}/b00/glibc", share) if check < share else math.inf
-    if check + arguments.blocks * timed > share:
+    if check + timed > share:
         print(f"{case}: left out: its paper size takes more than {arguments.minutes:g} minutes", flush=True)
         return True
-    return told(case, quick[case], heapmark.rows(name, "paper").get(case, {}))
+    blocks = max(1, min(MOST_BLOCKS, int(SECONDS / (len(ALLOCATORS) * timed))))
+    return told(case, quick[case], heapmark.rows(name, "paper", blocks).get(case, {}))
 
 
 if __name__ == "__main__":
