@@ -4,13 +4,14 @@
 mod support;
 
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use support::home::record;
 use support::live::processes_of;
 use support::tried::{SMALL, note, run};
-use support::{End, Place, of_purpose, samples, word};
+use support::{End, Place, head, of_purpose, samples, word};
 
 /// Tries a command under both.
 fn tried(place: &Place, flags: &[&str], command: &[&str]) -> (End, Vec<Value>) {
@@ -53,8 +54,13 @@ fn every_process_of_a_tree_is_measured_and_proven() {
     }
     let check = &record(&records, "check", "glibc")["measurement"];
     assert!(check["figures"]["malloc_calls_per_cpu_s"].as_f64().unwrap() > 0.0, "{check}");
-    assert!(check["figures"]["peak_pss_bytes"].as_f64().unwrap() > 0.0, "{check}");
-    assert_eq!(check["notes"], serde_json::json!({}), "nobody kept silent and nobody was left behind");
+    let missed = check["notes"]["peak_pss_missed"].is_string();
+    assert!(missed || check["figures"]["peak_pss_bytes"].as_f64().unwrap() > 0.0, "seen, or not said: {check}");
+    assert_eq!(
+        check["notes"].as_object().unwrap().len(),
+        usize::from(missed),
+        "no silent ones, none left behind: {check}"
+    );
     for text in [&end.stdout, &fs::read_to_string(place.at("run/report.html")).unwrap()] {
         assert!(text.contains("sh -c") && !text.contains("ns/op"), "{text}");
     }
@@ -72,9 +78,109 @@ fn what_differs_under_an_allocator_is_a_wrong_result() {
     let (_, records) = tried(&place, &[], &shell("echo $LD_PRELOAD"));
     assert_eq!(outcome(&records), "ok", "nobody asked for the same output");
     let leave = "case $LD_PRELOAD in *honest*) exit 4;; esac; exit 3";
-    let (_, records) = tried(&place, &[], &shell(leave));
+    let (_, records) = tried(&place, &["--expect-exit", "3"], &shell(leave));
     assert_eq!(outcome(&records), "wrong-result exit code 4, under glibc 3");
-    assert_eq!(record(&records, "check", "glibc")["outcome"]["kind"], "ok", "whatever the code, if all have it");
+    assert_eq!(record(&records, "check", "glibc")["outcome"]["kind"], "ok", "it is what was expected");
+}
+
+#[test]
+fn a_command_that_fails_is_measured_only_where_it_is_meant_to_fail() {
+    let place = Place::new();
+    let fails = shell("echo well >&2; echo 'cannot open it' >&2; exit 2");
+    let (end, records) = tried(&place, &[], &fails);
+    assert_eq!(end.code, Some(2), "{}", end.stderr);
+    let said = "ended with exit code 2 under glibc: cannot open it; if it is meant to: --expect-exit 2";
+    assert!(end.stderr.contains(said), "{}", end.stderr);
+    assert!(of_purpose(&records, "sample").is_empty() && !end.stdout.contains("wall s"), "{}", end.stdout);
+
+    let (end, records) = tried(&place, &["--expect-exit", "2"], &fails);
+    assert_eq!((end.code, outcome(&records).as_str()), (Some(0), "ok"), "{}", end.stderr);
+    assert!(
+        end.stdout.contains("ends with exit code 2 each time, as it is meant to: cannot open it"),
+        "{}",
+        end.stdout
+    );
+    assert_eq!(head(&place.at("run"))["plan"]["cases"][0]["trial"]["expect_exit"], 2);
+    let (end, _) = tried(&place, &["--expect-exit", "3"], &fails);
+    assert_eq!(end.code, Some(2));
+    assert!(end.stderr.contains("cannot open it; --expect-exit says 3"), "{}", end.stderr);
+}
+
+#[test]
+fn an_allocator_under_which_other_programs_are_executed_is_a_wrong_result() {
+    let place = Place::new();
+    let skips = shell("case $LD_PRELOAD in *honest*) exit 0;; esac; /bin/true; /bin/true; seq 1; exit 0");
+    let (end, records) = tried(&place, &[], &skips);
+    assert_eq!(end.code, Some(4), "{}", end.stderr);
+    let said = outcome(&records);
+    assert!(said.starts_with("wrong-result other programs than under glibc each time: "), "{said}");
+    assert!(said.contains("true 0x, not 2x") && said.contains("seq 0x, not 1x"), "{said}");
+    assert!(of_purpose(&records, "sample").iter().all(|sample| sample["allocator"] == "glibc"));
+    let (end, records) = tried(&place, &["--tree-may-differ"], &skips);
+    assert_eq!((end.code, outcome(&records).as_str()), (Some(0), "ok"), "{}", end.stderr);
+}
+
+#[test]
+fn a_tree_that_is_another_each_time_under_the_baseline_is_held_against_nobody() {
+    let place = Place::new();
+    // One more program in each process, whoever serves it.
+    let grows = "n=0; test -e times && read n < times; n=$((n+1)); echo $n > times; \
+                 while [ $n -gt 0 ]; do /bin/true; n=$((n-1)); done; exit 0";
+    let (end, records) = tried(&place, &[], &shell(grows));
+    assert_eq!((end.code, outcome(&records).as_str()), (Some(0), "ok"), "{}", end.stderr);
+}
+
+const SET: [(&str, &str); 4] = [
+    ("MALLOC_CONF", "narenas:1"),
+    ("MALLOC_ARENA_MAX", "2"),
+    ("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0:glibc.pthread.stack_cache_size=4096"),
+    ("OTHER", "hush"),
+];
+
+/// Tries a command that writes down its settings, under glibc and a library that does so, too, with all those set.
+fn with_settings(place: &Place, flags: &[&str]) -> (End, Vec<Value>) {
+    let both = format!("glibc,glibc-arena1,settings={}", place.fake("settings").display());
+    let line = "test \"$OTHER\" = hush && env | grep -E '^(MALLOC_|GLIBC_)' >> seen; exit 0";
+    let mut command = place.heapmark(&[&SMALL[..], &["-a", &both], flags, &["--"], &shell(line)].concat());
+    let end = End::of(command.envs(SET).output().unwrap());
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    (end, samples(&place.at("run")))
+}
+
+#[test]
+fn settings_of_allocators_in_the_users_environment_reach_no_row_and_are_named() {
+    let place = Place::new();
+    let (end, _) = with_settings(&place, &[]);
+    let said = "Left out of your environment, since they configure allocators: \
+                GLIBC_TUNABLES (glibc.malloc.tcache_count=0), MALLOC_ARENA_MAX, MALLOC_CONF.";
+    assert!(end.stderr.contains(said), "{}", end.stderr);
+    assert_eq!(end.stderr.matches("MALLOC_CONF").count(), 1, "{}", end.stderr);
+    let lines = |file: &str| -> BTreeSet<String> {
+        fs::read_to_string(place.at(file)).unwrap().lines().map(String::from).collect()
+    };
+    // What is no allocator's stays, and a row's own setting stands beside it.
+    let rest = "GLIBC_TUNABLES=glibc.pthread.stack_cache_size=4096";
+    assert_eq!(lines("settings"), [rest.to_owned()].into());
+    assert_eq!(lines("seen"), [rest.to_owned(), format!("{rest}:glibc.malloc.arena_max=1")].into());
+    let stored = &head(&place.at("run"))["plan"]["cases"][0]["trial"]["taken_out"];
+    let wanted = serde_json::json!({
+        "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0", "MALLOC_ARENA_MAX": "2", "MALLOC_CONF": "narenas:1"
+    });
+    assert_eq!(*stored, wanted, "names and values of those, and of no other");
+}
+
+#[test]
+fn the_row_as_called_and_no_other_has_the_users_settings() {
+    let place = Place::new();
+    let (end, records) = with_settings(&place, &["--keep-env"]);
+    let seen = fs::read_to_string(place.at("seen")).unwrap();
+    let own = of_purpose(&records, "check").into_iter().chain(of_purpose(&records, "sample"));
+    let as_called = own.filter(|record| record["allocator"] == "as-called").count();
+    assert_eq!((as_called, seen.matches("MALLOC_CONF=narenas:1").count()), (3, 3), "{seen}");
+    assert_eq!(seen.matches("glibc.malloc.tcache_count=0").count(), 3, "{seen}");
+    assert!(!fs::read_to_string(place.at("settings")).unwrap().contains("MALLOC_CONF"));
+    assert!(note(&records, "as-called", "served_by").ends_with("libc.so.6"));
+    assert!(end.stdout.contains("as-called is the command with all of its user's environment"), "{}", end.stdout);
 }
 
 #[test]
@@ -127,6 +233,24 @@ fn what_outlives_the_command_is_ended_and_said() {
     assert_eq!(note(&records, "honest", "left_behind"), "1");
     assert!(end.stdout.contains("outlived the command"), "{}", end.stdout);
     assert_eq!(processes_of(&place.at("nap")), 0);
+}
+
+#[test]
+fn a_peak_of_pss_that_was_not_seen_is_left_out_and_said() {
+    let place = Place::new();
+    // The kernel makes 64 MiB resident in one call, and the process is gone.
+    let ends = "import mmap, os\nflags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE\n\
+                held = mmap.mmap(-1, 64 << 20, flags=flags)\nos._exit(0)";
+    let (end, records) = tried(&place, &["--name", "short"], &["python3", "-c", ends]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    for allocator in ["glibc", "honest"] {
+        let measured = &record(&records, "check", allocator)["measurement"];
+        let (pss, rss) = (&measured["figures"]["peak_pss_bytes"], &measured["figures"]["largest_process_rss_bytes"]);
+        // What python shares with others is a few MiB.
+        assert!(pss.as_f64().is_none_or(|pss| pss > rss.as_f64().unwrap() * 0.7), "{measured}");
+        assert_eq!(pss.is_null(), measured["notes"]["peak_pss_missed"].is_string(), "{measured}");
+        assert!(!pss.is_null() || end.stdout.contains("peak PSS is left out"), "{}", end.stdout);
+    }
 }
 
 #[test]
@@ -233,7 +357,7 @@ fn prepare_stdin_and_the_environment_reach_the_command_and_no_secret_is_stored()
     let end =
         End::of(command.env("SECRET", "hush").env("LD_PRELOAD", "/lib/x86_64-linux-gnu/libm.so.6").output().unwrap());
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
-    assert!(end.stderr.contains("of your environment is left out"), "{}", end.stderr);
+    assert!(end.stderr.contains("since they configure allocators: LD_PRELOAD."), "{}", end.stderr);
     let lines = |name: &str| fs::read_to_string(place.at(name)).unwrap().lines().count();
     // The reference, the counted and the traced one; of each allocator a warm-up, a check and two samples.
     assert_eq!((lines("ran"), lines("prepared")), (3 + 2 * 4, 3 + 2 * 4));

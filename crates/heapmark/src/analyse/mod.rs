@@ -248,7 +248,10 @@ fn table(run: &RunFile, case: &PlannedCase, judged: &Judged, calls: &Calls) -> C
         counts_purge: case.counts_purge,
         whole_process: case.whole_process,
         paced: judged.paced,
-        trial: case.trial.as_ref().map(|trial| Tried::new(trial, judged.baseline(), judged.groups, &rows)),
+        trial: case
+            .trial
+            .as_ref()
+            .map(|trial| Tried::new(trial, run.plan.precision, judged.baseline(), judged.groups, &rows)),
         caution: case.caution.clone(),
         shadow: calls.shadow.map(Ratio::of_shift),
         shadow_differs: calls.shadow_differs,

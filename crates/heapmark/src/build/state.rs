@@ -94,6 +94,7 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
             purged_as: None,
         }),
         Source::Null => State::Ready(Library { origin: "guest".into(), ..Library::default() }),
+        Source::AsCalled => State::Ready(Library { origin: "as called".into(), ..Library::default() }),
         Source::SameAs { name } => {
             bail!("there is no allocator `{name}`; see heapmark list allocators")
         }

@@ -31,6 +31,9 @@ pub struct Allocator {
     /// Set in the measured process, besides `LD_PRELOAD`.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
+    /// Variables that configure it, for whatever runs in its user's own environment: see [`super::Settings`].
+    #[serde(default)]
+    pub reads: Vec<String>,
     /// How it is asked to give memory back (specification, section 7).
     #[serde(default)]
     pub purge: Option<Purge>,
@@ -108,6 +111,8 @@ pub enum Source {
     Libc,
     /// The null allocator inside the guest.
     Null,
+    /// Whatever serves a command of the user's as it is called: of `heapmark try --keep-env`, never of a file.
+    AsCalled,
 }
 
 /// A purge call.

@@ -11,12 +11,14 @@ pub mod formula;
 mod names;
 pub mod parameter;
 pub mod program;
+pub mod settings;
 pub mod suite;
 pub mod workload;
 
 pub use allocator::{Allocator, Source, Tier};
 pub use faults::did_you_mean;
 pub use program::Program;
+pub use settings::Settings;
 pub use suite::Suite;
 pub use workload::{Iterations, Workload};
 

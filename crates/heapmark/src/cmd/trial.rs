@@ -9,10 +9,11 @@ use super::{Exit, say, usage};
 use crate::build::command::{self, Recognised};
 use crate::build::{self, State};
 use crate::catalog::allocators::is_name;
-use crate::catalog::{Allocator, Catalog};
+use crate::catalog::{Allocator, Catalog, Settings, Source, settings};
 use crate::execute::Subject;
 use crate::plan::{Client, Trial, blocks_needed};
 use anyhow::{Context, Result, anyhow};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Run your own command under every allocator: which one is better for it, by how much, and whether that matters at all
@@ -35,6 +36,16 @@ pub struct Args {
     /// Hold what each allocator's check writes to stdout against what the baseline writes
     #[arg(long, conflicts_with_all = ["server", "resume"])]
     check_output: bool,
+    /// The exit code that the command is meant to end with [default: 0]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=255), conflicts_with_all = ["server", "resume"])]
+    expect_exit: Option<i32>,
+    /// The programs that the command executes may be others, or more, under other allocators
+    #[arg(long, conflicts_with = "resume")]
+    tree_may_differ: bool,
+    /// One more row, as-called: the command with those variables of your environment that configure allocators, and that all other
+    /// rows run without
+    #[arg(long, conflicts_with = "resume")]
+    keep_env: bool,
     /// What the tables call it [default: the command's own name]
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     name: Option<String>,
@@ -52,6 +63,9 @@ pub struct Args {
 /// The row of a program's own allocator, where it is linked to one.
 const OWN: &str = "own";
 
+/// The row of a command as its user calls it.
+const AS_CALLED: &str = "as-called";
+
 /// Runs the command.
 pub fn run(args: Args) -> Result<Exit> {
     let selection = match &args.comparison.resume {
@@ -64,13 +78,15 @@ pub fn run(args: Args) -> Result<Exit> {
 fn selection(args: &Args) -> Result<Selection> {
     let (flags, catalog) = (&args.comparison, Catalog::load()?);
     let folder = std::env::current_dir().context("cannot tell where this is")?;
-    let trial = trial(args, &folder).map_err(usage)?;
+    let mut trial = trial(args, &folder).map_err(usage)?;
+    trial.settings = Settings::of(&catalog.allocators);
+    trial.taken_out = trial.settings.split(std::env::vars_os()).1;
     let recognised = command::recognise(Path::new(&trial.command[0]));
     if let Some(why) = recognised.unreachable() {
         let program = recognised.program().display();
         return Err(usage(anyhow!("{program}: {why}. No allocator can be tried on it")));
     }
-    let cautions = cautions(&recognised);
+    let cautions = cautions(&recognised, &trial.taken_out);
     cautions.iter().for_each(|line| say(line));
 
     let suite = catalog.suite("quick").map_err(usage)?;
@@ -105,6 +121,12 @@ fn selection(args: &Args) -> Result<Selection> {
     let mut subjects = choose::resolve(chosen, &catalog, flags.dry_run)?;
     if !recognised.linked.is_empty() {
         put_libc_first(&mut subjects)?;
+    }
+    if args.keep_env {
+        if subjects.iter().any(|subject| subject.allocator.name == AS_CALLED) {
+            return Err(usage(anyhow!("-a {AS_CALLED}: that is the row of --keep-env: give it another name")));
+        }
+        subjects.push(as_called(&trial));
     }
     choose::must_be_ready(&baseline, &subjects)?;
     let shadow = companions::shadow(flags, &subjects, &baseline)?;
@@ -153,11 +175,22 @@ fn trial(args: &Args, folder: &Path) -> Result<Trial> {
         std::fs::File::open(file).with_context(|| format!("--stdin {}", file.display()))?;
     }
     let (prepare, warmup, check_output) = (args.prepare.clone(), args.warmup, args.check_output);
-    Ok(Trial { command, folder: folder.to_path_buf(), stdin, prepare, warmup, check_output, client })
+    Ok(Trial {
+        command,
+        folder: folder.to_path_buf(),
+        stdin,
+        prepare,
+        warmup,
+        check_output,
+        expect_exit: args.expect_exit,
+        tree_may_differ: args.tree_may_differ,
+        client,
+        ..Trial::default()
+    })
 }
 
 /// What people should know before they read a number.
-fn cautions(recognised: &Recognised) -> Vec<String> {
+fn cautions(recognised: &Recognised, taken_out: &BTreeMap<String, String>) -> Vec<String> {
     let (program, mut cautions) = (recognised.program().display(), Vec::new());
     if let Some(library) = recognised.linked.first() {
         cautions.push(format!(
@@ -174,10 +207,27 @@ fn cautions(recognised: &Recognised) -> Vec<String> {
     if !recognised.imports_malloc && recognised.inside.is_empty() {
         cautions.push(format!("{program} itself calls no malloc: only its libraries can make a difference."));
     }
-    if let Some(files) = std::env::var_os("LD_PRELOAD").filter(|files| !files.is_empty()) {
-        cautions.push(format!("LD_PRELOAD={} of your environment is left out.", files.display()));
+    if !taken_out.is_empty() {
+        cautions.push(format!(
+            "Left out of your environment, since they configure allocators: {}. --keep-env adds a row with them, {AS_CALLED}.",
+            settings::named(taken_out).join(", ")
+        ));
     }
     cautions
+}
+
+/// The command with all of the user's environment, whatever serves its memory then.
+fn as_called(trial: &Trial) -> Subject {
+    let allocator = Allocator {
+        name: AS_CALLED.into(),
+        family: AS_CALLED.into(),
+        about: "the command as its user calls it".into(),
+        source: Source::AsCalled,
+        environment: trial.taken_out.clone(),
+        ..Subject::libc().allocator
+    };
+    let library = build::Library { origin: "as called".into(), ..Default::default() };
+    Subject { allocator, library, refused: None }
 }
 
 /// The allocator that a program is linked to, as a row of its own.

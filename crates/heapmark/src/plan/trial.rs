@@ -1,8 +1,9 @@
 //! A command of the user's, and how it is run: everything that a run needs to be taken up again.
 
 use super::Case;
-use crate::catalog::Iterations;
+use crate::catalog::{Iterations, Settings};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The command that every allocator runs.
@@ -24,6 +25,18 @@ pub struct Trial {
     /// Whether each process must print what the baseline prints.
     #[serde(default)]
     pub check_output: bool,
+    /// The exit code that it is meant to end with, if not 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect_exit: Option<i32>,
+    /// Whether the programs that it executes may be others under other allocators.
+    #[serde(default)]
+    pub tree_may_differ: bool,
+    /// Which variables of the user's configure allocators.
+    #[serde(default)]
+    pub settings: Settings,
+    /// Those that were set, and what was taken out of them.
+    #[serde(default)]
+    pub taken_out: BTreeMap<String, String>,
     /// Who drives it, where it is a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,

@@ -8,7 +8,7 @@ use crate::analyse::{Analysis, Call, Case, Numbers, Role, Row, Standing, Tried, 
 
 /// Longer commands are cut where they stand in a heading.
 const MOST_LETTERS: usize = 100;
-/// A difference of less than this is none that a verdict would speak of, nor is what so little of the CPU time can make.
+/// A difference of less than this is none that a verdict would speak of.
 const HARDLY: f64 = 0.01;
 
 /// The command that a run tried.
@@ -32,7 +32,7 @@ pub(super) fn heading(tried: &Tried) -> String {
     format!("{}{by}", line(&tried.line))
 }
 
-/// Sorted by wall time.
+/// Sorted by the ratios of wall time.
 pub(super) fn columns(table: &mut Table<'_>, case: &Case) {
     let seconds = |value: f64| units::digits(value / 1e9);
     table.column("wall s", |_, n| of_whole(n, |whole| Some(seconds(whole.wall_ns.median))));
@@ -79,6 +79,13 @@ pub(super) fn lines(tried: &Tried) -> Vec<String> {
     let unknown = || tried.no_ceiling.as_ref().map(|why| format!("not known; {why}"));
     let ceiling = ceiling(tried).or_else(unknown).map(|line| format!("ceiling: {line}"));
     let mut lines: Vec<String> = ceiling.into_iter().collect();
+    if let Some((code, said)) = &tried.exit {
+        let said = if said.is_empty() { String::new() } else { format!(": {}", line(said)) };
+        lines.push(format!("the command ends with exit code {code} each time, as it is meant to{said}"));
+    }
+    for (row, owners) in &tried.served_by {
+        lines.push(format!("{row} is the command with all of its user's environment: {owners} serves its memory"));
+    }
     if let Some(unproven) = &tried.unproven {
         lines.push(format!("out of reach of any allocator, and the same in every row: {unproven}"));
     }
@@ -94,6 +101,10 @@ pub(super) fn lines(tried: &Tried) -> Vec<String> {
             .map(|(row, left)| format!("{row} ({})", count(*left as usize, "process")))
             .collect();
         lines.push(format!("processes that outlived the command were ended: {}", list(&rows)));
+    }
+    if !tried.pss_missed.is_empty() {
+        let rows: Vec<String> = tried.pss_missed.iter().map(|(row, why)| format!("{row} ({why})")).collect();
+        lines.push(format!("peak PSS is left out where it was looked at too seldom to be the peak: {}", list(&rows)));
     }
     if tried.short {
         lines.push(
@@ -112,15 +123,22 @@ fn ceiling(tried: &Tried) -> Option<String> {
         None => ("its CPU time", "it"),
         Some(_) => ("the server's CPU time while its client runs", "the server"),
     };
-    let most = if faster.is_finite() {
-        format!("no allocator can make {what} more than {} faster by being faster itself", units::percent(faster))
+    let most = if !tried.above_ceiling.is_empty() {
+        let rows = tried.above_ceiling.iter().map(|(row, gain)| format!("{row} (at least {})", units::percent(*gain)));
+        format!(
+            "being faster itself can make {what} {} faster at most, and it is more under {}: that is no ceiling here, what is saved              lies outside of the calls (page faults and cache misses where the program touches its memory, waiting for locks)",
+            units::percent(faster),
+            list(&rows.collect::<Vec<_>>())
+        )
+    } else if faster.is_finite() {
+        format!(
+            "no allocator can make {what} more than {} faster by being faster itself (where memory lies can still matter)",
+            units::percent(faster)
+        )
     } else {
         "all of it may depend on the allocator".into()
     };
-    Some(format!(
-        "calls of malloc and free take {} of {whose} under glibc{calls}: {most} (where memory lies can still matter)",
-        units::percent(share)
-    ))
+    Some(format!("calls of malloc and free take {} of {whose} under glibc{calls}: {most}", units::percent(share)))
 }
 
 /// `1.84 million`.
@@ -138,14 +156,32 @@ pub(super) fn recommendation(analysis: &Analysis) -> Option<String> {
         Verdict::Fastest(standing) | Verdict::Unclear(standing) => standing,
         _ => return None,
     };
-    let candidates: Vec<Judged> = case
+    let mut candidates: Vec<Judged> = case
         .rows
         .iter()
         .filter(|row| row.role == Role::Candidate)
         .filter_map(|row| row.numbers().and_then(|numbers| Some((row, numbers, numbers.call?))))
         .collect();
-    if candidates.is_empty() || standing.blocks < standing.blocks_needed as usize {
+    if candidates.is_empty() {
         return None;
+    }
+    // As in the table.
+    candidates.sort_by(|(_, a, _), (_, b, _)| {
+        let ratio = |numbers: &Numbers| numbers.ratio.map_or(1.0, |ratio| ratio.ratio);
+        ratio(a).total_cmp(&ratio(b))
+    });
+    // What no allocator can win, and none has won.
+    let out_of_sight = tried.faster_at_most().filter(|most| *most < tried.least_told && tried.above_ceiling.is_empty());
+    let no_gain = |most: f64| {
+        let (most, told) = (units::percent(most), units::percent(tried.least_told));
+        format!(
+            "It does not matter here which allocator is the fastest: none can win more than {most}, and less than {told} shows in no verdict of this run"
+        )
+    };
+    if standing.blocks < standing.blocks_needed as usize {
+        let (blocks, needed) = (count(standing.blocks, "block"), standing.blocks_needed);
+        return out_of_sight
+            .map(|most| format!("{}. Whether one is slower, {blocks} cannot tell ({needed} needed).", no_gain(most)));
     }
     let called =
         |wanted: fn(Call) -> bool| -> Vec<&Judged> { candidates.iter().filter(|(_, _, call)| wanted(*call)).collect() };
@@ -158,14 +194,19 @@ pub(super) fn recommendation(analysis: &Analysis) -> Option<String> {
     let promising: Vec<&&Judged> =
         open.iter().filter(|(_, numbers, _)| !within(numbers, |low, _| low >= 1.0 - HARDLY)).collect();
     let near = open.iter().all(|(_, numbers, _)| within(numbers, |_, high| high <= 1.0 + 2.0 * HARDLY));
-    let slower = called(|call| call == Call::Slower).len();
+    let slower_names: Vec<String> =
+        called(|call| call == Call::Slower).iter().map(|(row, _, _)| row.allocator.clone()).collect();
+    let slower = slower_names.len();
     let (baseline, all) = (&case.baseline, spread(&candidates));
     Some(if !faster.is_empty() {
         gain(standing, &faster, baseline)
-    } else if tried.malloc_share.is_some_and(|share| share < HARDLY) && slower == 0 {
-        format!(
-            "It does not matter here: malloc is hardly called, and no allocator was shown to be faster than {baseline} ({all})."
-        )
+    } else if let Some(most) = out_of_sight {
+        let slower = match slower {
+            0 => String::new(),
+            1 => format!(" But {} is slower than {baseline}.", slower_names[0]),
+            _ => format!(" But {} are slower than {baseline}.", list(&slower_names)),
+        };
+        format!("{} ({all}).{slower}", no_gain(most))
     } else if !promising.is_empty() {
         let names: Vec<String> = promising.iter().map(|(row, _, _)| row.allocator.clone()).collect();
         format!(
@@ -195,8 +236,7 @@ type Judged<'a> = (&'a Row, &'a Numbers, Call);
 
 /// `Use mimalloc3: it takes 0.842x the time of glibc (95 % interval 0.831-0.853) and 1.12x its peak RSS.`
 fn gain(standing: &Standing, faster: &[&Judged], baseline: &str) -> String {
-    let best = faster.iter().find(|(row, _, _)| row.allocator == standing.leader).or_else(|| faster.first());
-    let Some((row, numbers, _)) = best else { return String::new() };
+    let Some((row, numbers, _)) = faster.first() else { return String::new() };
     let time = numbers.ratio.map_or(String::new(), |ratio| {
         let interval = ratio.interval.map(|(low, high)| format!(" (95 % interval {low:.3}-{high:.3})"));
         format!("{:.3}x the time of {baseline}{}", ratio.ratio, interval.unwrap_or_default())
@@ -205,7 +245,9 @@ fn gain(standing: &Standing, faster: &[&Judged], baseline: &str) -> String {
     let memory = memory.map_or(String::new(), |memory| format!(" and {} its peak memory", units::times(memory.ratio)));
     let rivals: Vec<String> = standing
         .rivals()
-        .filter(|contest| faster.iter().any(|(row, _, _)| row.allocator == contest.against))
+        .filter(|contest| {
+            row.allocator == standing.leader && faster.iter().any(|(other, _, _)| other.allocator == contest.against)
+        })
         .map(|contest| contest.against.clone())
         .collect();
     let like = if rivals.is_empty() { String::new() } else { format!(" {} cannot be told from it.", list(&rivals)) };

@@ -1,6 +1,7 @@
 //! Looks into the file of a program: for which machine it is, who would serve its memory, and which allocators it brings.
 
 use super::{Recognised, Unreachable};
+use crate::catalog::family;
 use object::elf::{DT_NEEDED, FileHeader64, PT_DYNAMIC, PT_INTERP};
 use object::read::elf::{Dyn, ElfFile, FileHeader, ProgramHeader};
 use object::{Architecture, Endianness, Object, ObjectSymbol};
@@ -76,8 +77,15 @@ pub(super) fn look(data: &[u8]) -> Recognised {
         unreachable: sanitizer.or(own.then_some(Unreachable::OwnMalloc)),
         linked: needed.iter().filter(|name| starts(name, &ALLOCATORS)).cloned().collect(),
         inside: within.into_iter().chain(go.then_some("Go's own allocator")).collect(),
-        imports_malloc: elf.dynamic_symbols().any(|symbol| symbol.is_undefined() && symbol.name() == Ok("malloc")),
+        imports_malloc: elf
+            .dynamic_symbols()
+            .any(|symbol| symbol.is_undefined() && symbol.name().is_ok_and(is_of_malloc)),
     }
+}
+
+/// Whether a library that serves malloc serves this one, too: most programs of C++ import `operator new` and no `malloc`.
+fn is_of_malloc(name: &str) -> bool {
+    family::required().any(|one| one == name)
 }
 
 fn needed(elf: &ElfFile<FileHeader64<Endianness>>) -> Vec<String> {

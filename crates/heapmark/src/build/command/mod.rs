@@ -19,7 +19,7 @@ pub struct Recognised {
     pub linked: Vec<String>,
     /// Allocators that it has inside, under names of their own.
     pub inside: Vec<&'static str>,
-    /// Whether it calls malloc through the dynamic linker at all.
+    /// Whether it calls malloc, or another function of its family, through the dynamic linker at all.
     pub imports_malloc: bool,
 }
 

@@ -55,6 +55,9 @@ pub(super) fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Faul
         (Source::Crate { .. }, None) => add("build", "missing", "a crate's sources need a recipe: add `[build]`"),
         (Source::Crate { .. }, Some(_)) => {}
         (_, Some(_)) => add("build", "nothing to build", "only `source.kind = \"crate\"` takes a recipe"),
+        (Source::AsCalled, None) => {
+            add("source.kind", "`as-called` is for runs, not for files", "take another: see allocators/README.md")
+        }
         (Source::System { files, .. }, _) if files.is_empty() => {
             add("source.files", "empty", "name at least one soname")
         }
@@ -81,6 +84,9 @@ pub(super) fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Faul
     }
     if allocator.environment.keys().any(|key| key.starts_with("LD_")) {
         add("environment", "the dynamic linker's variables are ours", "name the files in `source`");
+    }
+    for name in allocator.reads.iter().filter(|name| name.trim_end_matches('*').is_empty()) {
+        add("reads", &format!("`{name}` is every variable"), "name one, or the letters that its variables begin with");
     }
     if let Some(Purge::Call { symbol, args, .. }) = &allocator.purge {
         if symbol.is_empty() {

@@ -5,7 +5,7 @@ use super::Tried;
 use super::executed::search;
 use super::in_malloc::Times;
 use super::output::nowhere;
-use super::process::{Ran, of_the_user};
+use super::process::Ran;
 use super::server::Drive;
 use super::witness::{Log, told};
 use crate::build::find_library;
@@ -67,7 +67,7 @@ impl Tried<'_> {
         self.prepare()?;
         let (log, account) = (Log::new()?, inherited_file("heapmark-account")?);
         let mut launch = self.launch(&account, true, &self.variables(&log))?;
-        launch.env_clear().envs(of_the_user()).stdout(nowhere()?).stderr(nowhere()?);
+        launch.env_clear().envs(self.environment()).stdout(nowhere()?).stderr(nowhere()?);
         let limit = LEAST_PATIENCE.max(Duration::from_nanos(plain.end.usage.wall_ns).saturating_mul(SLOWER));
         let mut drive =
             self.trial.client.as_ref().map(|client| Drive::new(client, self, &account, None)).transpose()?;

@@ -39,10 +39,11 @@ impl Tried<'_> {
         }
         let Some(reference) = reference else { return Ok(None) };
         if code != reference.code {
-            let what = format!("exit code {code}, under {} {}", reference.baseline, reference.code);
+            let what = format!("exit code {code}, under {} {}", reference.baseline.allocator.name, reference.code);
             return Ok(Some(Outcome::WrongResult { what }));
         }
         let difference = ran.output.take().map(Output::difference).transpose()?.flatten();
-        Ok(difference.map(|what| Outcome::WrongResult { what: format!("{what} under {}", reference.baseline) }))
+        Ok(difference
+            .map(|what| Outcome::WrongResult { what: format!("{what} under {}", reference.baseline.allocator.name) }))
     }
 }

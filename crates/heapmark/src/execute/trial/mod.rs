@@ -10,21 +10,39 @@ mod in_malloc;
 mod output;
 mod process;
 mod server;
+mod trees;
 mod witness;
 
 use super::{Attempt, Iteration, Job, Measurement, Outcome, Subject};
+use crate::catalog::Source;
 use crate::plan::Trial;
 use anyhow::Result;
+use heapmark_wire::Phase;
 use output::{Output, Printed};
 use process::{Ran, Step};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use trees::{Trees, programs};
 
 pub use super::child::Look;
 pub use asked::{NO_CEILING, UNPROVEN, UNSEARCHED};
 pub use in_malloc::{CALLS_PER_S, SHARE};
+
+/// Note: the exit code that every process ends with, if not 0.
+pub const EXIT_CODE: &str = "exit_code";
+/// Note: the last line that it writes to stderr then.
+pub const SAID: &str = "said";
+/// Note: who serves the command as the user calls it.
+pub const SERVED_BY: &str = "served_by";
+/// Note: why the peak of PSS was not seen.
+pub const PSS_MISSED: &str = "peak_pss_missed";
+
+/// Before another tree of programs is held against an allocator, the baseline must have shown the same one so many times more.
+const TREES: usize = 3;
 
 /// The libraries that are preloaded beside an allocator.
 pub struct Tools {
@@ -36,9 +54,9 @@ pub struct Tools {
 
 /// What the command does under the baseline: everybody must do the same.
 pub struct Reference {
-    /// Name of the baseline.
-    baseline: String,
+    baseline: Subject,
     code: i32,
+    trees: RefCell<Trees>,
     /// What it prints, where that is looked at.
     printed: Option<Arc<Printed>>,
 }
@@ -51,6 +69,8 @@ pub struct Tried<'a> {
     pub tools: &'a Tools,
     /// The allocator.
     pub subject: &'a Subject,
+    /// Whether that is the baseline, or its copy.
+    pub is_baseline: bool,
     /// Padding, and whether this is a check.
     pub job: &'a Job,
     /// The small program that starts it.
@@ -59,6 +79,15 @@ pub struct Tried<'a> {
     pub timeout: Duration,
     /// Set where all shall end.
     pub stop: &'a AtomicBool,
+}
+
+impl Reference {
+    /// Notes what one more process of the baseline has executed.
+    fn learn(&self, ran: &Ran) {
+        if ran.left_behind == 0 {
+            self.trees.borrow_mut().add(programs(&ran.witnessed));
+        }
+    }
 }
 
 impl Tried<'_> {
@@ -72,9 +101,45 @@ impl Tried<'_> {
         if let Some(outcome) = self.fault(&mut ran, None)? {
             return Ok(Some(Err(Box::new(self.attempt(outcome, ran, Measurement::default())))));
         }
-        let (baseline, code) = (self.subject.allocator.name.clone(), ran.end.code().unwrap_or_default());
+        let code = ran.end.code().unwrap_or_default();
+        if self.trial.client.is_none() && code != self.trial.expect_exit.unwrap_or(0) {
+            let outcome = Outcome::Exit { code, phase: Phase::Run.word().into() };
+            return Ok(Some(Err(Box::new(self.attempt(outcome, ran, Measurement::default())))));
+        }
         let printed = ran.output.take().map(Output::printed).transpose()?.map(Arc::new);
-        Ok(Some(Ok(Reference { baseline, code, printed })))
+        let reference = Reference { baseline: self.subject.clone(), code, trees: RefCell::default(), printed };
+        reference.learn(&ran);
+        Ok(Some(Ok(reference)))
+    }
+
+    /// What is wrong with the programs that a process has executed. `None` where `stop` was set meanwhile.
+    fn other_tree(&self, ran: &Ran, reference: &Reference) -> Result<Option<Option<Outcome>>> {
+        // What is ended with the command may have executed something by then, or not yet.
+        if self.trial.tree_may_differ || ran.left_behind > 0 {
+            return Ok(Some(None));
+        }
+        if self.is_baseline {
+            reference.learn(ran);
+            return Ok(Some(None));
+        }
+        let ours = programs(&ran.witnessed);
+        let difference = || reference.trees.borrow().difference(&ours);
+        for _ in 0..TREES {
+            if difference().is_none() {
+                return Ok(Some(None));
+            }
+            let baseline = Tried { subject: &reference.baseline, is_baseline: true, ..*self };
+            match baseline.plain(None, reference.printed.as_ref())? {
+                None => return Ok(None),
+                Some(Err(attempt)) => return Ok(Some(Some(attempt.outcome))),
+                Some(Ok(ran)) => reference.learn(&ran),
+            }
+        }
+        let what = |words| {
+            let baseline = &reference.baseline.allocator.name;
+            format!("other programs than under {baseline} each time: {words}; if that may be: --tree-may-differ")
+        };
+        Ok(Some(difference().map(|words| Outcome::WrongResult { what: what(words) })))
     }
 
     /// A timed process, or a check.
@@ -101,8 +166,30 @@ impl Tried<'_> {
         if let Some(outcome) = self.fault(&mut ran, Some(reference))? {
             return Ok(Some(self.attempt(outcome, ran, Measurement::default())));
         }
+        match self.other_tree(&ran, reference)? {
+            None => return Ok(None),
+            Some(None) => {}
+            Some(Some(outcome)) => return Ok(Some(self.attempt(outcome, ran, Measurement::default()))),
+        }
         let mut measurement = self.measurement(&ran);
-        if self.job.check && self.subject.allocator.name == reference.baseline && !self.asked(&mut measurement, &ran)? {
+        if reference.code != 0 {
+            let words = ran.end.last_words();
+            let said = words.lines().last().map(|line| (SAID.to_string(), line.to_string()));
+            measurement.notes.extend([(EXIT_CODE.to_string(), reference.code.to_string())].into_iter().chain(said));
+        }
+        if matches!(self.subject.allocator.source, Source::AsCalled) {
+            let owner = |process: &witness::Witnessed| {
+                let proof = &process.proof;
+                proof.owners.get("malloc").map(|place| proof.objects[*place].path.clone())
+            };
+            let owners: BTreeSet<String> = ran.witnessed.iter().filter_map(owner).collect();
+            let owners: Vec<String> = owners.into_iter().collect();
+            measurement.notes.insert(SERVED_BY.into(), owners.join(", "));
+        }
+        if self.job.check
+            && self.subject.allocator.name == reference.baseline.allocator.name
+            && !self.asked(&mut measurement, &ran)?
+        {
             return Ok(None);
         }
         Ok(Some(self.attempt(Outcome::Ok, ran, measurement)))

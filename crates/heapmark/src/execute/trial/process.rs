@@ -6,6 +6,7 @@ use super::in_malloc::Times;
 use super::output::{self, Output, Printed};
 use super::server::{Drive, Served};
 use super::witness::{Log, Witnessed};
+use crate::catalog::settings;
 use crate::execute::child::{self, Look};
 use crate::execute::end::{End, LaunchedEnd, STDERR_BYTES};
 use crate::execute::memory_file::{inherited_file, keep_last, stderr_file};
@@ -67,12 +68,18 @@ impl Paced<'_> {
 /// From one look at what a process writes to stderr to the next.
 const READ: Duration = Duration::from_millis(20);
 
-/// The user's own environment. All of it but what is preloaded already: two allocators in one process would prove nothing.
+/// The user's own environment, as what is not measured has it: all of it but what is preloaded.
 pub(super) fn of_the_user() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| name != "LD_PRELOAD")
 }
 
 impl Tried<'_> {
+    /// The user's own environment without what configures allocators: rows would be others than their names say, and two allocators
+    /// in one process would prove nothing.
+    pub(super) fn environment(&self) -> Vec<(OsString, OsString)> {
+        self.trial.settings.split(of_the_user()).0
+    }
+
     /// The command as it is, after what `--prepare` does.
     pub(super) fn plain(&self, look: Option<Look<'_>>, wanted: Option<&Arc<Printed>>) -> Step<Ran> {
         if self.stop.load(Ordering::Relaxed) {
@@ -102,6 +109,12 @@ impl Tried<'_> {
     /// What is set in the command's processes beside the user's own environment.
     pub(super) fn variables(&self, log: &Log) -> BTreeMap<String, String> {
         let mut variables = self.subject.environment();
+        // A row adds to the user's list, and does not end it.
+        for (name, own) in self.environment() {
+            if let Some(value) = name.to_str().and_then(|name| variables.get_mut(name)) {
+                *value = settings::joined(&name.to_string_lossy(), &own.to_string_lossy(), value);
+            }
+        }
         let witness = self.tools.witness.display().to_string();
         let preload = variables.get("LD_PRELOAD").map_or(witness.clone(), |files| format!("{files}:{witness}"));
         variables.extend([("LD_PRELOAD".into(), preload), log.variable()]);
@@ -150,7 +163,7 @@ impl Tried<'_> {
             let next = read.look(pid).min(look.as_mut().map_or(Duration::MAX, |look| look.look(pid)));
             drive.as_mut().map_or(next, |drive| next.min(drive.look(pid)))
         };
-        launch.env_clear().envs(of_the_user());
+        launch.env_clear().envs(self.environment());
         let end = child::run(launch, stderr, self.timeout, self.stop, Some(&mut looks))?;
         let Some(end) = end else { return Ok(None) };
         let LaunchedEnd { end, left_behind, refused } = end.launched(&account, &self.trial.command[0]);

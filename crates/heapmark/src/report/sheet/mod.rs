@@ -55,7 +55,10 @@ pub(super) fn all(analysis: &Analysis) -> Vec<Sheet> {
 impl Sheet {
     pub fn new(case: &Case, planned_blocks: u32) -> Sheet {
         let mut rows: Vec<(&Row, &Numbers)> = case.rows.iter().filter_map(|row| Some((row, row.numbers()?))).collect();
+        // Of a command that was tried the sentence below speaks of the ratios of pairs, whose order medians need not have.
+        let by_ratio = case.trial.is_some() && rows.iter().all(|(_, numbers)| numbers.ratio.is_some());
         let rank = |numbers: &Numbers| match (case.paced, numbers.mean_footprint, numbers.memory) {
+            _ if by_ratio => numbers.ratio.map_or(1.0, |ratio| ratio.ratio),
             (true, Some(mean), _) => mean.bytes.median,
             (true, None, Some(memory)) => memory.peak_rss_bytes,
             _ => numbers.ns_per_op.median,

@@ -1,11 +1,12 @@
 //! Processes of a command of the user's: held against what it does under the baseline, and watched as a tree.
 
 use super::Session;
-use crate::execute::trial::{Reference, Tools, Tried};
+use crate::cmd::usage;
+use crate::execute::trial::{PSS_MISSED, Reference, Tools, Tried};
 use crate::execute::{Attempt, Job, Outcome, descendants};
 use crate::plan::{Cell, Trial};
 use crate::sample::tree::TreeWatcher;
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use std::cell::OnceCell;
 use std::path::PathBuf;
 
@@ -27,7 +28,8 @@ impl Session {
     ) -> Result<Option<Attempt>> {
         let (tools, baseline) = (self.tools()?, &self.selection.plan.baseline);
         let (launcher, stop) = (self.guest.path(), &*self.stop);
-        let of = |subject| Tried { trial, tools: &tools, subject, job, launcher, timeout, stop };
+        let is_baseline = cell.allocator == *baseline || self.selection.plan.shadow.as_ref() == Some(&cell.allocator);
+        let of = |subject| Tried { trial, tools: &tools, subject, is_baseline, job, launcher, timeout, stop };
         if self.reference.0.get().is_none() {
             match of(self.subject(baseline)?).reference()? {
                 None => return Ok(None),
@@ -44,7 +46,10 @@ impl Session {
             let seen = watcher.seen();
             // The kernel's own peak of the largest process misses nothing; the sum over a tree is seen from outside.
             measurement.peak_rss_bytes = measurement.peak_rss_bytes.max(seen.peak_rss_bytes);
-            let pss = (seen.peak_pss_bytes > 0).then_some(("peak_pss_bytes", seen.peak_pss_bytes));
+            let figure = |name: &str| measurement.figures.get(name).map_or(0, |value| *value as u64);
+            let missed = seen.missed(figure("largest_process_rss_bytes"), figure("processes") as usize);
+            let pss = (job.check && missed.is_none()).then_some(("peak_pss_bytes", seen.peak_pss_bytes));
+            measurement.notes.extend(missed.filter(|_| job.check).map(|why| (PSS_MISSED.to_owned(), why)));
             let figures = [("processes_at_once", seen.processes as u64), ("looks", seen.looks)].into_iter().chain(pss);
             measurement.figures.extend(figures.map(|(name, value)| (name.to_owned(), value as f64)));
         }
@@ -58,6 +63,15 @@ impl Session {
             let Some((trial, record)) = case.trial.as_ref().zip(self.known.get(&check.id)) else { continue };
             match &record.outcome {
                 Outcome::Ok => {}
+                Outcome::Exit { code, .. } => {
+                    let (line, under) = (trial.line(), &check.allocator);
+                    let words = record.stderr.lines().last().map_or(String::new(), |words| format!(": {words}"));
+                    let meant = match trial.expect_exit {
+                        Some(meant) => format!("--expect-exit says {meant}"),
+                        None => format!("if it is meant to: --expect-exit {code}"),
+                    };
+                    return Err(usage(anyhow!("{line} ended with exit code {code} under {under}{words}; {meant}")));
+                }
                 outcome => {
                     let hint = match outcome {
                         Outcome::WrongResult { .. } if trial.check_output => {

@@ -1,0 +1,126 @@
+//! Variables of a caller's environment that configure allocators. Where a program runs in its user's own environment they would make
+//! other allocators of the rows than their names say, so they are taken out of it. The names are the allocators' own (`reads` in
+//! `allocators/*.toml`).
+
+use super::Allocator;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+
+/// The dynamic linker's: they bring libraries into each process, beside an allocator or in place of it, or slow its calls down.
+const LINKER: [&str; 3] = ["LD_PRELOAD", "LD_AUDIT", "LD_PROFILE"];
+/// A variable that holds settings of many things, `NAME=VALUE:NAME=VALUE`: only those of an allocator are taken out.
+const TUNABLES: &str = "GLIBC_TUNABLES";
+
+/// Which variables those are: names, `PREFIX_*`, or `GLIBC_TUNABLES:PREFIX.*`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings(BTreeSet<String>);
+
+impl Settings {
+    /// Whatever any of them reads: a variable that one allocator reads may be read by another, too.
+    pub fn of(allocators: &[Allocator]) -> Settings {
+        let read = allocators.iter().flat_map(|allocator| allocator.reads.iter().cloned());
+        Settings(read.chain(LINKER.map(String::from)).collect())
+    }
+
+    /// What stays of an environment, and what is taken out of it.
+    pub fn split(
+        &self,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> (Vec<(OsString, OsString)>, BTreeMap<String, String>) {
+        let (mut stays, mut taken) = (Vec::new(), BTreeMap::new());
+        for (name, value) in environment {
+            let (Some(known), text) = (name.to_str(), value.to_string_lossy()) else {
+                stays.push((name, value));
+                continue;
+            };
+            if known == TUNABLES {
+                let is_taken = |one: &&str| self.has(&format!("{TUNABLES}:{}", one.split('=').next().unwrap_or(one)));
+                let (out, rest): (Vec<&str>, Vec<&str>) = text.split(':').partition(is_taken);
+                if out.is_empty() {
+                    stays.push((name, value));
+                    continue;
+                }
+                taken.insert(known.to_owned(), out.join(":"));
+                if !rest.is_empty() {
+                    stays.push((name, rest.join(":").into()));
+                }
+            } else if self.has(known) && !text.is_empty() {
+                taken.insert(known.to_owned(), text.into_owned());
+            } else {
+                stays.push((name, value));
+            }
+        }
+        (stays, taken)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|pattern| match pattern.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => name == pattern,
+        })
+    }
+}
+
+/// Two values of a variable as one: those of glibc's tunables are a list, any other is the second.
+pub fn joined(name: &str, first: &str, second: &str) -> String {
+    if name == TUNABLES { format!("{first}:{second}") } else { second.to_owned() }
+}
+
+/// What was taken out, in words: names, and of a list which of its settings.
+pub fn named(taken: &BTreeMap<String, String>) -> Vec<String> {
+    let words = |(name, value): (&String, &String)| match name == TUNABLES {
+        true => format!("{name} ({value})"),
+        false => name.clone(),
+    };
+    taken.iter().map(words).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::allocators::load_with;
+
+    fn split(variables: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
+        let settings = Settings::of(&load_with(None).unwrap());
+        let environment = variables.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let (stays, taken) = settings.split(environment);
+        let stays = stays.iter().map(|(name, value)| format!("{}={}", name.display(), value.display()));
+        (stays.collect(), taken.iter().map(|(name, value)| format!("{name}={value}")).collect())
+    }
+
+    #[test]
+    fn what_configures_an_allocator_is_taken_out_and_nothing_else() {
+        let others = [("PATH", "/bin"), ("MALLOCATOR", "x"), ("LD_LIBRARY_PATH", "/x"), ("PYTHONMALLOC", "malloc")];
+        let (stays, taken) = split(&others);
+        assert_eq!((stays.len(), taken.len()), (others.len(), 0), "{taken:?}");
+        for name in [
+            "MALLOC_CONF",
+            "MALLOC_ARENA_MAX",
+            "MALLOC_PERTURB_",
+            "MIMALLOC_PURGE_DELAY",
+            "mimalloc_verbose",
+            "TCMALLOC_RELEASE_RATE",
+            "SNMALLOC_X",
+            "SCUDO_OPTIONS",
+            "TBB_MALLOC_USE_HUGE_PAGES",
+            "LD_AUDIT",
+            "LD_PROFILE",
+            "LD_PRELOAD",
+        ] {
+            assert_eq!(split(&[(name, "1")]), (Vec::new(), vec![format!("{name}=1")]));
+        }
+    }
+
+    #[test]
+    fn of_glibcs_tunables_only_those_of_allocators_are_taken_out() {
+        let (stays, taken) =
+            split(&[(TUNABLES, "glibc.malloc.tcache_count=0:glibc.cpu.hwcaps=x:glibc.pthread.rseq=0")]);
+        assert_eq!(stays, ["GLIBC_TUNABLES=glibc.cpu.hwcaps=x"]);
+        assert_eq!(taken, ["GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.pthread.rseq=0"]);
+        assert_eq!(split(&[(TUNABLES, "glibc.malloc.hugetlb=1")]).0, Vec::<String>::new());
+        assert_eq!(split(&[(TUNABLES, "glibc.cpu.hwcaps=x")]).1, Vec::<String>::new());
+        assert_eq!(joined(TUNABLES, "a=1", "b=2"), "a=1:b=2");
+        assert_eq!(joined("MALLOC_CONF", "a:1", "b:2"), "b:2");
+    }
+}
