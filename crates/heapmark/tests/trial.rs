@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 use support::home::record;
 use support::live::processes_of;
@@ -298,6 +299,60 @@ fn who_cannot_be_proven_is_named_and_refused_where_it_is_the_command_itself() {
         "{unproven}"
     );
     assert!(end.stdout.contains("out of reach of any allocator"), "{}", end.stdout);
+}
+
+/// A program as user 65534, below one of root's, under glibc and another library. Where the cache of built libraries is closed to others,
+/// that user may not read the witness.
+fn as_another_user(place: &Place, library: &str, cache_mode: u32) -> (End, Vec<Value>) {
+    let _ = fs::remove_dir_all(place.at("run"));
+    let open = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    fs::create_dir_all(place.at("cache")).unwrap();
+    open(place.at("").as_path(), 0o755);
+    open(&place.at("cache"), cache_mode);
+    let both = format!("glibc,{library}");
+    let command = ["setpriv", "--reuid", "65534", "--clear-groups", "/usr/bin/seq", "3"];
+    let mut heapmark = place.heapmark(&[&SMALL[..], &["-a", &both, "--"], &command].concat());
+    let end = End::of(heapmark.env("HEAPMARK_CACHE", place.at("cache")).output().unwrap());
+    (end, if place.at("run/samples.jsonl").exists() { samples(&place.at("run")) } else { Vec::new() })
+}
+
+#[test]
+fn programs_that_run_as_another_user_are_proven() {
+    if !rustix_is_root() {
+        return;
+    }
+    let place = Place::new();
+    let honest = format!("honest={}", place.fake("honest").display());
+    let (end, records) = as_another_user(&place, &honest, 0o755);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    for one in of_purpose(&records, "sample") {
+        assert_eq!(one["measurement"]["figures"]["processes"], 2.0, "setpriv and what it executes: {one}");
+    }
+    assert_eq!((note(&records, "glibc", "unproven"), note(&records, "glibc", "silent")), ("", ""));
+    assert!(record(&records, "check", "glibc")["measurement"]["figures"]["malloc_calls_per_cpu_s"].is_number());
+    // One that only this user may read does not serve there, and that is found.
+    fs::create_dir(place.at("closed")).unwrap();
+    fs::copy(place.at("libhonest.so"), place.at("closed/libhidden.so")).unwrap();
+    fs::set_permissions(place.at("closed"), fs::Permissions::from_mode(0o700)).unwrap();
+    let (end, records) = as_another_user(&place, &format!("hidden={}", place.text("closed/libhidden.so")), 0o755);
+    assert_eq!(end.code, Some(4), "{}", end.stderr);
+    let outcome = &record(&records, "check", "hidden")["outcome"];
+    assert_eq!(outcome["kind"], "not-loaded", "{outcome}");
+    assert!(word(outcome, "why").contains("was not loaded in /usr/bin/seq"), "{outcome}");
+}
+
+#[test]
+fn why_a_program_of_another_user_said_nothing_is_what_the_kernel_knew_and_no_guess() {
+    if !rustix_is_root() {
+        return;
+    }
+    let place = Place::new();
+    let honest = format!("honest={}", place.fake("honest").display());
+    let (end, records) = as_another_user(&place, &honest, 0o700);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let why = note(&records, "glibc", "unproven");
+    assert!(why.contains("seq (its LD_PRELOAD was not loaded, as user 65534"), "{why}");
+    assert!(!why.contains("started without"), "{why}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::group::Group;
 use super::ratio::Ratio;
 use super::row::{Role, Row};
 use crate::execute::trial::{
-    CALLS_PER_S, EXIT_CODE, NO_CEILING, PSS_MISSED, SAID, SERVED_BY, SHARE, UNPROVEN, UNSEARCHED,
+    CALLS_PER_S, EXIT_CODE, NO_CEILING, PSS_MISSED, SAID, SERVED_BY, SHARE, SILENT, UNPROVEN, UNSEARCHED,
 };
 use crate::plan::Trial;
 use serde::Serialize;
@@ -38,6 +38,8 @@ pub struct Tried {
     pub served_by: Vec<(String, String)>,
     /// Programs of its tree that no preloaded allocator reaches, and why.
     pub unproven: Option<String>,
+    /// Programs that an allocator may serve, which nothing proves, and why they could not say so.
+    pub silent: Option<String>,
     /// Why such programs were not looked for to the end.
     pub unsearched: Option<String>,
     /// Rows whose peak of PSS was not seen, and why.
@@ -78,6 +80,7 @@ impl Tried {
             calls_per_cpu_s: figure(CALLS_PER_S),
             no_ceiling: baseline.and_then(|group| note(group, NO_CEILING)),
             unproven: baseline.and_then(|group| note(group, UNPROVEN)),
+            silent: baseline.and_then(|group| note(group, SILENT)),
             unsearched: baseline.and_then(|group| note(group, UNSEARCHED)),
             left_behind: groups.iter().filter_map(left).collect(),
             short: wall_ns.is_some_and(|numbers| numbers.ns_per_op.median < SHORT_NS),

@@ -5,6 +5,7 @@ pub mod child;
 mod end;
 pub mod footprint;
 mod guest;
+mod handed;
 mod job;
 pub mod latency;
 pub mod measurement;

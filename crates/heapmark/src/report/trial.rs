@@ -89,6 +89,9 @@ pub(super) fn lines(tried: &Tried) -> Vec<String> {
     if let Some(unproven) = &tried.unproven {
         lines.push(format!("out of reach of any allocator, and the same in every row: {unproven}"));
     }
+    if let Some(silent) = &tried.silent {
+        lines.push(format!("not proven, and perhaps served by each row's allocator: {silent}"));
+    }
     if let Some(why) = &tried.unsearched {
         lines.push(format!(
             "there may be more programs that no allocator reaches; the search came to no good end: {why}"

@@ -7,7 +7,7 @@ use super::in_malloc::Times;
 use super::output::nowhere;
 use super::process::Ran;
 use super::server::Drive;
-use super::witness::{Log, told};
+use super::witness::{Log, Silent};
 use crate::build::find_library;
 use crate::execute::Measurement;
 use crate::execute::memory_file::inherited_file;
@@ -18,6 +18,8 @@ use std::time::Duration;
 
 /// Note: programs that no allocator reaches, with the reasons.
 pub const UNPROVEN: &str = "unproven";
+/// Note: programs that an allocator may serve, and that could not say so.
+pub const SILENT: &str = "silent";
 /// Note: why such programs were not looked for to the end.
 pub const UNSEARCHED: &str = "unsearched";
 /// Note: why nobody knows how much of the CPU time is malloc and free.
@@ -72,8 +74,10 @@ impl Tried<'_> {
         let mut drive =
             self.trial.client.as_ref().map(|client| Drive::new(client, self, &account, None)).transpose()?;
         let mut look = |pid| drive.as_mut().map_or(SHORT_WAIT, |drive| drive.look(pid));
-        let Some(found) = search(launch, limit, self.stop, &mut look)? else { return Ok(false) };
-        measurement.notes.extend(told(&log.read(), &found.executed).map(|words| (UNPROVEN.to_string(), words)));
+        let Some(found) = search(launch, &self.tools.witness, limit, self.stop, &mut look)? else { return Ok(false) };
+        let silent = Silent::among(&found.executed, &log.read());
+        let told = [(UNPROVEN, silent.out_of_reach), (SILENT, silent.unknown)];
+        measurement.notes.extend(told.into_iter().filter_map(|(name, words)| Some((name.to_string(), words?))));
         let undriven = || drive.as_mut()?.fault(None).map(|outcome| outcome.to_string());
         measurement.notes.extend(found.cut.or_else(undriven).map(|why| (UNSEARCHED.to_string(), why)));
         Ok(true)

@@ -8,6 +8,8 @@
 use crate::execute::child::spawn;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
@@ -18,6 +20,41 @@ pub(super) struct Executed {
     pub pid: i32,
     /// Its file as the kernel names it.
     pub program: String,
+    /// The user as whom it runs.
+    pub uid: Option<u32>,
+    /// Whether its environment asked for the witness.
+    pub given: Option<bool>,
+    /// Whether that was in its memory when it ended; of one that became another program nobody knows.
+    pub loaded: Option<bool>,
+}
+
+impl Executed {
+    /// Nothing is known of it yet but that.
+    pub fn new(pid: i32, program: &str) -> Executed {
+        Executed { pid, program: program.to_owned(), uid: None, given: None, loaded: None }
+    }
+
+    /// What `/proc` tells at its start.
+    fn at_its_start(pid: i32, witness: &Path) -> Option<Executed> {
+        let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).ok();
+        let asks = |text: Vec<u8>| {
+            let mut variables = text.split(|byte| *byte == 0);
+            variables.any(|one| one.strip_prefix(b"LD_PRELOAD=").is_some_and(|files| holds(files, witness)))
+        };
+        Some(Executed {
+            uid: uids.and_then(|uids| uids.split_whitespace().nth(1)?.parse().ok()),
+            given: environment.map(asks),
+            ..Executed::new(pid, &program.display().to_string())
+        })
+    }
+}
+
+fn holds(text: &[u8], path: &Path) -> bool {
+    let path = path.as_os_str().as_bytes();
+    text.windows(path.len()).any(|part| part == path)
 }
 
 /// What was found.
@@ -37,12 +74,15 @@ const OPTIONS: i32 = libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEVFORK
     | libc::PTRACE_O_TRACECLONE
     | libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_TRACEEXIT
     | libc::PTRACE_O_EXITKILL;
 
-/// Runs a command, which stops itself before it does anything, and follows it to its end, or until it has taken `limit`. Meanwhile
+/// Runs a command, which stops itself before it does anything, and follows it to its end, or until it has taken `limit`: what it
+/// executes, and whether the witness is in that. Meanwhile
 /// `look` sees the first process and says when it wants to look again. `None` where `stop` was set meanwhile.
 pub(super) fn search(
     command: Command,
+    witness: &Path,
     limit: Duration,
     stop: &AtomicBool,
     look: &mut dyn FnMut(i32) -> Duration,
@@ -50,7 +90,7 @@ pub(super) fn search(
     let first = AtomicI32::new(0);
     // A thread of its own waits for any of its children, and so for nobody that others have started.
     let found = std::thread::scope(|scope| {
-        let follower = scope.spawn(|| follow(command, limit, stop, &first));
+        let follower = scope.spawn(|| follow(command, witness, limit, stop, &first));
         while !follower.is_finished() {
             let pid = first.load(Ordering::Relaxed);
             std::thread::sleep(if pid == 0 { WAIT } else { look(pid) });
@@ -60,7 +100,7 @@ pub(super) fn search(
     Ok((!stop.load(Ordering::Relaxed)).then_some(found))
 }
 
-fn follow(mut command: Command, limit: Duration, stop: &AtomicBool, seen: &AtomicI32) -> Result<Found> {
+fn follow(mut command: Command, witness: &Path, limit: Duration, stop: &AtomicBool, seen: &AtomicI32) -> Result<Found> {
     let mut child = spawn(&mut command).context("cannot follow a command")?;
     let (first, began) = (child.id() as i32, Instant::now());
     let late = || stop.load(Ordering::Relaxed) || began.elapsed() > limit;
@@ -85,7 +125,7 @@ fn follow(mut command: Command, limit: Duration, stop: &AtomicBool, seen: &Atomi
             ..0 => return Ok(found),
             _ if libc::WIFSTOPPED(status) => {
                 alive.insert(pid);
-                go_on(pid, status, &mut alive, &mut found.executed);
+                go_on(pid, status, witness, &mut alive, &mut found.executed);
             }
             _ => _ = alive.remove(&pid),
         }
@@ -117,14 +157,20 @@ fn stopped(first: i32) -> Result<bool> {
     }
 }
 
-/// Notes an exec, and lets the process go on as it would if nobody followed it.
-fn go_on(pid: i32, status: i32, alive: &mut BTreeSet<i32>, executed: &mut Vec<Executed>) {
+/// Notes an exec or an end, and lets the process go on as it would if nobody followed it.
+fn go_on(pid: i32, status: i32, witness: &Path, alive: &mut BTreeSet<i32>, executed: &mut Vec<Executed>) {
     let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
     if event == libc::PTRACE_EVENT_EXEC {
         // A thread that executes takes its process's number, and nobody ever tells of its own again.
         former(pid).filter(|former| *former != pid).iter().for_each(|former| _ = alive.remove(former));
-        let program = std::fs::read_link(format!("/proc/{pid}/exe"));
-        executed.extend(program.ok().map(|program| Executed { pid, program: program.display().to_string() }));
+        executed.extend(Executed::at_its_start(pid, witness));
+    } else if event == libc::PTRACE_EVENT_EXIT {
+        // Its memory is still there.
+        let last = executed.iter_mut().rev().find(|one| one.pid == pid && one.loaded.is_none());
+        if let Some((last, maps)) = last.zip(std::fs::read(format!("/proc/{pid}/maps")).ok()) {
+            // The kernel tells of files without their links.
+            last.loaded = Some(holds(&maps, &witness.canonicalize().unwrap_or_else(|_| witness.to_path_buf())));
+        }
     }
     // A new process and one that goes on after a stop tell so with SIGTRAP.
     let stays = event == libc::PTRACE_EVENT_STOP && signal != libc::SIGTRAP;
@@ -158,7 +204,7 @@ mod tests {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "kill -STOP $$; exec /bin/sh -c \"$0\"", line]);
         command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
-        search(command, limit, &AtomicBool::new(false), &mut |_| WAIT).unwrap().unwrap()
+        search(command, Path::new("/none"), limit, &AtomicBool::new(false), &mut |_| WAIT).unwrap().unwrap()
     }
 
     /// The names of the programs of a shell's line, which comes to its end.
@@ -173,6 +219,21 @@ mod tests {
         let seen = programs("/bin/true; (/bin/true | /bin/cat) ; exec /bin/sleep 0");
         let count = |name: &str| seen.iter().filter(|seen| *seen == name).count();
         assert_eq!((count("true"), count("cat"), count("sleep"), seen.len()), (2, 1, 1, 5), "{seen:?}");
+    }
+
+    #[test]
+    fn what_was_preloaded_is_read_from_environment_and_memory() {
+        let libm = crate::build::find_library("libm.so.6").unwrap();
+        let mut command = Command::new("/bin/sh");
+        let line =
+            format!("LD_PRELOAD={} /bin/true; /bin/true; LD_PRELOAD=/none/libm.so.6 /bin/true; exit", libm.display());
+        command.args(["-c", "kill -STOP $$; exec /bin/sh -c \"$0\"", &line]);
+        command.stderr(std::process::Stdio::null());
+        let never = AtomicBool::new(false);
+        let found = search(command, &libm, Duration::from_secs(60), &never, &mut |_| WAIT).unwrap().unwrap();
+        let told: Vec<_> = found.executed.iter().skip(1).map(|one| (one.given, one.loaded)).collect();
+        assert_eq!(told, [(Some(true), Some(true)), (Some(false), Some(false)), (Some(false), Some(false))]);
+        assert_eq!(found.executed[0].uid, Some(rustix::process::geteuid().as_raw()));
     }
 
     #[test]

@@ -1,9 +1,7 @@
 //! How much of a command's CPU time is malloc and free at all: what no allocator can save more than.
 
-use crate::execute::memory_file::memory_file;
+use crate::execute::handed::Handed;
 use anyhow::{Context, Result};
-use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
 /// The share of CPU time that calls of the malloc family take.
@@ -15,7 +13,7 @@ pub const CALLS_PER_S: &str = "malloc_calls_per_cpu_s";
 const LEAST_TIMED: u64 = 30;
 
 /// The file that the processes of a tree add to.
-pub(super) struct Times(File);
+pub(super) struct Times(Handed);
 
 /// What they have added until a moment, or between two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,18 +27,18 @@ impl Times {
     const TOTALS: usize = 3;
 
     pub fn new() -> Result<Times> {
-        let file = memory_file("heapmark-times")?;
-        file.set_len(8 * Times::TOTALS as u64).context("cannot size a memory file")?;
-        Ok(Times(file))
+        let handed = Handed::new(0o666)?;
+        handed.file().set_len(8 * Times::TOTALS as u64).context("cannot size a file for times")?;
+        Ok(Times(handed))
     }
 
     pub fn variable(&self) -> (String, String) {
-        ("HEAPMARK_TIMES".into(), format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()))
+        ("HEAPMARK_TIMES".into(), self.0.path())
     }
 
     pub fn read(&self) -> Result<Calls> {
         let mut totals = [0; 8 * Times::TOTALS];
-        self.0.read_exact_at(&mut totals, 0).context("reading times")?;
+        self.0.file().read_exact_at(&mut totals, 0).context("reading times")?;
         let mut numbers = totals.chunks(8).map(|bytes| u64::from_ne_bytes(bytes.try_into().unwrap_or_default()));
         let mut number = || numbers.next().unwrap_or(0);
         Ok(Calls { calls: number(), timed: number(), timed_ns: number() })

@@ -29,7 +29,7 @@ use std::time::Duration;
 use trees::{Trees, programs};
 
 pub use super::child::Look;
-pub use asked::{NO_CEILING, UNPROVEN, UNSEARCHED};
+pub use asked::{NO_CEILING, SILENT, UNPROVEN, UNSEARCHED};
 pub use in_malloc::{CALLS_PER_S, SHARE};
 
 /// Note: the exit code that every process ends with, if not 0.

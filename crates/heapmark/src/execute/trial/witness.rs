@@ -1,18 +1,17 @@
-//! What the witness in each process said of who serves its memory, and who kept silent.
+//! What the witness in each process said of who serves its memory, and why others kept silent.
 
 use super::executed::Executed;
 use crate::build::command::recognise;
-use crate::execute::memory_file::{memory_file, text};
+use crate::execute::handed::Handed;
+use crate::execute::memory_file::text;
 use crate::execute::report::Report;
 use crate::execute::{Proof, Subject, prove};
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 
 /// The file that every witness writes into.
-pub(super) struct Log(File);
+pub(super) struct Log(Handed);
 
 /// A program that a process of the tree was.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,16 +23,15 @@ pub(super) struct Witnessed {
 
 impl Log {
     pub fn new() -> Result<Log> {
-        Ok(Log(memory_file("heapmark-witness")?))
+        Ok(Log(Handed::new(0o622)?))
     }
 
-    /// By this process's own table of files: a command may close what it inherits.
     pub fn variable(&self) -> (String, String) {
-        ("HEAPMARK_WITNESS".into(), format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()))
+        ("HEAPMARK_WITNESS".into(), self.0.path())
     }
 
     pub fn read(&self) -> Vec<Witnessed> {
-        parse(&text(&self.0, 0))
+        parse(&text(self.0.file(), 0))
     }
 }
 
@@ -58,22 +56,56 @@ pub(super) fn unproven(subject: &Subject, witnessed: &[Witnessed]) -> Option<Str
     })
 }
 
-/// What people must know of programs that were executed and no witness speaks for: which they are and why.
-pub(super) fn told(witnessed: &[Witnessed], executed: &[Executed]) -> Option<String> {
-    let known: BTreeSet<(i32, &str)> = witnessed.iter().map(|it| (it.pid, it.program.as_str())).collect();
-    let mut silent: BTreeMap<&str, usize> = BTreeMap::new();
-    for one in executed.iter().filter(|one| !known.contains(&(one.pid, one.program.as_str()))) {
-        *silent.entry(&one.program).or_default() += 1;
+/// Programs that were executed and that no witness speaks for, in words.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Silent {
+    /// Those that no preloaded allocator reaches, and why.
+    pub out_of_reach: Option<String>,
+    /// Those that may be served by it, which nothing proves.
+    pub unknown: Option<String>,
+}
+
+impl Silent {
+    pub fn among(executed: &[Executed], witnessed: &[Witnessed]) -> Silent {
+        let known: BTreeSet<(i32, &str)> = witnessed.iter().map(|it| (it.pid, it.program.as_str())).collect();
+        let mut silent: BTreeMap<(bool, &str, String), usize> = BTreeMap::new();
+        for one in executed.iter().filter(|one| !known.contains(&(one.pid, one.program.as_str()))) {
+            let (is_reached, why) = why(one);
+            *silent.entry((is_reached, &one.program, why)).or_default() += 1;
+        }
+        let told = |reached: bool| {
+            let of_these = silent.iter().filter(|((is_reached, _, _), _)| *is_reached == reached);
+            let words: Vec<String> = of_these.map(|((_, program, why), times)| words(program, why, *times)).collect();
+            (!words.is_empty()).then(|| words.join(", "))
+        };
+        Silent { out_of_reach: told(false), unknown: told(true) }
     }
-    let words: Vec<String> = silent
-        .into_iter()
-        .map(|(program, times)| {
-            let why = recognise(Path::new(program)).unreachable();
-            let why = why.unwrap_or_else(|| "it was started without LD_PRELOAD".into());
-            format!("{program} ({}{why})", if times > 1 { format!("{times} times; ") } else { String::new() })
-        })
-        .collect();
-    (!words.is_empty()).then(|| words.join(", "))
+}
+
+fn words(program: &str, why: &str, times: usize) -> String {
+    format!("{program} ({}{why})", if times > 1 { format!("{times} times; ") } else { String::new() })
+}
+
+/// Why a program said nothing, by its file and by what the kernel knew of it; and whether an allocator may be in it all the same.
+fn why(one: &Executed) -> (bool, String) {
+    let Executed { program, uid, given, loaded, .. } = one;
+    if let Some(why) = recognise(Path::new(program)).unreachable() {
+        return (false, why);
+    }
+    let user = uid.filter(|uid| *uid != rustix::process::geteuid().as_raw());
+    let user = user.map_or(String::new(), |uid| format!(", as user {uid}"));
+    match (given, loaded) {
+        (Some(false), _) => (false, "it was started without LD_PRELOAD".into()),
+        (Some(true), Some(false)) => {
+            let why = format!(
+                "its LD_PRELOAD was not loaded{user}: the libraries must be where it may read them, which HEAPMARK_CACHE can name"
+            );
+            (false, why)
+        }
+        (Some(true), Some(true)) => (true, format!("LD_PRELOAD was loaded, and it could not say who serves{user}")),
+        (Some(true), None) => (true, format!("it had LD_PRELOAD, and nobody saw whether it was loaded{user}")),
+        (None, _) => (true, format!("the kernel does not show its environment{user}")),
+    }
 }
 
 #[cfg(test)]
@@ -103,11 +135,25 @@ mod tests {
     }
 
     #[test]
-    fn who_kept_silent_is_told() {
-        let run = |pid, program: &str| Executed { pid, program: program.into() };
-        let executed = [run(7, "/usr/bin/a b"), run(8, "/usr/bin/c"), run(8, "/bin/sh"), run(9, "/bin/sh")];
-        let words = told(&parse(TWO), &executed).unwrap();
-        assert_eq!(words, "/bin/sh (2 times; it was started without LD_PRELOAD)");
-        assert_eq!(told(&parse(TWO), &executed[..2]), None);
+    fn why_a_program_kept_silent_is_what_the_kernel_knew_of_it() {
+        let run = |pid, program: &str, given, loaded| Executed { given, loaded, ..Executed::new(pid, program) };
+        let executed = [
+            run(7, "/usr/bin/a b", Some(true), Some(true)),
+            run(8, "/bin/sh", Some(false), None),
+            run(9, "/bin/sh", Some(false), Some(false)),
+            run(8, "/usr/bin/c", Some(true), None),
+        ];
+        let silent = Silent::among(&executed, &parse(TWO));
+        assert_eq!(silent.out_of_reach.unwrap(), "/bin/sh (2 times; it was started without LD_PRELOAD)");
+        assert_eq!(silent.unknown, None);
+        assert_eq!(Silent::among(&executed[..1], &parse(TWO)), Silent::default());
+        // Nobody says "without LD_PRELOAD" of what had it.
+        let silent = |given, loaded| Silent::among(&[run(3, "/bin/sh", given, loaded)], &[]);
+        let not_loaded = silent(Some(true), Some(false));
+        assert!(not_loaded.out_of_reach.unwrap().contains("its LD_PRELOAD was not loaded"));
+        for (given, loaded) in [(Some(true), Some(true)), (Some(true), None), (None, None)] {
+            let Silent { out_of_reach: None, unknown: Some(why) } = silent(given, loaded) else { panic!("{given:?}") };
+            assert!(!why.contains("without LD_PRELOAD"), "{why}");
+        }
     }
 }

@@ -1,0 +1,118 @@
+//! Files that each process of a tree can open by its path and add to, whoever it runs as. By `/proc/PID/fd` of this process only its own
+//! user may, and what is inherited a program may close.
+
+use anyhow::{Context, Result, bail};
+use rustix::process::geteuid;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Where all users may look, memory before disks.
+const PLACES: [&str; 2] = ["/dev/shm", "/tmp"];
+/// What their names begin with.
+const PREFIX: &str = "heapmark-handed-";
+
+/// A file that goes away with its owner. It is locked as long as that lives.
+pub(super) struct Handed {
+    file: File,
+    path: PathBuf,
+}
+
+impl Handed {
+    /// Of this mode: `0o622` is for those who only write.
+    pub fn new(mode: u32) -> Result<Handed> {
+        let mut refused = None;
+        for place in PLACES.map(PathBuf::from).into_iter().chain([std::env::temp_dir()]) {
+            sweep(&place);
+            match create(&place, mode) {
+                Ok(handed) => return Ok(handed),
+                Err(error) => refused = Some(error),
+            }
+        }
+        match refused {
+            Some(error) => Err(error),
+            None => bail!("no place for a file that is handed on"),
+        }
+    }
+
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub fn path(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+impl Drop for Handed {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn create(place: &Path, mode: u32) -> Result<Handed> {
+    loop {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let path = place.join(format!("{PREFIX}{}-{now}", std::process::id()));
+        let context = || format!("cannot write {}", path.display());
+        let file = match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+            file => file.with_context(context)?,
+        };
+        file.lock().with_context(context)?;
+        // Another heapmark may have taken it for a dead one's, just before.
+        if file.metadata().with_context(context)?.nlink() == 0 {
+            continue;
+        }
+        // Whatever this process's umask is.
+        file.set_permissions(Permissions::from_mode(mode)).with_context(context)?;
+        return Ok(Handed { file, path });
+    }
+}
+
+/// Removes what this user's killed heapmarks could not.
+fn sweep(place: &Path) {
+    let is_ours = |path: &PathBuf| {
+        let named = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX));
+        named && path.symlink_metadata().is_ok_and(|file| file.is_file() && file.uid() == geteuid().as_raw())
+    };
+    let paths = std::fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path());
+    for path in paths.filter(is_ours) {
+        // Held until it is gone: its owner may be about to lock it.
+        if let Ok(file) = File::open(&path)
+            && file.try_lock().is_ok()
+        {
+            let _ = std::fs::remove_file(&path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn others_can_write_into_it_by_its_path_and_it_goes_away() {
+        let handed = Handed::new(0o622).unwrap();
+        let path = PathBuf::from(handed.path());
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o622);
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"word").unwrap();
+        assert_eq!(super::super::memory_file::text(handed.file(), 0), "word");
+        drop(handed);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_a_killed_one_left_behind_is_removed_and_a_living_ones_is_not() {
+        let place = tempfile::tempdir().unwrap();
+        let alive = create(place.path(), 0o622).unwrap();
+        let dead = place.path().join(format!("{PREFIX}1-1"));
+        let foreign = place.path().join("heapmark-notes");
+        File::create(&dead).and_then(|_| File::create(&foreign)).unwrap();
+        sweep(place.path());
+        assert!(!dead.exists() && foreign.exists() && Path::new(&alive.path()).exists());
+    }
+}
