@@ -11,7 +11,7 @@ use crate::fail;
 use crate::threads::wait_until;
 use core::cell::Cell;
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The null allocator's functions, once it serves this process.
 pub fn serve() -> Api {
@@ -33,7 +33,9 @@ pub fn serve() -> Api {
 }
 
 static SERVES: AtomicBool = AtomicBool::new(false);
-static OVERLAPS: AtomicBool = AtomicBool::new(false);
+/// Where all blocks lie that are larger than a window, if they may overlap, and how large they may be.
+static LARGE: AtomicUsize = AtomicUsize::new(0);
+static LARGE_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 const WINDOW_BYTES: usize = 256 << 10;
 /// Slots begin at multiples of it, as blocks of malloc must.
@@ -43,8 +45,6 @@ std::thread_local! {
     // Const and without a destructor: an access is one load from the thread pointer.
     static NEXT: Cell<usize> = const { Cell::new(0) };
     static END: Cell<usize> = const { Cell::new(0) };
-    static LARGE: Cell<usize> = const { Cell::new(0) };
-    static LARGE_BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
 unsafe extern "C" fn malloc(size: usize) -> *mut u8 {
@@ -122,10 +122,17 @@ pub fn prepare() {
     }
 }
 
-/// From now on requests overlap, too, where they are larger than a window: for workloads that only write into what they get.
-/// Otherwise each would be fresh memory, and the floor one of page faults.
-pub fn overlap() {
-    OVERLAPS.store(true, Ordering::Relaxed);
+/// From now on requests overlap, too, where they are larger than a window, up to this size: for workloads that only write into what
+/// they get, with so many threads at a time. All that they will need is there before the clock: otherwise the floor is one of page faults.
+pub fn overlap(largest: usize, threads: usize) {
+    if serves() {
+        SPARE.provide(threads);
+        if largest > WINDOW_BYTES {
+            let bytes = slot(largest);
+            LARGE.store(repeated(bytes), Ordering::Relaxed);
+            LARGE_BYTES.store(bytes, Ordering::Relaxed);
+        }
+    }
 }
 
 /// The end of the window: go back to its start, or get one at the thread's first call. Requests that are larger than the
@@ -134,7 +141,8 @@ pub fn overlap() {
 fn turn(size: usize) -> *mut u8 {
     let slot = slot(size);
     if slot > WINDOW_BYTES {
-        return if OVERLAPS.load(Ordering::Relaxed) { large(slot, size) } else { map(slot, size) };
+        let overlaps = slot <= LARGE_BYTES.load(Ordering::Relaxed);
+        return if overlaps { LARGE.load(Ordering::Relaxed) as *mut u8 } else { map(slot, size) };
     }
     let start = match END.get() {
         0 => SPARE.get(size),
@@ -145,14 +153,28 @@ fn turn(size: usize) -> *mut u8 {
     start as *mut u8
 }
 
-/// The thread's one place for blocks that are larger than a window. It grows by doubling, so it is mapped a few times only.
-fn large(slot: usize, size: usize) -> *mut u8 {
-    if slot > LARGE_BYTES.get() {
-        let bytes = slot.checked_next_power_of_two().unwrap_or(slot);
-        LARGE.set(map(bytes, size) as usize);
-        LARGE_BYTES.set(bytes);
+/// Address space of which all pieces are the same memory: as large as a block must be, and in the cache as a window is.
+fn repeated(bytes: usize) -> usize {
+    // The kernel has room for some 65,000 mappings of a process.
+    let piece = (bytes >> 14).next_power_of_two().max(2 << 20);
+    let bytes = bytes.next_multiple_of(piece);
+    let (usable, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_POPULATE);
+    // SAFETY: plain system calls; what is mapped at a fixed place lies within what was mapped just before.
+    unsafe {
+        let file = libc::memfd_create(c"heapmark-null".as_ptr(), libc::MFD_CLOEXEC);
+        let aside = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let start = libc::mmap(core::ptr::null_mut(), bytes, libc::PROT_NONE, aside, -1, 0);
+        let is_there = libc::ftruncate(file, piece as i64) == 0
+            && start != libc::MAP_FAILED
+            && (0..bytes)
+                .step_by(piece)
+                .all(|at| libc::mmap(start.byte_add(at), piece, usable, flags, file, 0) != libc::MAP_FAILED);
+        libc::close(file);
+        if !is_there {
+            fail::null("the null allocator", bytes);
+        }
+        start as usize
     }
-    LARGE.get() as *mut u8
 }
 
 /// Windows of threads that have ended, the last one on top: workloads that create a thread per hundred operations would
@@ -175,6 +197,20 @@ static SPARE: Spare = Spare {
 };
 
 impl Spare {
+    /// Windows for so many threads, as far as there is room to keep them.
+    fn provide(&self, threads: usize) {
+        (0..threads.min(self.windows.len())).for_each(|_| self.keep(map(WINDOW_BYTES, 0) as usize));
+    }
+
+    fn keep(&self, window: usize) {
+        self.under_lock(|| {
+            if let Some(place) = self.windows.get(self.count.get()) {
+                place.set(window);
+                self.count.set(self.count.get() + 1);
+            }
+        });
+    }
+
     /// A window for the calling thread, which comes back here when the thread ends.
     fn get(&self, size: usize) -> usize {
         let window = self.under_lock(|| {
@@ -205,12 +241,7 @@ impl Spare {
 }
 
 unsafe extern "C" fn take_back(window: *mut c_void) {
-    SPARE.under_lock(|| {
-        if let Some(place) = SPARE.windows.get(SPARE.count.get()) {
-            place.set(window as usize);
-            SPARE.count.set(SPARE.count.get() + 1);
-        }
-    });
+    SPARE.keep(window as usize);
 }
 
 fn map(bytes: usize, size: usize) -> *mut u8 {

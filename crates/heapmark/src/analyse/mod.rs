@@ -85,8 +85,19 @@ pub struct Analysis {
     pub verdict: Verdict,
     /// Allocators that the verdict cannot speak about.
     pub left_out: Vec<LeftOut>,
+    /// The same of later rounds of traces, where first ones are judged too: `verdict` and `overall` are then without them.
+    pub later_rounds: Option<LaterRounds>,
     /// What of the machine made numbers wander; absent where nobody looked.
     pub machine_warnings: Option<Vec<String>>,
+}
+
+/// What is said of later rounds of traces.
+#[derive(Clone, Debug, Serialize)]
+pub struct LaterRounds {
+    /// Which one?
+    pub verdict: Verdict,
+    /// Allocators that it cannot speak about.
+    pub left_out: Vec<LeftOut>,
 }
 
 /// One table: a workload at a thread count.
@@ -144,9 +155,17 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     let calls = call::calls(&judged);
     let tables = run.plan.cases.iter().zip(judged.iter().zip(&calls));
     let cases: Vec<Case> = tables.map(|(case, (judged, calls))| table(run, case, judged, calls)).collect();
-    let (verdict, left_out) = verdict::judge(run, &cases, &grid);
-    let overall = overall::overall(run, &cases, &grid);
-    Analysis { cases, overall, verdict, left_out, ..bare }
+    // First rounds and later ones are different workloads: no word is of both.
+    let are_later = |later: bool| run.plan.cases.iter().any(|case| case.plays_later_rounds() == later);
+    let of_both = are_later(true) && are_later(false);
+    let later_rounds = of_both.then(|| {
+        let (verdict, left_out) = verdict::judge(run, &cases, &grid, PlannedCase::plays_later_rounds);
+        LaterRounds { verdict, left_out }
+    });
+    let rest = |case: &PlannedCase| !(of_both && case.plays_later_rounds());
+    let (verdict, left_out) = verdict::judge(run, &cases, &grid, rest);
+    let overall = overall::overall(run, &cases, &grid, rest);
+    Analysis { cases, overall, verdict, left_out, later_rounds, ..bare }
 }
 
 impl Case {
@@ -172,6 +191,7 @@ impl Analysis {
             strays: Filed::new(records).strays(run),
             verdict: Verdict::NotAsked,
             left_out: Vec::new(),
+            later_rounds: None,
             machine_warnings: run.looks.warnings(),
         }
     }

@@ -4,6 +4,7 @@ use super::Case;
 use super::group::Group;
 use super::row::Role;
 use super::stats::{MeanShift, mean_shift};
+use crate::plan::Case as PlannedCase;
 use crate::store::RunFile;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -21,10 +22,18 @@ pub struct Overall {
     pub cases: usize,
 }
 
-/// The fastest first; only candidates with numbers in every case that counts, where there are several such cases.
-pub(super) fn overall(run: &RunFile, cases: &[Case], grid: &[Vec<Group>]) -> Vec<Overall> {
+/// Over those cases that are `asked` for. The fastest first; only candidates with numbers in every case that counts, where there are
+/// several such cases.
+pub(super) fn overall(
+    run: &RunFile,
+    cases: &[Case],
+    grid: &[Vec<Group>],
+    asked: impl Fn(&PlannedCase) -> bool,
+) -> Vec<Overall> {
     let counts = |case: &Case| !case.floor_hides && case.times_operations();
-    let tables: Vec<(&Case, &Vec<Group>)> = cases.iter().zip(grid).filter(|(case, _)| counts(case)).collect();
+    let tables =
+        cases.iter().zip(grid).zip(&run.plan.cases).filter(|((case, _), planned)| counts(case) && asked(planned));
+    let tables: Vec<(&Case, &Vec<Group>)> = tables.map(|(table, _)| table).collect();
     // The table of a single case says it all.
     if tables.len() < 2 {
         return Vec::new();

@@ -11,7 +11,7 @@ use super::memory::MemoryRatio;
 use super::ratio::Ratio;
 use super::row::{Role, Row};
 use super::stats::{mean, shift};
-use crate::plan::blocks_needed;
+use crate::plan::{Case as PlannedCase, blocks_needed};
 use crate::store::RunFile;
 use serde::Serialize;
 
@@ -91,10 +91,16 @@ impl Standing {
     }
 }
 
-/// Judges a run: `grid` holds the rows of each case, in the same order as `cases` and their rows.
-pub(super) fn judge(run: &RunFile, cases: &[Case], grid: &[Vec<Group>]) -> (Verdict, Vec<LeftOut>) {
+/// Judges those cases of a run that are `asked` for: `grid` holds the rows of each case, in the same order as `cases` and their rows.
+pub(super) fn judge(
+    run: &RunFile,
+    cases: &[Case],
+    grid: &[Vec<Group>],
+    asked: impl Fn(&PlannedCase) -> bool,
+) -> (Verdict, Vec<LeftOut>) {
     // What only programs run says nothing about allocators, and what the harness hides nothing about anybody.
-    let of_allocators = cases.iter().zip(grid).zip(&run.plan.cases).filter(|(_, case)| case.is_for_allocators());
+    let of_allocators =
+        cases.iter().zip(grid).zip(&run.plan.cases).filter(|(_, case)| case.is_for_allocators() && asked(case));
     let tables: Vec<Table> = of_allocators.map(|((case, groups), _)| Table { case, groups }).collect();
     let judged: Vec<&Table> = tables.iter().filter(|table| !table.case.floor_hides && !table.case.paced).collect();
     if judged.is_empty() && !tables.is_empty() {

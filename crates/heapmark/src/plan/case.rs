@@ -94,6 +94,11 @@ impl Case {
         self.parameters.get(PLAYERS).is_some_and(|players| players == ONE)
     }
 
+    /// Whether it plays a trace again and again, and the first time does not count.
+    pub fn plays_later_rounds(&self) -> bool {
+        self.kernel.as_deref() == Some("replay") && self.cold > 0
+    }
+
     /// The same case played by one thread.
     pub fn played_by_one(&self) -> Case {
         let mut case = Case { threads: 1, oversubscribed: false, ..self.clone() };

@@ -4,23 +4,31 @@ use super::text::{count, list};
 use super::trial;
 use super::units::{digits, times};
 use crate::analyse::{
-    Analysis, Contest, Doubt, Gate, LeftOut, MemoryMeasure, MemoryRatio, Purge, Ratio, Standing, Verdict, Withheld,
+    Analysis, Contest, Doubt, Gate, LaterRounds, LeftOut, MemoryMeasure, MemoryRatio, Purge, Ratio, Standing, Verdict,
+    Withheld,
 };
 use crate::store::RunFile;
 use std::collections::BTreeMap;
 
 /// What the run says, and whom it cannot speak about.
 pub(super) fn verdict(analysis: &Analysis) -> String {
-    let mut sentence = trial::recommendation(analysis).unwrap_or_else(|| judged(analysis));
-    if !analysis.left_out.is_empty() {
-        let left_out: Vec<String> = analysis.left_out.iter().map(|left| left_out(left, analysis.cases.len())).collect();
-        sentence.push_str(&format!(" Left out: {}.", list(&left_out)));
+    let mut sentence = trial::recommendation(analysis)
+        .unwrap_or_else(|| judged(analysis, &analysis.verdict, &analysis.left_out))
+        + &without(&analysis.left_out, analysis);
+    if let Some(LaterRounds { verdict, left_out }) = &analysis.later_rounds {
+        let later = judged(analysis, verdict, left_out) + &without(left_out, analysis);
+        sentence = format!("First rounds: {sentence} Later rounds: {later}");
     }
     sentence + &trial::limit(analysis)
 }
 
-fn judged(analysis: &Analysis) -> String {
-    match &analysis.verdict {
+fn without(left_out: &[LeftOut], analysis: &Analysis) -> String {
+    let left_out: Vec<String> = left_out.iter().map(|left| self::left_out(left, analysis.cases.len())).collect();
+    if left_out.is_empty() { String::new() } else { format!(" Left out: {}.", list(&left_out)) }
+}
+
+fn judged(analysis: &Analysis, verdict: &Verdict, left_out: &[LeftOut]) -> String {
+    match verdict {
         Verdict::NotAsked if !analysis.counts.is_empty() => {
             "No verdict: this run counted, and timed nothing.".to_owned()
         }
@@ -32,7 +40,7 @@ fn judged(analysis: &Analysis) -> String {
         }
         Verdict::NothingOk if analysis.cases.is_empty() => "No verdict: the run has no cases.".to_owned(),
         Verdict::NothingOk => "No verdict: no allocator has samples in every case that all ended ok.".to_owned(),
-        Verdict::OnlyOne { allocator } if analysis.left_out.is_empty() => {
+        Verdict::OnlyOne { allocator } if left_out.is_empty() => {
             format!("Only {allocator} was measured: there is nothing to compare it with.")
         }
         Verdict::OnlyOne { allocator } => {

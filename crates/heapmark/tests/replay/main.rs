@@ -71,14 +71,68 @@ fn a_trace_is_a_workload_like_any_other_and_the_floor_stands_beside_it() {
     assert!(end.stdout.contains("trace:pipe_line") && end.stdout.contains("floor"), "{}", end.stdout);
     let records = samples(&place.at("run"));
     let timed = of_purpose(&records, "sample");
-    assert_eq!(timed.len(), 2 * (allocators.len() + 1), "two blocks, the null allocator among them");
+    assert_eq!(timed.len(), 2 * 2 * (allocators.len() + 1), "two blocks of both cases, the null allocator among them");
     for record in timed {
         let rounds = record["measurement"]["iterations"].as_array().unwrap().len() as u64;
+        assert_eq!(rounds > 1, word(record, "workload") == "trace:pipe_line-reuse", "{record}");
         assert_eq!(numbers(record), (12_000 * rounds, 12_000 * rounds), "{}", word(record, "allocator"));
     }
-    assert_eq!(of_purpose(&records, "check").len(), allocators.len(), "every block was held against all others");
+    assert_eq!(of_purpose(&records, "check").len(), 2 * allocators.len(), "every block was held against all others");
     let rows = place.rows("run");
     assert!(rows.iter().any(|row| row["workload"] == "trace:pipe_line" && row["threads"] == "2"), "{rows:?}");
+}
+
+#[test]
+fn what_the_program_did_once_and_what_comes_after_it_in_a_used_heap_are_rows_of_their_own() {
+    let place = Place::new();
+    write(&place.at("a.trace"), &pipeline());
+    let honest = format!("glibc,honest={}", place.fake("honest").display());
+    let end = replay(&place, &["a.trace", "-a", &honest, "--blocks", "1"]);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    for record in of_purpose(&samples(&place.at("run")), "sample") {
+        let iterations = record["measurement"]["iterations"].as_array().unwrap();
+        let cold = iterations.iter().filter(|iteration| iteration["cold"] == true).count();
+        let first = word(record, "workload") == "trace:a";
+        assert_eq!((cold, iterations.len() == 1), (usize::from(!first), first), "{record}");
+    }
+    let one_line = end.stdout.replace('\n', " ");
+    assert!(one_line.contains("First rounds: ") && one_line.contains(" Later rounds: "), "{}", end.stdout);
+    let page = |name: &str| fs::read_to_string(place.at("run").join(name)).unwrap();
+    for text in [end.stdout.clone(), page("report.md"), page("report.html")] {
+        assert!(text.contains("trace:a, 2 threads") && text.contains("trace:a-reuse, 2 threads"), "{text}");
+    }
+    let rows = place.rows("run");
+    let of = |name: &str| rows.iter().filter(|row| row["workload"] == name).count();
+    assert_eq!((of("trace:a"), of("trace:a-reuse")), (3, 3), "glibc, the fake and the floor: {rows:?}");
+}
+
+#[test]
+fn the_floor_has_no_page_fault_of_its_own_in_any_round_however_large_blocks_are() {
+    let place = Place::new();
+    // Larger than a window of the null allocator, each larger than the one before; and in a thread that comes later.
+    let sizes = [1, 64, 200].map(|mib| mib << 20);
+    let mut events: Vec<Told> = vec![(0, Event::ThreadStart { child: 1 })];
+    for thread in 0..2 {
+        events.extend(sizes.iter().map(|size| (thread, malloc(*size))));
+        let token = |index| Token { thread, index };
+        events.extend(
+            (0..3).map(|index| (thread, Event::Touch { token: token(index), resident_pages: 200, pages: 256 })),
+        );
+        events.extend((0..3).map(|index| (thread, free(thread, index))));
+    }
+    events.push((1, Event::ThreadExit));
+    write(&place.at("large.trace"), &events);
+    let end = replay(&place, &["large.trace", "-a", "glibc", "--blocks", "1"]);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let records = samples(&place.at("run"));
+    let floors: Vec<&Value> =
+        of_purpose(&records, "sample").into_iter().filter(|record| word(record, "allocator") == "null").collect();
+    assert_eq!(floors.len(), 2, "of first rounds and of later ones");
+    for iteration in floors.iter().flat_map(|record| record["measurement"]["iterations"].as_array().unwrap()) {
+        let faults = iteration["minor_faults"].as_u64().unwrap();
+        // Stacks and thread-local variables have some; a block of 1 MiB that is mapped anew has 256.
+        assert!(faults < 100, "{iteration}");
+    }
 }
 
 #[test]
@@ -133,9 +187,11 @@ fn two_traces_of_one_name_are_told_apart_and_one_given_twice_is_one() {
             cells.map(|line| line.split('@').next().unwrap().to_owned()).collect();
         names
     };
-    assert_eq!(plan(&["a.trace", "./a.trace"]).into_iter().collect::<Vec<_>>(), ["trace:a"]);
+    assert_eq!(plan(&["a.trace", "./a.trace"]).into_iter().collect::<Vec<_>>(), ["trace:a", "trace:a-reuse"]);
+    write(&place.at("a-reuse.trace"), &[(0, malloc(2))]);
+    assert_eq!(plan(&["a.trace", "a-reuse.trace"]).len(), 4, "a name that another one's later rounds would have");
     let both = plan(&["a.trace", "old/a.trace"]);
-    assert!(both.len() == 2 && both.iter().all(|name| name.starts_with("trace:a-")), "{both:?}");
+    assert!(both.len() == 4 && both.iter().all(|name| name.starts_with("trace:a-")), "{both:?}");
 }
 
 #[test]

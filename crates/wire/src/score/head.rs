@@ -3,9 +3,9 @@
 use super::MOST_SLOTS;
 
 /// Of the first word; the number at its end is the layout's version.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"HMscore\x02");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"HMscore\x03");
 /// Words of the head.
-pub const HEAD_WORDS: usize = 24;
+pub const HEAD_WORDS: usize = 25;
 
 /// What stands at the start of a score: how large it is, and what playing it once must come to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +52,8 @@ pub struct Head {
     pub strays: u64,
     /// Where it stands how objects of C++ operators are given back that the program has left, and how many there are.
     pub left: (u64, u64),
+    /// What the largest block takes, with room to align it.
+    pub largest_bytes: u64,
 }
 
 /// Why a file is no score.
@@ -94,6 +96,7 @@ impl Head {
             self.strays,
             self.left.0,
             self.left.1,
+            self.largest_bytes,
         ];
         words[..numbers.len()].copy_from_slice(&numbers);
         words
@@ -136,6 +139,7 @@ impl Head {
             dropped: next(),
             strays: next(),
             left: (next(), next()),
+            largest_bytes: next(),
         };
         let table_end = head.threads.checked_mul(THREAD_WORDS as u64).and_then(|words| head.table.checked_add(words));
         let left_end = head.left.0.checked_add(head.left.1);
@@ -182,24 +186,24 @@ mod tests {
     #[test]
     fn a_head_is_read_back_and_one_that_lies_is_refused() {
         let head = Head {
-            words: 30,
-            table: 24,
+            words: 33,
+            table: 25,
             threads: 3,
             slots: 5,
             peak: (1, 2),
             recorded_ns: 9,
-            left: (28, 2),
+            left: (31, 2),
             ..Head::default()
         };
-        let mut file = [0; 30];
+        let mut file = [0; 33];
         file[..HEAD_WORDS].copy_from_slice(&head.encode());
         assert_eq!(Head::decode(&file), Ok(head));
-        assert_eq!(Head::decode(&file[..29]), Err(Fault::Length));
+        assert_eq!(Head::decode(&file[..32]), Err(Fault::Length));
         assert_eq!(Head::decode(&file[..5]), Err(Fault::Length));
         let broken = |head: Head| Head::of_words(&head.encode());
-        assert_eq!(broken(Head { threads: 4, ..head }), Err(Fault::Numbers));
+        assert_eq!(broken(Head { threads: 5, ..head }), Err(Fault::Numbers));
         assert_eq!(broken(Head { threads: u64::MAX, ..head }), Err(Fault::Numbers));
-        assert_eq!(broken(Head { left: (28, 3), ..head }), Err(Fault::Numbers));
+        assert_eq!(broken(Head { left: (31, 3), ..head }), Err(Fault::Numbers));
         assert_eq!(broken(Head { slots: MOST_SLOTS + 1, ..head }), Err(Fault::Numbers));
         file[0] += 1;
         assert_eq!(Head::decode(&file), Err(Fault::Magic));
@@ -207,11 +211,11 @@ mod tests {
 
     #[test]
     fn threads_are_found_in_their_table() {
-        let head = Head { words: 28, table: 24, threads: 2, ..Head::default() };
+        let head = Head { words: 29, table: 25, threads: 2, ..Head::default() };
         let (one, two) = (Thread { first: 11, is_started: false }, Thread { first: 12, is_started: true });
-        let mut file = [0; 28];
-        file[24..26].copy_from_slice(&one.encode());
-        file[26..].copy_from_slice(&two.encode());
+        let mut file = [0; 29];
+        file[25..27].copy_from_slice(&one.encode());
+        file[27..].copy_from_slice(&two.encode());
         assert_eq!([0, 1, 2].map(|n| Thread::of(&file, &head, n)), [Some(one), Some(two), None]);
     }
 }

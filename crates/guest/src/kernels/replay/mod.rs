@@ -42,7 +42,7 @@ fn run(bench: &mut Bench) {
     let head = sheet.head;
     let threads = head.threads as usize;
     bench.needs(head.requested_peak_bytes + head.slots * size_of::<*mut u8>() as u64);
-    null::overlap();
+    null::overlap(head.largest_bytes as usize, head.threads_at_a_time as usize);
     mind_operators();
     let slots = Table::<Cell<*mut u8>>::shared(head.slots as usize);
     let seats = Table::<Padded<Seat>>::shared(threads);

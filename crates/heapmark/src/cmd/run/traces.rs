@@ -32,6 +32,9 @@ const PARAMETERS: [(&str, &str, Kind, &str); 7] = [
     ("pace", "with mode = paced: recorded time is played so many times faster", Kind::Seconds, "1"),
 ];
 
+/// The ending of a case that plays later rounds.
+const REUSE: &str = "-reuse";
+
 /// The words that some of them may have.
 pub(in crate::cmd) const MODES: [&str; 3] = ["speed", "memory", "paced"];
 /// As [`MODES`], of `touch`.
@@ -57,7 +60,9 @@ pub(super) fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
     }
     let stems: Vec<String> = traces.iter().map(|(path, _)| stem(path)).collect();
     let name = |place: usize| {
-        let alone = stems.iter().filter(|stem| **stem == stems[place]).count() == 1;
+        // A name with the ending of later rounds could be another one's later rounds.
+        let own = |stem: &str| stem.trim_end_matches(REUSE).to_owned();
+        let alone = stems.iter().filter(|stem| own(stem) == own(&stems[place])).count() == 1;
         let told = if alone { String::new() } else { format!("-{}", &traces[place].1[..6]) };
         format!("trace:{}{told}", stems[place])
     };
@@ -89,8 +94,7 @@ fn workload(name: String, path: &Path, sha256: &str) -> Workload {
         };
         (name.to_owned(), toml::Value::String(value))
     };
-    let iterations = Iterations::Calibrated(Calibrated::Calibrated);
-    let preset = Preset { cold: 1, iterations, parameters: PARAMETERS.map(value).into() };
+    let preset = Preset { cold: 0, iterations: Iterations::Fixed(1), parameters: PARAMETERS.map(value).into() };
     Workload {
         name,
         variant_of: None,
@@ -107,15 +111,15 @@ fn workload(name: String, path: &Path, sha256: &str) -> Workload {
         threads: Some("1".into()),
         series: None,
         caution: None,
-        rounds: Rounds::Reuse,
+        rounds: Rounds::First,
         parameters: PARAMETERS.map(parameter).into(),
         presets: BTreeMap::from([("quick".into(), preset.clone()), ("paper".into(), preset)]),
     }
 }
 
-/// Compiles the scores of cases that replay, and writes what follows from them into the cases. A case that several threads play in
-/// strict order is followed by one in which a single thread makes all calls: what their blow-up is measured against. The scores
-/// must be kept as long as the cases.
+/// Compiles the scores of cases that replay, and writes what follows from them into the cases. A case that is played for speed is followed
+/// by one of later rounds, which use a heap again; and one that several threads play in strict order by one in which a single
+/// thread makes all calls: what their blow-up is measured against. The scores must be kept as long as the cases.
 pub(super) fn make_ready(cases: Vec<Case>, retained: bool, cpus: u32) -> Result<(Vec<Case>, Vec<Score>)> {
     let (mut ready, mut scores) = (Vec::new(), Vec::new());
     for mut case in cases {
@@ -125,13 +129,25 @@ pub(super) fn make_ready(cases: Vec<Case>, retained: bool, cpus: u32) -> Result<
         }
         let has_blow_up = replays(&case) && order(&case) == Order::Strict && case.threads > 1;
         let alone = has_blow_up.then(|| alone(&case, cpus)).transpose()?;
+        let later = (replays(&case) && order(&case) == Order::Dependent).then(|| later(&case));
         ready.push(case);
+        ready.extend(later);
         if let Some((alone, score)) = alone {
             ready.push(alone);
             scores.push(score);
         }
     }
     Ok((ready, scores))
+}
+
+/// The same calls in later rounds of a process.
+fn later(first: &Case) -> Case {
+    let mut case = Case { workload: format!("{}{REUSE}", first.workload), cold: 1, ..first.clone() };
+    case.iterations = Iterations::Calibrated(Calibrated::Calibrated);
+    let used =
+        "Later rounds, in a heap that earlier ones have used: a server's. The program itself made one, the first.";
+    case.caution = Some(case.caution.map_or(used.into(), |caution| format!("{used} {caution}")));
+    case
 }
 
 /// The same calls, made by one thread.
@@ -177,10 +193,6 @@ fn compile(case: &mut Case, cpus: u32) -> Result<Score> {
     case.threads = head.threads_at_a_time as u32;
     // In strict order one thread at a time runs.
     case.oversubscribed = case.threads > cpus && mode != "memory";
-    if mode != "speed" {
-        // A heap that has been used is another one, and so is a second look at the clock.
-        (case.cold, case.iterations) = (0, Iterations::Fixed(1));
-    }
     case.caution = caution(&mode, head);
     Ok(score)
 }

@@ -28,6 +28,22 @@ fn what_a_case_says_of_itself_and_what_its_mark_means_stand_below_each_kind_of_t
     }
 }
 
+#[test]
+fn an_allocator_that_is_slow_once_and_fast_in_a_used_heap_is_told_so_and_no_word_is_of_both() {
+    let mut lab = Lab::new(&["glibc", "hoard"], &["trace:a", "trace:a-reuse"], 12);
+    lab.run.plan.cases.iter_mut().for_each(|case| case.kernel = Some("replay".into()));
+    lab.run.plan.cases[0].cold = 0;
+    let lab = lab.fill(|case, name, _| match (case, name) {
+        ("trace:a", "hoard") => 30.0,
+        ("trace:a-reuse", "hoard") => 5.0,
+        _ => 20.0,
+    });
+    let page = on(WIDE, &lab).replace('\n', " ");
+    assert!(page.contains("First rounds: glibc, the baseline, is the fastest here, over 1 case"), "{page}");
+    assert!(page.contains("Later rounds: hoard is the fastest here, over 1 case"), "{page}");
+    assert!(!page.contains("all cases") && !page.contains("over 2 cases"), "{page}");
+}
+
 /// A run whose cases are replays at the recorded times.
 fn paced() -> Lab {
     let mut lab = Lab::new(&["glibc", "hoard", "null"], &["larson"], 10).fill(|_, name, _| match name {

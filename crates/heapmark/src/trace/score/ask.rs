@@ -53,6 +53,14 @@ impl Ask {
         words
     }
 
+    /// 0 where none is asked for.
+    pub(super) fn alignment(self) -> u64 {
+        match self {
+            Ask::Aligned { align } | Ask::NewAligned { align } => align,
+            Ask::Malloc | Ask::Calloc { .. } | Ask::Realloc | Ask::New => 0,
+        }
+    }
+
     /// What ends the object depends on it.
     pub(super) fn maker(self) -> Maker {
         match self {

@@ -157,6 +157,7 @@ impl Compiler {
         self.objects.begin(thread, object)?;
         self.live_bytes += bytes;
         self.head.bytes += bytes;
+        self.head.largest_bytes = self.head.largest_bytes.max(bytes + ask.alignment());
         if self.live_bytes > self.head.requested_peak_bytes {
             (self.head.requested_peak_bytes, self.head.peak) = (self.live_bytes, (actor.into(), ops));
         }
