@@ -96,11 +96,11 @@ fn why(one: &Executed) -> (bool, String) {
     let user = user.map_or(String::new(), |uid| format!(", as user {uid}"));
     match (given, loaded) {
         (Some(false), _) => (false, "it was started without LD_PRELOAD".into()),
+        (Some(true), Some(false)) if user.is_empty() => (false, "its LD_PRELOAD was not loaded".into()),
         (Some(true), Some(false)) => {
-            let why = format!(
-                "its LD_PRELOAD was not loaded{user}: the libraries must be where it may read them, which HEAPMARK_CACHE can name"
-            );
-            (false, why)
+            let most_likely =
+                "most likely that user may not read the libraries, which HEAPMARK_CACHE can put elsewhere";
+            (false, format!("its LD_PRELOAD was not loaded{user}: {most_likely}"))
         }
         (Some(true), Some(true)) => (true, format!("LD_PRELOAD was loaded, and it could not say who serves{user}")),
         (Some(true), None) => (true, format!("it had LD_PRELOAD, and nobody saw whether it was loaded{user}")),
