@@ -16,7 +16,7 @@ pub enum Call {
     Faster,
     /// More time, by more than 1 %.
     Slower,
-    /// The whole 95 % interval lies within 1 %.
+    /// No more than 1 % apart: the whole 95 % interval lies within 1 %, and would do so in a run of so many rows.
     Same,
     /// A difference that is real, and perhaps not more than 1 %.
     Small,
@@ -120,11 +120,12 @@ impl<'g> Judged<'_, 'g> {
     }
 }
 
-/// Judges all tables of a run together.
-pub(super) fn calls(tables: &[Judged]) -> Vec<Calls> {
+/// Judges all tables of a run together, each p held against `alpha`.
+pub(super) fn calls(tables: &[Judged], alpha: f64) -> Vec<Calls> {
     let wall = |process: &Process| Some(process.ns_per_op);
     let cpu = |process: &Process| process.cpu_ns_per_op;
-    let shadows = family(tables, Role::Shadow, wall);
+    let family = |role, value: fn(&Process) -> Option<f64>| family(tables, role, value, alpha);
+    let shadows = family(Role::Shadow, wall);
     let mut all: Vec<Calls> = tables
         .iter()
         .zip(&shadows)
@@ -143,8 +144,8 @@ pub(super) fn calls(tables: &[Judged]) -> Vec<Calls> {
         .collect();
     // Programs are a family of their own: they rank among themselves, not among allocators.
     for role in [Role::Candidate, Role::Program] {
-        let (wall, cpu) = (family(tables, role, wall), family(tables, role, cpu));
-        let memory = family(tables, role, |process| process.grown_bytes);
+        let (wall, cpu) = (family(role, wall), family(role, cpu));
+        let memory = family(role, |process| process.grown_bytes);
         for ((((calls, table), wall), cpu), memory) in all.iter_mut().zip(tables).zip(wall).zip(cpu).zip(memory) {
             let withheld = calls.withheld();
             let timed = |calls: Vec<Option<Call>>| if table.paced { vec![None; calls.len()] } else { calls };
@@ -165,7 +166,7 @@ pub(super) fn calls(tables: &[Judged]) -> Vec<Calls> {
 }
 
 /// The calls of all rows of a role, table by table.
-fn family(tables: &[Judged], role: Role, value: fn(&Process) -> Option<f64>) -> Vec<Vec<Option<Call>>> {
+fn family(tables: &[Judged], role: Role, value: fn(&Process) -> Option<f64>, alpha: f64) -> Vec<Vec<Option<Call>>> {
     let members = || {
         tables.iter().flat_map(|table| {
             let own = table.groups.iter().zip(&table.roles);
@@ -173,7 +174,7 @@ fn family(tables: &[Judged], role: Role, value: fn(&Process) -> Option<f64>) -> 
         })
     };
     let logs: Vec<Vec<f64>> = members().collect();
-    let mut judged = judge_family(&logs, blocks_needed(logs.len()) as usize).into_iter();
+    let mut judged = judge_family(&logs, blocks_needed(logs.len(), alpha) as usize, alpha).into_iter();
     let mut call = |own: &Role| (*own == role).then(|| judged.next().flatten().as_ref().map(Call::of)).flatten();
     tables.iter().map(|table| table.roles.iter().map(&mut call).collect()).collect()
 }

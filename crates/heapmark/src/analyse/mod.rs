@@ -69,6 +69,8 @@ pub struct Analysis {
     pub cases: Vec<Case>,
     /// Every candidate's time over the baseline's, over all cases that say something.
     pub overall: Vec<Overall>,
+    /// Cases that are not in `overall` because the baseline's copy came out different there: `larson@2`.
+    pub overall_without: Vec<String>,
     /// What else the machine did.
     pub gate: Gate,
     /// The tables of a run that timed single calls, which has none of the others.
@@ -152,7 +154,7 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     let grid = grid(run, &filed);
     let judged: Vec<Judged> =
         run.plan.cases.iter().zip(&grid).map(|(case, groups)| judged(run, case, groups)).collect();
-    let calls = call::calls(&judged);
+    let calls = call::calls(&judged, run.plan.alpha());
     let tables = run.plan.cases.iter().zip(judged.iter().zip(&calls));
     let cases: Vec<Case> = tables.map(|(case, (judged, calls))| table(run, case, judged, calls)).collect();
     // First rounds and later ones are different workloads: no word is of both.
@@ -165,7 +167,8 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     let rest = |case: &PlannedCase| !(of_both && case.plays_later_rounds());
     let (verdict, left_out) = verdict::judge(run, &cases, &grid, rest);
     let overall = overall::overall(run, &cases, &grid, rest);
-    Analysis { cases, overall, verdict, left_out, later_rounds, ..bare }
+    let overall_without = overall::without(run, &cases, rest);
+    Analysis { cases, overall, overall_without, verdict, left_out, later_rounds, ..bare }
 }
 
 impl Case {
@@ -183,6 +186,7 @@ impl Analysis {
             planned_blocks: group::blocks_begun(records).clamp(run.plan.blocks, run.plan.most_blocks()),
             cases: Vec::new(),
             overall: Vec::new(),
+            overall_without: Vec::new(),
             latency: Vec::new(),
             counts: Vec::new(),
             footprints: Vec::new(),

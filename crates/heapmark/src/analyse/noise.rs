@@ -3,6 +3,7 @@
 
 use super::process::Process;
 use super::stats::{Finding, half_width, judge_family, median};
+use crate::plan::ALPHA;
 use crate::store::{Purpose, Record};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -74,7 +75,7 @@ fn of_logs(logs: &[f64]) -> Option<Noise> {
 
 fn level(logs: &[f64], blocks: usize) -> Option<Level> {
     let judged: Vec<_> =
-        logs.windows(blocks).filter_map(|stretch| judge_family(&[stretch], blocks).pop().flatten()).collect();
+        logs.windows(blocks).filter_map(|stretch| judge_family(&[stretch], blocks, ALPHA).pop().flatten()).collect();
     let alarm = |finding: Finding| matches!(finding, Finding::Lower | Finding::Higher | Finding::Small);
     let alarms = judged.iter().filter(|judgement| alarm(judgement.finding)).count();
     let widths: Vec<f64> = judged.iter().filter_map(|judgement| half_width(&judgement.shift)).collect();

@@ -18,7 +18,7 @@ pub struct Overall {
     pub ratio: f64,
     /// 95 % interval by bootstrap of whole blocks; `None` with fewer than 6 blocks in some case.
     pub interval: Option<(f64, f64)>,
-    /// Cases that went in: those whose floor leaves something to see.
+    /// Cases that went in: those of which something is claimed.
     pub cases: usize,
 }
 
@@ -30,7 +30,7 @@ pub(super) fn overall(
     grid: &[Vec<Group>],
     asked: impl Fn(&PlannedCase) -> bool,
 ) -> Vec<Overall> {
-    let counts = |case: &Case| !case.floor_hides && case.times_operations();
+    let counts = |case: &Case| !case.floor_hides && !case.shadow_differs && case.times_operations();
     let tables =
         cases.iter().zip(grid).zip(&run.plan.cases).filter(|((case, _), planned)| counts(case) && asked(planned));
     let tables: Vec<(&Case, &Vec<Group>)> = tables.map(|(table, _)| table).collect();
@@ -52,6 +52,13 @@ pub(super) fn overall(
         .collect();
     all.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
     all
+}
+
+/// Cases that are left out because nothing is claimed where the baseline's copy differs.
+pub(super) fn without(run: &RunFile, cases: &[Case], asked: impl Fn(&PlannedCase) -> bool) -> Vec<String> {
+    let differs = |case: &Case| case.shadow_differs && case.times_operations();
+    let found = cases.iter().zip(&run.plan.cases).filter(|(case, planned)| differs(case) && asked(planned));
+    found.map(|(_, planned)| planned.label()).collect()
 }
 
 /// ln of its time over the baseline's, block by block; `None` where there is none.

@@ -10,7 +10,7 @@ use super::group::Group;
 use super::memory::MemoryRatio;
 use super::ratio::Ratio;
 use super::row::{Role, Row};
-use super::stats::{mean, shift};
+use super::stats::{THRESHOLD, Tested, mean, paired};
 use crate::plan::{Case as PlannedCase, blocks_needed};
 use crate::store::RunFile;
 use serde::Serialize;
@@ -40,7 +40,7 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "why", rename_all = "kebab-case")]
 pub enum Withheld {
-    /// The baseline's copy came out different from it, over all cases.
+    /// The baseline's copy came out different from it, over all cases or in each of them.
     Shadow {
         /// The copy over the baseline.
         ratio: Ratio,
@@ -62,7 +62,7 @@ pub struct Standing {
     pub cases: usize,
     /// Blocks of the contest that has fewest.
     pub blocks: usize,
-    /// Blocks that m comparisons (cases x allocators) need: max(10, 1 + log2(m / 0.05)), rounded up.
+    /// Blocks that m comparisons (cases x allocators) need: max(10, 1 + log2(m / alpha)), rounded up.
     pub blocks_needed: u32,
     /// The leader's memory over the baseline's; `None` where the leader is the baseline, or there is nothing to compare.
     pub memory: Option<MemoryRatio>,
@@ -102,11 +102,15 @@ pub(super) fn judge(
     let of_allocators =
         cases.iter().zip(grid).zip(&run.plan.cases).filter(|(_, case)| case.is_for_allocators() && asked(case));
     let tables: Vec<Table> = of_allocators.map(|((case, groups), _)| Table { case, groups }).collect();
-    let judged: Vec<&Table> = tables.iter().filter(|table| !table.case.floor_hides && !table.case.paced).collect();
-    if judged.is_empty() && !tables.is_empty() {
+    let seen: Vec<&Table> = tables.iter().filter(|table| !table.case.floor_hides && !table.case.paced).collect();
+    if seen.is_empty() && !tables.is_empty() {
         let paced = tables.iter().all(|table| table.case.paced);
         return (Verdict::Withheld(if paced { Withheld::Paced } else { Withheld::Floor }), Vec::new());
     }
+    // Nothing is claimed of a case in which the copy differs; where it differs on the whole, of none.
+    let judged: Vec<&Table> = seen.iter().filter(|table| !table.case.shadow_differs).copied().collect();
+    let copy = run.plan.shadow.as_ref().and_then(|shadow| copy(shadow, &seen));
+    let copy = copy.filter(|copy| judged.is_empty() || copy.p < run.plan.alpha());
     let mut entrants = Vec::new();
     let mut left_out = Vec::new();
     let ranks = |role| matches!(role, Role::Baseline | Role::Candidate);
@@ -124,14 +128,14 @@ pub(super) fn judge(
             entrants.push(Entrant::new(name, &beside_baseline(name, &judged), memory));
         }
     }
+    if let Some(copy) = copy.filter(|_| judged.is_empty() || !entrants.is_empty()) {
+        return (Verdict::Withheld(Withheld::Shadow { ratio: Ratio::of_shift(copy.shift) }), left_out);
+    }
     if judged.is_empty() || entrants.is_empty() {
         return (Verdict::NothingOk, left_out);
     }
-    if let Some(ratio) = run.plan.shadow.as_ref().and_then(|shadow| differs(shadow, &judged)) {
-        return (Verdict::Withheld(Withheld::Shadow { ratio }), left_out);
-    }
     let ranked = rank(&run.plan.baseline, entrants, &mut left_out);
-    (settle(&run.plan.baseline, &ranked), left_out)
+    (settle(&run.plan.baseline, &ranked, run.plan.alpha()), left_out)
 }
 
 /// A case with its groups, row by row.
@@ -154,20 +158,18 @@ fn beside_baseline<'a, 'g>(name: &str, tables: &[&Table<'a, 'g>]) -> Vec<(&'a Gr
     tables.iter().filter_map(pair).collect()
 }
 
-/// The baseline's copy over the baseline, over all cases, if the 95 % interval excludes 1.
-fn differs(shadow: &str, tables: &[&Table]) -> Option<Ratio> {
+/// The baseline's copy over the baseline, over all cases.
+fn copy(shadow: &str, tables: &[&Table]) -> Option<Tested> {
     let copy = Entrant::new(shadow, &beside_baseline(shadow, tables), Vec::new());
     let blocks = copy.logs.first()?.keys();
     let mean_of = |block: &u32| {
         let logs: Option<Vec<f64>> = copy.logs.iter().map(|logs| logs.get(block).copied()).collect();
         mean(&logs?)
     };
-    let shift = shift(&blocks.filter_map(mean_of).collect::<Vec<f64>>())?;
-    let interval = shift.interval?;
-    (interval.low > 0.0 || interval.high < 0.0).then(|| Ratio::of_shift(shift))
+    paired(&blocks.filter_map(mean_of).collect::<Vec<f64>>(), THRESHOLD)
 }
 
-fn settle(baseline: &str, ranked: &[Entrant]) -> Verdict {
+fn settle(baseline: &str, ranked: &[Entrant], alpha: f64) -> Verdict {
     let (leader, others) = match ranked {
         [] => return Verdict::NothingOk,
         [only] => {
@@ -176,8 +178,8 @@ fn settle(baseline: &str, ranked: &[Entrant]) -> Verdict {
         [leader, others @ ..] => (leader, others),
     };
     let cases = leader.logs.len();
-    let blocks_needed = blocks_needed(cases * ranked.len());
-    let contests = contest::all(leader, others, baseline, blocks_needed);
+    let blocks_needed = blocks_needed(cases * ranked.len(), alpha);
+    let contests = contest::all(leader, others, baseline, blocks_needed, alpha);
     let base = others.iter().find(|other| other.name == baseline);
     let standing = Standing {
         leader: leader.name.clone(),

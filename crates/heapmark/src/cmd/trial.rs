@@ -11,7 +11,7 @@ use crate::build::{self, State};
 use crate::catalog::allocators::is_name;
 use crate::catalog::{Allocator, Catalog, Settings, Source, settings};
 use crate::execute::Subject;
-use crate::plan::{Client, Trial, blocks_needed};
+use crate::plan::{Client, Trial, comparisons};
 use anyhow::{Context, Result, anyhow};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -132,7 +132,7 @@ fn selection(args: &Args) -> Result<Selection> {
     let shadow = companions::shadow(flags, &subjects, &baseline)?;
     let extent = match flags.blocks {
         Some(blocks) => Extent::exactly(blocks),
-        None => Extent::until_precise(flags, None, blocks_needed(subjects.len())),
+        None => Extent::until_precise(flags, None, comparisons(1, subjects.len())),
     };
     let case = match &args.name {
         Some(name) if !is_name(name) => {

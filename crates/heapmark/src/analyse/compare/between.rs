@@ -30,7 +30,8 @@ pub fn between(old: &Side, new: &Side, by: By, threshold: f64) -> Comparison {
         for group in groups.iter().filter(|group| !matches!(Role::of(group.allocator, ""), Role::Shadow | Role::Floor))
         {
             let pair = earlier.as_ref().map_err(String::as_str).and_then(|earlier| {
-                let table = Tables { old: earlier, new: groups, anchor, value: by.value() };
+                let table =
+                    Tables { old: earlier, new: groups, anchor, value: by.value(), threshold: threshold.ln_1p() };
                 table.row(case, group, floor_hides)
             });
             match pair {
@@ -41,7 +42,9 @@ pub fn between(old: &Side, new: &Side, by: By, threshold: f64) -> Comparison {
         }
     }
     let differences = differences(old.head, new.head);
-    Comparison { rows: judge(rows, threshold), left_out, differences, anchor: anchor.map(String::from) }
+    // Of two runs, the one that ended as soon as it was precise counts.
+    let alpha = old.head.plan.alpha().min(new.head.plan.alpha());
+    Comparison { rows: judge(rows, threshold, alpha), left_out, differences, anchor: anchor.map(String::from) }
 }
 
 /// One case in both runs.
@@ -50,6 +53,7 @@ struct Tables<'a, 'g> {
     new: &'a [Group<'g>],
     anchor: Option<&'a str>,
     value: Value,
+    threshold: f64,
 }
 
 impl<'g> Tables<'_, 'g> {
@@ -57,7 +61,7 @@ impl<'g> Tables<'_, 'g> {
     fn row(&self, case: &Case, group: &Group, floor_hides: bool) -> Result<(Compared, Option<Tested>), &'static str> {
         let name = group.allocator.name.as_str();
         let earlier = find(self.old, name).ok_or("the old run does not have it")?;
-        let time = unpaired(&logs(group, self.value), &logs(earlier, self.value));
+        let time = unpaired(&logs(group, self.value), &logs(earlier, self.value), self.threshold);
         let time = time.ok_or("one of the runs has no numbers for it")?;
         let withheld = floor_hides.then_some(crate::analyse::Call::FloorHides);
         let row = Compared::new(case, group, &time, withheld);
@@ -68,9 +72,9 @@ impl<'g> Tables<'_, 'g> {
             let beside = |group: &Group, of: &[Group]| -> Option<Vec<f64>> {
                 Some(group.log_ratios(find(of, anchor)?, self.value).into_values().collect())
             };
-            unpaired(&beside(group, self.new)?, &beside(earlier, self.old)?)
+            unpaired(&beside(group, self.new)?, &beside(earlier, self.old)?, self.threshold)
         });
-        let beside_anchor = beside.map(|(shift, _)| Ratio::of_shift(shift));
+        let beside_anchor = beside.map(|beside| Ratio::of_shift(beside.shift));
         Ok((Compared { beside_anchor, ..row }, Some(beside.unwrap_or(time))))
     }
 }

@@ -96,25 +96,27 @@ pub fn within(side: &Side, by: By, threshold: f64) -> Comparison {
     let cases = side.head.plan.cases.iter();
     let tables: Vec<Judged> = cases.clone().zip(&grid).map(|(case, groups)| judged(side.head, case, groups)).collect();
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());
-    for ((case, table), calls) in cases.zip(&tables).zip(call::calls(&tables)) {
+    for ((case, table), calls) in cases.zip(&tables).zip(call::calls(&tables, side.head.plan.alpha())) {
         for group in table.of(Role::Candidate) {
             if table.paced {
                 left_out.push(LeftAlone::new(case, group, PACED));
                 continue;
             }
-            match paired(&table.logs(group, by.value())) {
+            match paired(&table.logs(group, by.value()), threshold.ln_1p()) {
                 Some(tested) => rows.push((Compared::new(case, group, &tested, calls.withheld()), Some(tested))),
                 None => left_out.push(LeftAlone::new(case, group, "it has no numbers beside the baseline's")),
             }
         }
     }
-    Comparison { rows: judge(rows, threshold), left_out, differences: Vec::new(), anchor: None }
+    let rows = judge(rows, threshold, side.head.plan.alpha());
+    Comparison { rows, left_out, differences: Vec::new(), anchor: None }
 }
 
 /// Says of each row what may be said; of one that was not tested nothing.
-fn judge(rows: Vec<(Compared, Option<Tested>)>, threshold: f64) -> Vec<Compared> {
+fn judge(rows: Vec<(Compared, Option<Tested>)>, threshold: f64, alpha: f64) -> Vec<Compared> {
     let family: Vec<Option<Tested>> = rows.iter().map(|(_, tested)| *tested).filter(Option::is_some).collect();
-    let rule = Rule { threshold: threshold.ln_1p(), ..Rule::new(family.len(), blocks_needed(family.len()) as usize) };
+    let least = blocks_needed(family.len(), alpha) as usize;
+    let rule = Rule { threshold: threshold.ln_1p(), ..Rule::new(family.len(), least, alpha) };
     let mut judged = judge_tested(&family, &rule).into_iter().flatten();
     let call = |(mut row, tested): (Compared, Option<Tested>)| {
         let call = tested.and_then(|_| judged.next()).map(|judgement| Call::of(&judgement));
@@ -135,12 +137,12 @@ impl By {
 
 impl Compared {
     /// Not judged yet, unless nothing may be claimed of it.
-    fn new(case: &Case, group: &Group, (shift, _): &Tested, withheld: Option<Call>) -> Compared {
+    fn new(case: &Case, group: &Group, tested: &Tested, withheld: Option<Call>) -> Compared {
         Compared {
             workload: case.workload.clone(),
             threads: case.threads,
             allocator: group.allocator.name.clone(),
-            time: Ratio::of_shift(*shift),
+            time: Ratio::of_shift(tested.shift),
             beside_anchor: None,
             call: withheld,
         }

@@ -8,9 +8,6 @@ use super::normal::{Z_975, upper_point};
 use super::two_samples::{rank_sum, shift_between};
 use super::wilcoxon::signed_rank;
 
-/// Chance of a false alarm that is accepted, over a family together.
-pub const ALPHA: f64 = 0.05;
-
 /// ln 1.01: a difference up to 1 % is too small to matter.
 pub const THRESHOLD: f64 = 0.009_950_330_853_168_083;
 
@@ -29,6 +26,8 @@ pub struct Rule {
     pub least: usize,
     /// A difference up to this one is too small to matter, in log units.
     pub threshold: f64,
+    /// Chance of a false alarm that is accepted, over a family together.
+    pub alpha: f64,
 }
 
 /// What may be said.
@@ -38,7 +37,7 @@ pub enum Finding {
     Lower,
     /// Higher, and by more than the threshold.
     Higher,
-    /// The whole interval lies inside the threshold, whether or not it excludes zero.
+    /// Certainly inside the threshold, whether or not there is a difference.
     Same,
     /// There is a difference, but perhaps none that matters: the estimate lies inside the threshold.
     Small,
@@ -70,51 +69,73 @@ pub enum BlocksMore {
 
 impl Rule {
     /// The rule of a family at the usual threshold.
-    pub fn new(family: usize, least: usize) -> Rule {
-        Rule { family, least, threshold: THRESHOLD }
+    pub fn new(family: usize, least: usize, alpha: f64) -> Rule {
+        Rule { family, least, threshold: THRESHOLD, alpha }
     }
 }
 
-/// One comparison of a family, before the family is known: its shift, and the chance of one as large where there is none.
-pub type Tested = (Shift, f64);
+/// One comparison of a family, before the family is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tested {
+    /// Estimate and interval.
+    pub shift: Shift,
+    /// Two-sided: the chance of a shift as large if there is none.
+    pub p: f64,
+    /// The chance of one as small if the true one is as large as the threshold, on the side that is more likely; twice that chance, as
+    /// of a two-sided test, so that it is below 5 % if the 95 % interval lies inside the threshold.
+    pub same_p: f64,
+}
+
+impl Tested {
+    /// Two one-sided tests (Schuirmann 1987): of the differences moved by the threshold one way, and the other way.
+    fn new(shift: Shift, threshold: f64, p_if_moved: impl Fn(f64) -> Option<f64>) -> Option<Tested> {
+        let inside = shift.estimate.abs() < threshold;
+        let same_p = if inside { p_if_moved(threshold)?.max(p_if_moved(-threshold)?) } else { 1.0 };
+        Some(Tested { shift, p: p_if_moved(0.0)?, same_p })
+    }
+}
 
 /// A comparison by its paired differences; `None` for no differences, and where one is not finite.
-pub fn paired(differences: &[f64]) -> Option<Tested> {
-    Some((shift(differences)?, signed_rank(differences)?.p))
+pub fn paired(differences: &[f64], threshold: f64) -> Option<Tested> {
+    let moved = |by: f64| differences.iter().map(|difference| difference + by).collect::<Vec<f64>>();
+    Tested::new(shift(differences)?, threshold, |by| Some(signed_rank(&moved(by))?.p))
 }
 
 /// A comparison by two samples that are not paired.
-pub fn unpaired(a: &[f64], b: &[f64]) -> Option<Tested> {
-    Some((shift_between(a, b)?, rank_sum(a, b)?))
+pub fn unpaired(a: &[f64], b: &[f64], threshold: f64) -> Option<Tested> {
+    let moved = |by: f64| a.iter().map(|value| value + by).collect::<Vec<f64>>();
+    Tested::new(shift_between(a, b)?, threshold, |by| rank_sum(&moved(by), b))
 }
 
 /// Judges all comparisons of a family, each given by its differences, at the usual threshold; `None` for one without any.
-pub fn judge_family<D: AsRef<[f64]>>(family: &[D], least: usize) -> Vec<Option<Judgement>> {
-    let tested: Vec<Option<Tested>> = family.iter().map(|differences| paired(differences.as_ref())).collect();
-    judge_tested(&tested, &Rule::new(family.len(), least))
+pub fn judge_family<D: AsRef<[f64]>>(family: &[D], least: usize, alpha: f64) -> Vec<Option<Judgement>> {
+    let rule = Rule::new(family.len(), least, alpha);
+    let tested: Vec<Option<Tested>> =
+        family.iter().map(|differences| paired(differences.as_ref(), rule.threshold)).collect();
+    judge_tested(&tested, &rule)
 }
 
 /// As [`judge_family`], of comparisons of any kind. One that cannot be tested counts in the family as one that shows nothing.
+///
+/// That two differ and that they are the same are two families: each kind of claim is wrong in any comparison no more often than alpha.
 pub fn judge_tested(family: &[Option<Tested>], rule: &Rule) -> Vec<Option<Judgement>> {
-    let ps: Vec<f64> = family.iter().map(|tested| tested.map_or(1.0, |(_, p)| p)).collect();
-    let adjusted = holm(&ps).expect("the test gives probabilities");
-    family.iter().zip(adjusted).map(|(tested, p)| tested.map(|(shift, _)| judged(shift, p, rule))).collect()
+    let adjusted = |p: fn(&Tested) -> f64| {
+        let ps: Vec<f64> = family.iter().map(|tested| tested.as_ref().map_or(1.0, p)).collect();
+        holm(&ps).expect("the tests give probabilities")
+    };
+    let ps = adjusted(|tested| tested.p).into_iter().zip(adjusted(|tested| tested.same_p));
+    family.iter().zip(ps).map(|(tested, (p, same_p))| Some(judged(tested.as_ref()?.shift, p, same_p, rule))).collect()
 }
 
-/// Judges one comparison by its differences and its adjusted p. `None` for no differences, and where one is not finite.
-pub fn judge(differences: &[f64], adjusted_p: f64, rule: &Rule) -> Option<Judgement> {
-    Some(judged(shift(differences)?, adjusted_p, rule))
-}
-
-fn judged(shift: Shift, adjusted_p: f64, rule: &Rule) -> Judgement {
-    let finding = find(&shift, adjusted_p, rule);
+fn judged(shift: Shift, adjusted_p: f64, adjusted_same_p: f64, rule: &Rule) -> Judgement {
+    let finding = find(&shift, adjusted_p, adjusted_same_p, rule);
     let blocks_more = (finding == Finding::Unclear).then(|| blocks_more(&shift, rule));
     Judgement { finding, shift, adjusted_p, blocks_more }
 }
 
 /// `Same` comes before `Small`: figures that repeat to the last digit would otherwise never be the same.
-fn find(shift: &Shift, adjusted_p: f64, rule: &Rule) -> Finding {
-    let significant = adjusted_p < ALPHA;
+fn find(shift: &Shift, adjusted_p: f64, adjusted_same_p: f64, rule: &Rule) -> Finding {
+    let significant = adjusted_p < rule.alpha;
     let inside = shift.interval.is_some_and(|i| -rule.threshold <= i.low && i.high <= rule.threshold);
     if shift.n < rule.least {
         Finding::Unclear
@@ -122,7 +143,7 @@ fn find(shift: &Shift, adjusted_p: f64, rule: &Rule) -> Finding {
         Finding::Lower
     } else if significant && shift.estimate > rule.threshold {
         Finding::Higher
-    } else if inside {
+    } else if inside && adjusted_same_p < rule.alpha {
         Finding::Same
     } else if significant {
         Finding::Small
@@ -136,9 +157,11 @@ fn find(shift: &Shift, adjusted_p: f64, rule: &Rule) -> Finding {
 /// The half-width h of n blocks shrinks with the root of their number (the sqrt law), so a distance d that has to become z of
 /// its standard errors, h / 1.96, takes n * (z h / (1.96 d))^2 blocks in all. z is the bound itself plus 0.84, which makes it
 /// four chances in five and not one in two.
-/// - To be significant, d = |estimate| and the bound is that of the whole family, alpha / family: Holm asks for no more.
-/// - To be the same, d = threshold - |estimate| and the bound is 1.96. Only where the estimate lies inside the threshold, and
-///   the easier of the two counts.
+/// - To be significant, d = |estimate|.
+/// - To be the same, d = threshold - |estimate|. Only where the estimate lies inside the threshold, and the easier of the two
+///   counts.
+///
+/// The bound is that of the whole family, alpha / family: Holm asks for no more.
 ///
 /// An estimate that is itself mostly noise gives a count that is mostly noise: this is an order of magnitude, not a promise.
 fn blocks_more(shift: &Shift, rule: &Rule) -> BlocksMore {
@@ -148,11 +171,14 @@ fn blocks_more(shift: &Shift, rule: &Rule) -> BlocksMore {
         return counted(missing);
     };
     let error = (interval.high - interval.low) / 2.0 / Z_975;
-    let needed = |bound: f64, distance: f64| n * ((bound + Z_80) * error / distance).powi(2);
+    let bound = upper_point(rule.alpha / 2.0 / rule.family.max(1) as f64);
+    let needed = |distance: f64| n * ((bound + Z_80) * error / distance).powi(2);
     let distance = shift.estimate.abs();
-    let significant = needed(upper_point(ALPHA / 2.0 / rule.family.max(1) as f64), distance);
-    let in_all =
-        if distance < rule.threshold { significant.min(needed(Z_975, rule.threshold - distance)) } else { significant };
+    let in_all = if distance < rule.threshold {
+        needed(distance).min(needed(rule.threshold - distance))
+    } else {
+        needed(distance)
+    };
     // Without scatter and without distance, 0 / 0: nothing is needed but the least number of blocks.
     counted((in_all - n).ceil().max(missing))
 }

@@ -16,7 +16,9 @@ pub mod two_samples;
 pub mod wilcoxon;
 
 pub use bootstrap::{MeanShift, mean_shift};
-pub use finding::{BlocksMore, Finding, Judgement, Rule, Tested, judge, judge_family, judge_tested, paired, unpaired};
+pub use finding::{
+    BlocksMore, Finding, Judgement, Rule, THRESHOLD, Tested, judge_family, judge_tested, paired, unpaired,
+};
 pub use hodges_lehmann::{Interval, Shift, shift};
 pub use holm::holm;
 pub use mean::{geometric_mean, mean, standard_deviation};

@@ -46,6 +46,38 @@ fn a_copy_that_differs_takes_the_words_away_and_one_that_does_not_leaves_them() 
     assert!((ratio.ratio - 1.05).abs() < 0.01);
 }
 
+/// Four cases; in some of them the copy takes twice the time, which makes nobody's ratio in the others wrong.
+#[test]
+fn a_case_whose_copy_differs_is_left_out_of_what_is_said_over_all() {
+    let build = |differs: &'static [&'static str]| {
+        let cases = ["w0", "w1", "w2", "w3"];
+        let lab = Lab::new(&["glibc", "half", "copy"], &cases, 15).fill(move |workload, name, block| {
+            let ns = match name {
+                "half" if workload == "w3" => 100.0,
+                "half" => 10.0,
+                "copy" if differs.contains(&workload) && workload == "w2" => 10.0,
+                "copy" if differs.contains(&workload) => 40.0,
+                _ => 20.0,
+            };
+            ns * noise(&format!("{workload}{name}"), block)
+        });
+        run(&with_tier(lab, "copy", "shadow"))
+    };
+    let ratio = |analysis: &Analysis| (analysis.overall[0].ratio, analysis.overall[0].cases);
+    let (all, of_four) = ratio(&build(&[]));
+    assert!((all / (0.5f64.powi(3) * 5.0).powf(0.25) - 1.0).abs() < 0.01 && of_four == 4, "{all}");
+    // In two cases, one way and the other, so that over all nothing differs.
+    let two = build(&["w2", "w3"]);
+    assert_eq!(two.cases.iter().map(|case| case.shadow_differs).collect::<Vec<_>>(), [false, false, true, true]);
+    let (rest, of_two) = ratio(&two);
+    assert!((rest / 0.5 - 1.0).abs() < 0.01 && of_two == 2, "{rest}");
+    let Verdict::Fastest(standing) = &two.verdict else { panic!("{:?}", two.verdict) };
+    assert_eq!((standing.leader.as_str(), standing.cases), ("half", 2));
+    assert!(build(&["w1", "w2", "w3"]).overall.is_empty(), "one case is no overall");
+    let none = build(&["w0", "w1", "w2", "w3"]);
+    assert!(matches!(none.verdict, Verdict::Withheld(Withheld::Shadow { .. })), "{:?}", none.verdict);
+}
+
 #[test]
 fn a_floor_of_more_than_half_of_the_fastest_hides_the_order() {
     let build = |floor| with_tier(lab(floor, 12), "null", "floor");

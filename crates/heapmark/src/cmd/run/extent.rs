@@ -3,7 +3,7 @@
 use super::Args;
 use super::comparison::Comparison;
 use crate::catalog::Suite;
-use crate::plan::Counter;
+use crate::plan::{ALPHA, ALPHA_UNTIL_PRECISE, Counter, blocks_needed};
 
 /// How many blocks a run makes.
 pub(in crate::cmd) struct Extent {
@@ -14,8 +14,8 @@ pub(in crate::cmd) struct Extent {
 }
 
 impl Extent {
-    /// Flags before the suite; with neither, as many blocks as a verdict needs.
-    pub fn of_run(args: &Args, suite: &Suite, needed: u32) -> Extent {
+    /// Flags before the suite; with neither, as many blocks as a verdict over so many comparisons needs.
+    pub fn of_run(args: &Args, suite: &Suite, comparisons: usize) -> Extent {
         const MEMORY_BLOCKS: u32 = 3;
         let flags = &args.comparison;
         let asked = flags.precision.is_some() || flags.max_blocks.is_some() || flags.budget.is_some();
@@ -26,8 +26,10 @@ impl Extent {
             .or(suite.blocks.filter(|_| !asked));
         match exactly {
             Some(blocks) => Extent::exactly(blocks),
-            None if args.latency.is_some() || !(asked || suite.adaptive) => Extent::exactly(needed),
-            None => Extent::until_precise(flags, suite.budget_minutes, needed),
+            None if args.latency.is_some() || !(asked || suite.adaptive) => {
+                Extent::exactly(blocks_needed(comparisons, ALPHA))
+            }
+            None => Extent::until_precise(flags, suite.budget_minutes, comparisons),
         }
     }
 
@@ -36,10 +38,11 @@ impl Extent {
         Extent { blocks, most_blocks: None, precision: None, budget_s: None }
     }
 
-    /// As many as it takes.
-    pub fn until_precise(flags: &Comparison, budget_minutes: Option<f64>, needed: u32) -> Extent {
+    /// As many as it takes, and those that a verdict needs at least.
+    pub fn until_precise(flags: &Comparison, budget_minutes: Option<f64>, comparisons: usize) -> Extent {
         const MOST: u32 = 40;
         const PRECISION: f64 = 0.01;
+        let needed = blocks_needed(comparisons, ALPHA_UNTIL_PRECISE);
         let most = flags.max_blocks.unwrap_or(MOST.max(needed));
         Extent {
             blocks: needed.min(most),

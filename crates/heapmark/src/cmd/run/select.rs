@@ -12,7 +12,7 @@ use crate::catalog::suite::thread_counts;
 use crate::catalog::{Catalog, Workload};
 use crate::cmd::{tier, usage, version};
 use crate::execute::{Guest, Program, Subject};
-use crate::plan::{Case, Plan, blocks_needed, cases};
+use crate::plan::{Case, Plan, cases, comparisons};
 use crate::sample::machine;
 use crate::store::{self, AllocatorInfo, RunFile, SCHEMA};
 use anyhow::{Result, anyhow, bail};
@@ -75,7 +75,7 @@ impl Selection {
         let programs = programs::resolve(&cases, &catalog, dry_run || args.latency.is_some() || args.retained)?;
         let pinned = resolve(programs::pinned(&cases, &subjects, &catalog)?, &catalog, dry_run)?;
         let Companions { shadow, floor } = companions::choose(args, &mut subjects, &baseline, &cases, &catalog)?;
-        let extent = Extent::of_run(args, suite, blocks_needed(cases.len() * subjects.len()));
+        let extent = Extent::of_run(args, suite, comparisons(cases.len(), subjects.len()));
         let plan = plan(&args.comparison, extent, baseline, cases, &subjects, shadow.as_ref());
         let plan = Plan {
             // What is counted or held is hardly another on a busy machine.

@@ -77,13 +77,15 @@ impl Sheet {
     }
 }
 
-/// `Overall: time / glibc, geometric mean over 6 cases`.
+/// `Overall: time / glibc, geometric mean over 6 cases without larson@2 (A/A)`.
 pub(super) fn overall_heading(analysis: &Analysis) -> String {
     let cases = analysis.overall.iter().map(|one| one.cases).max().unwrap_or(0);
+    let without: Vec<String> = analysis.overall_without.iter().map(|case| format!("{case} (A/A)")).collect();
     format!(
-        "Overall: time / {}, geometric mean over {} [95 % from whole blocks]",
+        "Overall: time / {}, geometric mean over {}{} [95 % from whole blocks]",
         analysis.baseline,
-        text::count(cases, "case")
+        text::count(cases, "case"),
+        if without.is_empty() { String::new() } else { format!(" without {}", text::list(&without)) }
     )
 }
 

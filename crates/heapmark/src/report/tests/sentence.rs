@@ -55,6 +55,30 @@ fn what_the_leader_leaves_out_is_said() {
 }
 
 #[test]
+fn the_overall_table_names_the_cases_that_the_copy_takes_away() {
+    let mut lab =
+        Lab::new(&["glibc", "a", "copy"], &["larson", "churn", "xmalloc", "speed"], 15).fill(|case, name, block| {
+            let copy = match case {
+                "churn" => 2.0,
+                "speed" => 0.5,
+                _ => 1.0,
+            };
+            10.0 * noise(&format!("{case}{name}"), block) * if name == "copy" { copy } else { 1.0 }
+        });
+    lab.allocator("copy").tier = "shadow".into();
+    lab.run.plan.allocators.pop();
+    lab.run.plan.shadow = Some("copy".into());
+    let heading = "Overall: time / glibc, geometric mean over 2 cases without churn@2 (A/A) and speed@2 (A/A) [95 %";
+    assert!(on(Screen { width: 200, colour: false }, &lab).contains(heading), "{}", on(WIDE, &lab));
+    assert!(exported(Format::Markdown, &lab).contains("2 cases without churn@2 (A/A) and speed@2 (A/A)"));
+    let page = page(&[PageRun { name: "r".into(), head: &lab.run, records: &lab.records, series: Vec::new() }], &[]);
+    // Words of a table are escaped, those of a chart are JSON.
+    for told in ["2 cases without churn@2 (A/A)", "2 cases without churn@2 (A&#x2f;A)"] {
+        assert!(page.contains(told), "{told}");
+    }
+}
+
+#[test]
 fn equal_numbers_name_no_winner() {
     let lab = Lab::new(&["glibc", "a", "b"], &["larson"], 12)
         .fill(|_, name, block| noise("", block) * if name == "glibc" { 20.0 } else { 10.0 });

@@ -1,8 +1,9 @@
 //! What may be said, and how many more blocks it would take to say more.
 
-use super::super::finding::THRESHOLD;
-use super::super::{BlocksMore, Finding, Judgement, Rule, holm, judge, judge_family, signed_rank};
+use super::super::{BlocksMore, Finding, Judgement, THRESHOLD, holm, judge_family, paired, signed_rank};
 use super::noise::normal;
+use crate::plan::ALPHA;
+use proptest::prelude::*;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -12,7 +13,7 @@ fn around(place: f64, width: f64, n: usize) -> Vec<f64> {
 }
 
 fn alone(differences: &[f64]) -> Judgement {
-    judge_family(&[differences], 10)[0].unwrap()
+    judge_family(&[differences], 10, ALPHA)[0].unwrap()
 }
 
 fn more(judgement: &Judgement) -> u32 {
@@ -73,14 +74,40 @@ fn a_family_is_judged_together() {
     assert_eq!(alone(&doubtful).finding, Finding::Higher);
     let mut family = vec![around(0.0, 0.1, 20); 7];
     family.push(doubtful);
-    let judged = judge_family(&family, 10);
+    let judged = judge_family(&family, 10, ALPHA);
     assert_eq!(judged[7].unwrap().finding, Finding::Unclear);
     assert!((judged[7].unwrap().adjusted_p - 8.0 * p).abs() < 1e-12);
 }
 
 #[test]
+fn what_is_the_same_alone_is_not_yet_as_one_of_many() {
+    let near = around(0.002, 0.018, 20);
+    let same_p = paired(&near, THRESHOLD).unwrap().same_p;
+    assert!(same_p < 0.05 && 24.0 * same_p > 0.05, "{same_p}");
+    assert_eq!(alone(&near).finding, Finding::Same);
+    let judged = judge_family(&vec![near; 24], 10, ALPHA);
+    assert!(judged.iter().all(|judgement| judgement.unwrap().finding == Finding::Unclear), "{:?}", judged[0]);
+    let nearer = judge_family(&vec![around(0.0, 0.005, 20); 24], 10, ALPHA);
+    assert!(nearer.iter().all(|judgement| judgement.unwrap().finding == Finding::Same));
+}
+
+proptest! {
+    /// Of one comparison, the two say the same thing.
+    #[test]
+    fn a_comparison_is_the_same_where_its_interval_lies_inside_the_threshold(
+        place in -0.01..0.01f64,
+        scatter in prop::collection::vec(-0.02..0.02f64, 6..50),
+    ) {
+        let tested = paired(&scatter.iter().map(|d| d / 2.0 + place).collect::<Vec<f64>>(), THRESHOLD).unwrap();
+        let interval = tested.shift.interval.unwrap();
+        let inside = -THRESHOLD <= interval.low && interval.high <= THRESHOLD;
+        prop_assert_eq!(tested.same_p <= 0.05, inside, "{:?}", tested);
+    }
+}
+
+#[test]
 fn a_comparison_without_data_still_counts_for_the_family() {
-    let judged = judge_family(&[around(0.05, 0.125, 20), Vec::new()], 10);
+    let judged = judge_family(&[around(0.05, 0.125, 20), Vec::new()], 10, ALPHA);
     assert_eq!(judged[1], None);
     assert_eq!(judged[0].unwrap().adjusted_p, 2.0 * signed_rank(&around(0.05, 0.125, 20)).unwrap().p);
 }
@@ -112,7 +139,7 @@ fn blocks_more_follow_from_the_half_width_and_the_distance() {
 
 #[test]
 fn a_larger_family_takes_more_blocks() {
-    let of = |family| more(&judge(&around(0.05, 0.2, 20), 1.0, &Rule::new(family, 10)).unwrap());
+    let of = |family| more(&judge_family(&vec![around(0.05, 0.2, 20); family], 10, ALPHA)[0].unwrap());
     assert!(of(1) < of(8) && of(8) < of(100));
 }
 
@@ -141,5 +168,5 @@ fn that_many_blocks_more_are_mostly_enough() {
 fn without_scatter_a_count_is_still_a_count() {
     assert_eq!(alone(&[0.0; 20]).finding, Finding::Same);
     assert_eq!(more(&alone(&[0.0; 7])), 3);
-    assert!(judge(&[f64::NAN], 1.0, &Rule::new(1, 10)).is_none());
+    assert_eq!(judge_family(&[[f64::NAN]], 10, ALPHA), [None]);
 }
