@@ -23,7 +23,7 @@ programs: setup-programs build ## the languages of the measured programs, as far
 # Documentation examples first, so that the last line is the summary of the last test program.
 test: setup-test            ## all tests
 	$(CARGO) test $(WHOLE) --doc
-	$(CARGO) test $(WHOLE) --tests
+	$(CARGO) test $(WHOLE) --no-fail-fast --tests
 
 check: setup-test           ## what a change must pass: format, lints, all tests (which read every data file)
 	$(CARGO) fmt --all --check

@@ -25,5 +25,5 @@ run llheap-fisher llheap -w "$sized,cache-thrash,cache-scratch" -a $ours --block
 run llheap-uniform llheap -w "$sized" --set '*.distribution=uniform' -a $ours --blocks 7 --target-ms 100
 
 "$heapmark" claims "$runs"/binary-trees "$runs"/micromalloc "$runs"/rpmalloc "$runs"/zalloc "$runs"/llheap-fisher \
-    "$runs"/llheap-uniform --reproduction -o docs/REPRODUCTION.md
+    "$runs"/llheap-uniform --reproduction -o docs/REPRODUCTION.md --force
 echo "docs/REPRODUCTION.md is written; the runs are in $runs"

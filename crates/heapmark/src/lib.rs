@@ -1,7 +1,7 @@
 //! heapmark: which memory allocator, for my program, on my machine, and by how much?
 //!
 //! The host is a library of stages. A stage uses only the stages to its left:
-//! `trace < catalog < build < plan < execute, sample < store < analyse < report < cmd`
+//! `file < trace < catalog < build < plan < execute, sample < store < analyse < report < cmd`
 //! (`tests/ladder.rs` reads the `use crate::` lines and holds that order).
 
 pub mod analyse;
@@ -9,6 +9,7 @@ pub mod build;
 pub mod catalog;
 pub mod cmd;
 pub mod execute;
+pub mod file;
 pub mod plan;
 pub mod report;
 pub mod sample;

@@ -32,7 +32,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let command = Cli::parse().command;
+    if let Err(error) = cmd::signals::watch() {
+        return Exit::of_error(&error).into();
+    }
+    let result = match command {
         Command::Run(args) => cmd::run::run(*args),
         Command::Trial(args) => cmd::trial::run(*args),
         Command::Replay(args) => cmd::replay::run(*args),

@@ -11,6 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use support::{End, Place};
 
 /// Where Debian's package puts it.
@@ -33,7 +34,9 @@ fn place() -> &'static Place {
 
 /// A file of the run in a format.
 fn exported(format: &str) -> PathBuf {
-    let file = place().at(&format!("run.{format}"));
+    // Tests run at once.
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let file = place().at(&format!("{}.{format}", CALLS.fetch_add(1, Ordering::Relaxed)));
     let end = place().run(&["export", "run", "--to", format, "-o", file.to_str().unwrap()]);
     assert_eq!(end.code, Some(0), "{format}: {}", end.stderr);
     let note = format!("1 of 3 rows left out: {format} has no way to tell of them; csv-rows says why\n");
@@ -67,6 +70,7 @@ fn python() -> PathBuf {
     let make = || {
         let wanted = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exports/requirements.txt");
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("exports-python");
+        let _alone = support::alone("exports-python");
         let (python, installed) = (folder.join("bin/python3"), folder.join("requirements.txt"));
         if fs::read(&installed).ok() != fs::read(&wanted).ok() {
             let brings = "scripts/setup.sh test brings python3 and python3-venv";
@@ -178,7 +182,7 @@ fn scripts_for_hyperfine_can_read_it() {
 /// What `compare.py` says of two sides, as the JSON it writes.
 fn compare(mode: &[&str]) -> (String, Vec<Map<String, Value>>) {
     assert!(Path::new(COMPARE).is_file(), "no {COMPARE}: scripts/setup.sh test brings it");
-    let told = place().at(&format!("{}.json", mode[0]));
+    let told = place().at(&format!("compare-{}.json", mode[0]));
     let said =
         finished(Command::new(python()).arg(COMPARE).args(["--no-color", "-d"]).arg(&told).args(mode), "compare.py");
     (said, serde_json::from_slice(&fs::read(told).unwrap()).unwrap())

@@ -6,9 +6,11 @@ mod support;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rustix::process::Signal;
+use std::fs;
 use std::time::Duration;
 use support::live::{
-    complete_lines, count, finish, guests, hanging, hanging_in, is_whole, lines, many, send, start, wait_for,
+    complete_lines, count, finish, guests, hanging, hanging_in, is_whole, lines, many, processes_of, send, start,
+    wait_for,
 };
 use support::{Place, SMALL, of_purpose, samples, source};
 
@@ -52,6 +54,49 @@ fn sigint_ends_a_run_that_resume_completes() {
 #[test]
 fn sigterm_ends_a_run_that_resume_completes() {
     a_signal_stops_a_run_of_short_processes(Signal::TERM);
+}
+
+#[test]
+fn the_end_of_the_terminal_ends_a_run_that_resume_completes() {
+    a_signal_stops_a_run_of_short_processes(Signal::HUP);
+}
+
+/// As `timeout` sends it: to the process, and then to its group with the process in it.
+#[test]
+fn a_signal_that_comes_twice_at_once_is_one_also_of_a_trial() {
+    let place = Place::new();
+    let flags = ["-o", "run", "-a", "glibc", "--blocks", "400", "--no-shadow", "--no-repeat", "--", "true"];
+    let child = start(&place, &[&["try"], &flags[..]].concat());
+    let run = place.at("run");
+    wait_for("some blocks", || lines(&run) >= 6);
+    send(&child, Signal::TERM);
+    send(&child, Signal::TERM);
+    let end = finish(child);
+    assert_eq!(end.code, Some(130), "{}", end.stderr);
+    assert!(end.stderr.contains("heapmark run --resume run goes on"), "{}", end.stderr);
+    assert!(end.stdout.contains("glibc"), "what was measured is shown: {}", end.stdout);
+    assert_eq!(guests(&place), 0);
+}
+
+#[test]
+fn a_signal_ends_a_build_with_what_it_has_started_and_says_what_stays() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let place = Place::new();
+        let nap = place.at("nap");
+        fs::copy("/bin/sleep", &nap).unwrap();
+        let folder = place.at("config/heapmark/programs/slow");
+        fs::create_dir_all(&folder).unwrap();
+        let build = format!("build = [[\"sh\", \"-c\", \"{} 86400; true\"]]\n", nap.display());
+        let words = "name = \"slow\"\nabout = \"a test\"\nallocator = \"none\"\nrun = [\"sh\", \"x\"]\n";
+        fs::write(folder.join("program.toml"), format!("{words}{build}")).unwrap();
+        let child = start(&place, &["build", "slow"]);
+        wait_for("a step of the build", || processes_of(&nap) == 1);
+        send(&child, signal);
+        let end = finish(child);
+        assert_eq!(end.code, Some(130), "{}", end.stderr);
+        assert!(end.stderr.contains("interrupted") && end.stderr.contains("what was built stays"), "{}", end.stderr);
+        assert_eq!(processes_of(&nap), 0);
+    }
 }
 
 /// The signal may come while heapmark stores, starts or reads rather than waits; processes too short to be waited for must
@@ -147,6 +192,10 @@ fn twenty_kills_lose_and_double_nothing() {
         let mut child = start(&place, &args);
         let pause = Duration::from_millis(random.random_range(1..400));
         std::thread::sleep(pause);
+        // However slow the machine is: every other one in the middle of its work.
+        while kills % 2 == 1 && lines(&run) == count(&before) && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let at_its_end = child.try_wait().unwrap().is_some();
         let _ = child.kill();
         child.wait().unwrap();

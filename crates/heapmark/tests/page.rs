@@ -34,6 +34,7 @@ fn place() -> &'static Place {
 /// The folder of the script that looks, with what it needs in it.
 fn browser_folder() -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser");
+    let _alone = support::alone("browser");
     if !folder.join("node_modules/.package-lock.json").is_file() {
         let npm = Command::new("npm")
             .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])

@@ -82,13 +82,13 @@ fn fault(home: &Home) -> String {
 fn what_a_process_prints_and_how_it_ends_decide_its_outcome() {
     let modes = ["good", "crashes", "hangs", "leaves", "lies", "stops-early", "does-not-end-its-line", "goes-on"];
     let home = home_with_modes(&modes);
-    let samples = run(&home, &["--timeout", "3"]);
+    let samples = run(&home, &["--timeout", "10"]);
     let outcomes = outcomes(&samples, "check");
     let outcome = |mode: &str| outcomes[&format!("Test:{mode}")].as_str();
     let last = "long lived tree of depth 8\\t check: 511";
     assert_eq!(outcome("good"), "ok");
     assert_eq!(outcome("crashes"), "crash SIGSEGV run");
-    assert_eq!(outcome("hangs"), "hang 3.0 run");
+    assert_eq!(outcome("hangs"), "hang 10.0 run");
     assert_eq!(outcome("leaves"), "exit 3 run");
     let lie =
         "printed \"65\\t trees of depth 6\\t check: 8255\\n\", expected \"64\\t trees of depth 6\\t check: 8128\\n\"";

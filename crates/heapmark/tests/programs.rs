@@ -91,12 +91,12 @@ fn what_a_program_does_decides_its_outcome() {
             "repeats",
         ],
     );
-    let (_, samples) = home.run(2, &["-w", "w", "-t", "1", "-a", "glibc", "--timeout", "2"]);
+    let (_, samples) = home.run(2, &["-w", "w", "-t", "1", "-a", "glibc", "--timeout", "10"]);
     let outcomes = checks(&samples);
     let outcome = |mode: &str| outcomes[&format!("Test:{mode}")].as_str();
     assert_eq!(outcome("good"), "ok");
     assert_eq!(outcome("crashes"), "crash SIGSEGV run");
-    assert_eq!(outcome("hangs"), "hang 2.0 run");
+    assert_eq!(outcome("hangs"), "hang 10.0 run");
     assert_eq!(outcome("says-nothing"), "exit 0 run");
     assert_eq!(outcome("leaves"), "exit 3 run");
     assert_eq!(outcome("gives-up"), "oom no room for the tree in phase run");

@@ -220,7 +220,7 @@ fn crashes_and_hangs_are_what_they_are_and_nothing_is_left() {
     assert_eq!(outcome(&records), "crash SIGSEGV");
     fs::copy("/bin/sleep", place.at("nap")).unwrap();
     let hang = under("setsid ./nap 86400 & ./nap 86400");
-    let (_, records) = tried(&place, &["--timeout", "2"], &shell(&hang));
+    let (_, records) = tried(&place, &["--timeout", "10"], &shell(&hang));
     assert_eq!(outcome(&records), "hang");
     assert_eq!(processes_of(&place.at("nap")), 0, "neither the child nor the one that left the group");
 }

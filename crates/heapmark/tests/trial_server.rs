@@ -9,21 +9,17 @@ use std::process::Command;
 use support::home::record;
 use support::live::processes_of;
 use support::tried::{note, run};
-use support::{End, Place, of_purpose, word};
+use support::{End, Place, Port, of_purpose, word};
 
 /// Makes twenty connections, one after another, and waits for each answer.
 const CLIENT: &str = "import socket, sys\nfor i in range(20):\n    \
     c = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n    c.sendall(b'abc')\n    \
     assert c.recv(100) == b'xxx'\n    c.close()\n";
 
-/// A port that nobody has had for a while.
-fn free_port() -> String {
-    std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port().to_string()
-}
-
 fn serve(place: &Place, other: &str, server: &str, client: &str) -> (End, Vec<Value>) {
     let both = format!("glibc,{other}");
-    run(place, &["-a", &both, "--server", server, "--client", client, "--ready", &free_port()])
+    let port = Port::free();
+    run(place, &["-a", &both, "--server", server, "--client", client, "--ready", &port.0.to_string()])
 }
 
 /// The server of `fakes/server.c` in one of its ways, under glibc and a library that hands on to it.

@@ -24,7 +24,8 @@ fn killed_at_any_moment_all_that_was_done_is_on_record() {
     for round in 0..5 {
         let scenario = Scenario::new("counted.c");
         let mut child = scenario.command(scenario.program()).arg("0").spawn().unwrap();
-        while std::fs::metadata(scenario.dir.path().join("count")).map_or(true, |file| file.len() < 8) {
+        let has_begun = || std::fs::read(scenario.dir.path().join("count")).is_ok_and(|count| count.len() == 8);
+        while !has_begun() || done(&scenario) == 0 {
             std::thread::yield_now();
         }
         std::thread::sleep(std::time::Duration::from_millis(13 + 29 * round));

@@ -2,6 +2,7 @@
 //! is there is the right one. Knows nothing of compilers.
 
 use super::inspect;
+use crate::file::{self, PUBLIC, make_folder};
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 use std::fs::{File, TryLockError};
@@ -22,6 +23,20 @@ pub fn root() -> Result<PathBuf> {
         bail!("{}: LD_PRELOAD takes no path with a space, colon or `$`; set HEAPMARK_CACHE to another", root.display());
     }
     Ok(root)
+}
+
+/// The mark by which programs that make backups know what can be made again.
+const TAG: &str = "CACHEDIR.TAG";
+/// What it begins with is fixed by https://bford.info/cachedir/.
+const TAG_TEXT: &str =
+    "Signature: 8a477f597d28d172789f06886806bc55\n# What lies here was built by heapmark, and will be again.\n";
+
+/// Makes a folder of the cache. It is marked as one unless it was there: then it may be somebody else's.
+pub fn make(folder: &Path) -> std::io::Result<()> {
+    match make_folder(folder)? {
+        true => file::replace(&folder.join(TAG), TAG_TEXT.as_bytes(), PUBLIC),
+        false => Ok(()),
+    }
 }
 
 /// The first twelve hexadecimal digits of a SHA-256 over parts; each part's length goes in, so no two lists collide by
@@ -91,7 +106,7 @@ impl Place {
     pub fn lock(&self, waiting: impl FnOnce()) -> Result<File> {
         let path = self.shelf.join(format!(".{}.lock", self.name));
         let context = || format!("locking {}: choose another place with HEAPMARK_CACHE", path.display());
-        std::fs::create_dir_all(&self.shelf).with_context(context)?;
+        make(&self.shelf).with_context(context)?;
         let file = File::options().create(true).truncate(false).write(true).open(&path).with_context(context)?;
         match file.try_lock() {
             Ok(()) => return Ok(file),
@@ -152,6 +167,17 @@ mod tests {
         assert_ne!(short_hash(["ab", "c"]), short_hash(["a", "bc"]));
         assert_eq!(short_hash(["ab", "c"]), short_hash(["ab", "c"]));
         assert_eq!(short_hash(["x"]).len(), 12);
+    }
+
+    #[test]
+    fn a_folder_that_was_there_is_not_marked_as_a_cache() {
+        let home = tempfile::tempdir().unwrap();
+        make(&home.path().join("cache/scores")).unwrap();
+        let marked = |folder: &str| home.path().join(folder).join(TAG).is_file();
+        assert_eq!((marked("."), marked("cache"), marked("cache/scores")), (false, false, true));
+        std::fs::create_dir(home.path().join("scores")).unwrap();
+        make(&home.path().join("scores")).unwrap();
+        assert!(!marked("scores"));
     }
 
     fn place(folder: &Path) -> Place {

@@ -2,6 +2,7 @@
 //! with and without a checkout. Compiles nothing.
 
 use super::cache;
+use crate::file::{self, PUBLIC};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -109,12 +110,9 @@ fn write_package() -> Result<PathBuf> {
         if std::fs::read_to_string(&file).is_ok_and(|there| there == text) {
             continue;
         }
-        // Renamed into place: another heapmark may be reading it.
-        let parent = file.parent().unwrap_or(&folder);
-        let half = parent.join(format!(".{}", std::process::id()));
-        std::fs::create_dir_all(parent)
-            .and_then(|()| std::fs::write(&half, text))
-            .and_then(|()| std::fs::rename(&half, &file))
+        // Another heapmark may be reading it.
+        cache::make(file.parent().unwrap_or(&folder))
+            .and_then(|()| file::replace(&file, text.as_bytes(), PUBLIC))
             .with_context(|| format!("writing {}", file.display()))?;
     }
     Ok(folder)

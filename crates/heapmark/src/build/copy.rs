@@ -1,6 +1,7 @@
 //! A byte-identical copy of a library in another file: what an allocator is compared with to see what chance alone does.
 
 use super::cache;
+use crate::file::{self, PUBLIC};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
@@ -12,10 +13,9 @@ pub fn copy(library: &Path) -> Result<PathBuf> {
     let copy = folder.join(library.file_name().unwrap_or_default());
     if !copy.is_file() {
         let context = || format!("cannot write {}", copy.display());
-        std::fs::create_dir_all(&folder).with_context(context)?;
+        cache::make(&folder).with_context(context)?;
         let bytes = std::fs::read(library).with_context(|| format!("cannot read {}", library.display()))?;
-        let beside = folder.join(format!(".{}", std::process::id()));
-        std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, &copy)).with_context(context)?;
+        file::replace(&copy, &bytes, PUBLIC).with_context(context)?;
     }
     Ok(copy)
 }

@@ -1,6 +1,7 @@
 //! `heapmark claims`: whether what the reference documents say holds in stored runs.
 
-use super::{Exit, put, say_damage, usage, wants_colour, width};
+use super::output::{Force, Output};
+use super::{Exit, say_damage, usage, wants_colour, width};
 use crate::analyse::claims::{Evidence, Judged, Measured, judge};
 use crate::catalog::Catalog;
 use crate::catalog::claim::Document;
@@ -28,6 +29,8 @@ pub struct Args {
     /// File to write; `-` is stdout
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
+    #[command(flatten)]
+    force: Force,
 }
 
 /// Formats of the table.
@@ -41,6 +44,8 @@ enum To {
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<Exit> {
+    let dirs: Vec<PathBuf> = args.runs.iter().map(|run| store::find(run)).collect::<Result<_>>().map_err(usage)?;
+    let output = Output::new(&args.output, args.force, dirs.iter().map(|dir| store::head_of(dir)))?;
     let catalog = Catalog::load()?;
     let documents = chosen(Document::load(&catalog)?, args.document.as_deref())?;
     let runs: Vec<Measured> = args.runs.iter().map(|run| read(run)).collect::<Result<_>>()?;
@@ -57,7 +62,7 @@ pub fn run(args: Args) -> Result<Exit> {
             report::claims(&judged, screen)
         }
     };
-    put(&text, &args.output)?;
+    output.put(&text)?;
     Ok(Exit::Done)
 }
 

@@ -1,13 +1,14 @@
 //! `heapmark compare`: rows beside the baseline of their run, or beside themselves in an earlier run.
 
+use super::output::{Force, Output};
 use super::run::comparison::percent;
-use super::{Exit, put, say, say_damage, usage, wants_colour, width};
+use super::{Exit, say, say_damage, usage, wants_colour, width};
 use crate::analyse::Call;
 use crate::analyse::compare::{By, Comparison, Side, between, within};
 use crate::report::{self, Screen};
 use crate::store;
 use anyhow::{Result, bail};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Compare rows within a run, or two runs, and fail where one got slower
 #[derive(clap::Args)]
@@ -30,6 +31,8 @@ pub struct Args {
     /// File to write; `-` is stdout
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
+    #[command(flatten)]
+    force: Force,
 }
 
 /// A verdict that fails a job.
@@ -52,7 +55,9 @@ enum To {
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<Exit> {
-    let runs: Vec<store::Run> = args.runs.iter().map(|run| read(run)).collect::<Result<_>>()?;
+    let dirs: Vec<PathBuf> = args.runs.iter().map(|run| store::find(run)).collect::<Result<_>>().map_err(usage)?;
+    let output = Output::new(&args.output, args.force, dirs.iter().map(|dir| store::head_of(dir)))?;
+    let runs: Vec<store::Run> = dirs.iter().map(|dir| read(dir)).collect::<Result<_>>()?;
     let sides: Vec<Side> = runs.iter().map(|run| Side { head: &run.head, records: &run.records }).collect();
     let (old, comparison) = match &sides[..] {
         [old, new] => (Some(old.head), between(old, new, args.by, args.threshold)),
@@ -74,16 +79,15 @@ pub fn run(args: Args) -> Result<Exit> {
             Screen { width: width(), colour: wants_colour(&std::io::stdout()) },
         ),
     };
-    put(&text, &args.output)?;
+    output.put(&text)?;
     let failing = failing(&comparison, &args.fail_on);
     failing.iter().for_each(|line| say(line));
     Ok(if failing.is_empty() { Exit::Done } else { Exit::Condition })
 }
 
-fn read(run: &str) -> Result<store::Run> {
-    let dir = store::find(run).map_err(usage)?;
-    let run = store::read_for_tables(&dir, |_| false)?;
-    say_damage(&dir, &run);
+fn read(dir: &Path) -> Result<store::Run> {
+    let run = store::read_for_tables(dir, |_| false)?;
+    say_damage(dir, &run);
     Ok(run)
 }
 

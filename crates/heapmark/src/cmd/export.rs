@@ -1,6 +1,7 @@
 //! `heapmark export`: a stored run in other formats.
 
-use super::{Exit, put, say, say_damage, streamed, usage};
+use super::output::{Force, Out, Output};
+use super::{Exit, say, say_damage, usage};
 use crate::report::{Format, export, write_raw};
 use crate::store;
 use anyhow::{Result, anyhow};
@@ -19,6 +20,8 @@ pub struct Args {
     /// File to write; `-` is stdout
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
+    #[command(flatten)]
+    force: Force,
 }
 
 fn format(name: &str) -> Result<Format, String> {
@@ -37,14 +40,15 @@ pub fn run(args: Args) -> Result<Exit> {
         return Err(usage(anyhow!("{} is nothing for a terminal: name a file with -o", args.to.name())));
     }
     let dir = store::find(&args.run).map_err(usage)?;
+    let output = Output::new(&args.output, args.force, [store::head_of(&dir)])?;
     let run = store::read_for_tables(&dir, |_| true)?;
     say_damage(&dir, &run);
     if args.to.is_raw() {
-        let write = |out: &mut streamed::Out| write_raw(args.to, &run.head, &run.records, run.lines.records(), out);
-        return streamed::put(&args.output, write).map(|()| Exit::Done);
+        let write = |out: &mut Out| write_raw(args.to, &run.head, &run.records, run.lines.records(), out);
+        return output.write(write).map(|_| Exit::Done);
     }
     let exported = export(args.to, &run.head, &run.records).map_err(usage)?;
     exported.note.iter().for_each(|note| say(note));
-    put(exported.bytes, &args.output)?;
+    output.put(exported.bytes)?;
     Ok(Exit::Done)
 }

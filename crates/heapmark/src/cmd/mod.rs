@@ -7,12 +7,13 @@ pub mod doctor;
 pub mod export;
 pub mod list;
 pub mod noise;
+mod output;
 pub mod record;
 pub mod replay;
 pub mod report;
 pub mod run;
 pub mod selftest;
-mod streamed;
+pub mod signals;
 pub mod trace;
 pub mod trial;
 
@@ -99,11 +100,6 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("cannot write to stdout"),
     }
-}
-
-/// Puts it where `-o` says; `-` is stdout.
-pub(crate) fn put(content: impl AsRef<[u8]>, output: &Path) -> anyhow::Result<()> {
-    streamed::put(output, |out| Ok(out.write_all(content.as_ref())?))
 }
 
 /// Says something on stderr, line by line: it may quote a file or a process. A run goes on where nobody listens.

@@ -1,18 +1,23 @@
 //! `heapmark record`: the user's own program, and a trace of what it allocates.
 
+use super::output::{may_be_written, refused};
 use super::run::choose;
+use super::signals::{self, Answer};
 use super::trace::finish::{say_earlier, warnings};
-use super::trace::{in_file, whole_file};
+use super::trace::in_file;
 use super::{say, usage, width_of};
 use crate::build::command::{find, recognise};
 use crate::catalog::Catalog;
 use crate::execute::recording::{Cost, Recorded, Recorder, Recording};
 use crate::execute::{Guest, Subject};
+use crate::file::{self, Draft, Existing};
 use crate::report::{self, RecordedProcess, units};
+use crate::trace::Reader;
 use crate::trace::finish::{self, Finished, Unfinished};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::{BufWriter, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,9 +29,12 @@ pub struct Args {
     /// The program and its arguments. It keeps its environment, its streams and its exit code
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-    /// The trace; those of further processes lie beside it [default: PROGRAM.trace]
+    /// The trace; those of further processes lie beside it [default: PROGRAM.trace, or PROGRAM-2.trace if there is an earlier one]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Replace an earlier recording of this name, its traces of further processes too
+    #[arg(long)]
+    force: bool,
     /// Who serves the program's memory [default: whoever does so without us]
     #[arg(short, long, value_name = "ALLOCATOR")]
     allocator: Option<String>,
@@ -37,8 +45,11 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = super::run::comparison::budget)]
     duration: Option<Duration>,
     /// Keep the captures as they are, for `heapmark trace finish`
-    #[arg(long)]
+    #[arg(long, conflicts_with = "without_argv")]
     raw: bool,
+    /// Leave the words of command lines out of the traces: there may be secrets in them
+    #[arg(long)]
+    without_argv: bool,
 }
 
 /// What an event costs is estimated by so many pairs of calls: some hundredths of a second.
@@ -63,25 +74,32 @@ pub fn run(args: Args) -> Result<u8> {
         say(&format!("{program} has {allocator} inside: calls by other names than malloc's cannot be recorded"));
     }
     let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let output = args.output.unwrap_or_else(|| PathBuf::from(format!("{name}.trace")));
     // Absolute: the program may change its folder and still needs its file.
+    let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.trace")));
     let output = std::path::absolute(&output).with_context(|| output.display().to_string())?;
+    let place = Place { output, named: args.output.is_some(), force: args.force, without_argv: args.without_argv };
     // The program may run for hours before this is written.
-    if output.is_dir() || output.file_name().is_none() {
-        return Err(usage(anyhow!("-o {}: that is a folder; name a file in it", output.display())));
-    }
+    place.look()?;
     let subject = args.allocator.as_deref().map(allocator).transpose()?;
     let (recorder, guest) = (Recorder::find()?, Guest::find()?);
+    let output = &place.output;
     let cost = recorder.cost(&guest, output.parent().unwrap_or(Path::new("/")), ESTIMATE_PAIRS)?;
     let mut command = args.command;
     command[0] = program.into_os_string();
+    // Another recording may go on beside this one.
+    let mut stem = output.clone().into_os_string();
+    stem.push(format!(".{}", std::process::id()));
+    signals::answer(Answer::PassOn);
     let recorded = recorder.run(&Recording {
         command: &command,
         subject: subject.as_ref(),
-        stem: &output,
+        stem: Path::new(&stem),
         most_bytes: args.max_bytes,
         duration: args.duration,
     })?;
+    signals::answer(Answer::End(
+        "interrupted: no trace was made; captures are kept, for `heapmark trace finish CAPTURE`",
+    ));
     if recorded.captures.is_empty() {
         bail!(
             "nothing was recorded ({}): the program started no process that the recorder got into, or {} cannot be written to",
@@ -93,7 +111,7 @@ pub fn run(args: Args) -> Result<u8> {
         recorded.captures.iter().for_each(|capture| say(&from_here(capture).display().to_string()));
     } else {
         let kept = "captures are kept, for `heapmark trace finish CAPTURE -o FILE`";
-        finish(&recorded, &output, &cost).context(kept)?;
+        finish(&recorded, &place, &cost).context(kept)?;
     }
     Ok(recorded.code())
 }
@@ -123,27 +141,89 @@ fn allocator(word: &str) -> Result<Subject> {
     }
 }
 
+/// Where the traces go.
+struct Place {
+    /// That of the program itself.
+    output: PathBuf,
+    /// By the user, who gets this name or none.
+    named: bool,
+    force: bool,
+    without_argv: bool,
+}
+
+impl Place {
+    fn existing(&self) -> Existing {
+        if self.force { Existing::Goes } else { Existing::Stays }
+    }
+
+    /// Refuses what would be written over.
+    fn look(&self) -> Result<()> {
+        let shown = from_here(&self.output);
+        // A device would get a trace in its place.
+        if self.output.metadata().is_ok_and(|known| !known.is_file() && !known.is_dir()) {
+            return Err(usage(anyhow!("-o {}: that is no file", shown.display())));
+        }
+        may_be_written(&self.output, Existing::Goes)?;
+        let earlier = earlier(&self.output);
+        match earlier.first().filter(|_| self.named && !self.force) {
+            Some(first) => Err(refused(&from_here(first))),
+            None => Ok(()),
+        }
+    }
+
+    /// The name of the program's trace, now that it is there.
+    fn now(&self) -> PathBuf {
+        match self.named || self.force {
+            true => self.output.clone(),
+            false => file::numbered(self.output.clone(), |name| !earlier(name).is_empty()),
+        }
+    }
+}
+
+/// The traces of an earlier recording of that name: the program's own, and those of its children.
+fn earlier(output: &Path) -> Vec<PathBuf> {
+    let start = format!("{}.", output.file_stem().unwrap_or_default().to_string_lossy());
+    let is_childs = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let middle = name.strip_prefix(&start).and_then(|rest| rest.strip_suffix(".trace"));
+        let number = middle.and_then(|middle| Some(middle.split_once('-')?.0));
+        number.is_some_and(|number| number.split('.').all(|part| !part.is_empty() && is_digits(part)))
+            && Reader::open(path).is_ok()
+    };
+    let entries = output.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+    let mut children: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_childs).collect();
+    children.sort();
+    file::is_there(output).then(|| output.to_path_buf()).into_iter().chain(children).collect()
+}
+
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|c| c.is_ascii_digit())
+}
+
 /// Captures become traces; a table says what is in them.
-fn finish(recorded: &Recorded, output: &Path, cost: &Cost) -> Result<()> {
+fn finish(recorded: &Recorded, place: &Place, cost: &Cost) -> Result<()> {
     let main = recorded.main();
+    let output = place.now();
+    let mut old = if place.force { earlier(&output) } else { Vec::new() };
     let mut parts = BTreeMap::new();
-    finish::finish_all(&recorded.captures, &mut |capture| into_part(capture, &mut parts));
+    finish::finish_all(&recorded.captures, &mut |capture| into_part(capture, place, &mut parts));
     let (mut processes, mut running, mut failed) = (Vec::new(), false, None);
-    for (capture, (part, finished)) in parts {
+    for (capture, part) in parts {
         let main = Some(&capture) == main;
-        let finished = match finished {
-            Ok(finished) => finished,
+        let (part, finished) = match part {
+            Ok(part) => part,
             Err(error) => {
                 say_earlier(failed.replace(error));
                 continue;
             }
         };
         if finished.own_events() == 0 && !main {
-            std::fs::remove_file(&part).with_context(|| format!("cannot remove {}", part.display()))?;
             continue;
         }
-        let trace = if main { output.to_path_buf() } else { beside(output, &capture, &finished) };
-        std::fs::rename(&part, &trace).with_context(|| format!("cannot write {}", trace.display()))?;
+        let trace = if main { output.clone() } else { beside(&output, &recorded.stem, &capture, &finished) };
+        let cannot = || format!("cannot write {}", trace.display());
+        part.keep(&trace, place.existing()).with_context(cannot)?;
+        old.retain(|old| *old != trace);
         running |= is_running(&finished);
         let mut process = process(&trace, &finished, cost, main);
         if main {
@@ -155,6 +235,8 @@ fn finish(recorded: &Recorded, output: &Path, cost: &Cost) -> Result<()> {
     if let Some(error) = failed {
         return Err(error);
     }
+    // Only now: what replaces it is there.
+    old.iter().try_for_each(std::fs::remove_file).context("cannot remove a trace of the earlier recording")?;
     if running {
         say("processes of the program go on: captures are kept; heapmark trace finish CAPTURE when they have ended");
         return Ok(());
@@ -163,15 +245,20 @@ fn finish(recorded: &Recorded, output: &Path, cost: &Cost) -> Result<()> {
 }
 
 /// What came of each capture, in a file whose name follows from what is in it.
-type Parts = BTreeMap<PathBuf, (PathBuf, Result<Finished>)>;
+type Parts = BTreeMap<PathBuf, Result<(Draft, Finished)>>;
 
 /// Makes the traces of a capture and of its children.
-fn into_part(capture: Unfinished, parts: &mut Parts) {
+fn into_part(capture: Unfinished, place: &Place, parts: &mut Parts) {
     let path = capture.path().to_path_buf();
-    let part = PathBuf::from(format!("{}.part", path.display()));
-    let finished =
-        whole_file(&part, |to| in_file(capture.with_peak().finish(to, &mut |child| into_part(child, parts)), &path));
-    parts.insert(path, (part, finished));
+    let capture = if place.without_argv { capture.without_argv() } else { capture };
+    let part = file::draft(&path, file::mode_of([&path]), |to| {
+        let mut to = BufWriter::new(to);
+        let finished = capture.with_peak().finish(&mut to, &mut |child| into_part(child, place, parts));
+        let finished = in_file(finished, &path)?;
+        to.flush()?;
+        Ok::<_, Error>(finished)
+    });
+    parts.insert(path, part);
 }
 
 /// As whoever started it called it: `redis-server`, though its file may be another one.
@@ -187,10 +274,10 @@ fn from_here(file: &Path) -> PathBuf {
     here.and_then(|here| file.strip_prefix(here).ok()).unwrap_or(file).to_path_buf()
 }
 
-/// `STEM.PID-PROGRAM.trace`, of a capture `FILE.PID.cap`.
-fn beside(output: &Path, capture: &Path, finished: &Finished) -> PathBuf {
+/// `STEM.PID-PROGRAM.trace`, of a capture `CAPTURES.PID.cap`.
+fn beside(output: &Path, captures: &Path, capture: &Path, finished: &Finished) -> PathBuf {
     let name = capture.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let file = output.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let file = captures.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let program: String = called(finished).chars().filter(|c| is_plain(*c)).take(LONGEST_NAME).collect();
     let number = name.strip_prefix(&format!("{file}.")).unwrap_or(&name);
     let stem = output.file_stem().unwrap_or_default().to_string_lossy().into_owned();

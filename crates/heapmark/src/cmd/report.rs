@@ -1,6 +1,7 @@
 //! `heapmark report`: stored runs as one HTML page.
 
-use super::{Exit, claims, put, say, say_damage, usage};
+use super::output::{Force, Output, fresh};
+use super::{Exit, claims, say, say_damage, usage};
 use crate::analyse::reads_figure;
 use crate::report::{PageRun, page};
 use crate::store::{self, Run};
@@ -13,28 +14,38 @@ pub struct Args {
     /// Run directories, or `latest`
     #[arg(default_value = "latest", value_name = "RUN")]
     runs: Vec<String>,
-    /// File to write; `-` is stdout [default: report.html in the directory of a run, in this one for several]
+    /// File to write; `-` is stdout [default: report.html in the directory of a run, made anew each time; in this one for several,
+    /// report-2.html if that is taken]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<Exit> {
     let dirs: Vec<PathBuf> = args.runs.iter().map(|run| store::find(run)).collect::<Result<_>>().map_err(usage)?;
+    // What a run's own directory has of it is heapmark's to make again.
+    let own = (args.output.is_none() && dirs.len() == 1).then(|| &dirs[0]);
+    let named = args.output.clone().unwrap_or_else(|| fresh(FILE, args.force));
+    let output = match own {
+        Some(_) => None,
+        None => Some(Output::new(&named, args.force, dirs.iter().map(|dir| store::head_of(dir)))?),
+    };
     let runs: Vec<Run> = dirs.iter().map(|dir| store::read_for_tables(dir, reads_figure)).collect::<Result<_>>()?;
     dirs.iter().zip(&runs).for_each(|(dir, run)| say_damage(dir, run));
     let all: Vec<PageRun> = dirs.iter().zip(&runs).map(|(dir, run)| of_run(dir, run)).collect();
     let text = page(&all, &claims::of_page(&dirs)?);
-    let file = match (&args.output, dirs.as_slice()) {
-        (Some(output), _) => output.clone(),
-        (None, [only]) => only.join(FILE),
-        (None, _) => PathBuf::from(FILE),
+    let file = match (own, output) {
+        (Some(dir), _) => {
+            store::keep(dir, FILE, &text)?;
+            dir.join(FILE)
+        }
+        (None, output) => {
+            output.map_or(Ok(()), |output| output.put(&text))?;
+            named
+        }
     };
-    // What `-o` names may be a device or a pipe, which no file may take the place of.
-    match args.output {
-        Some(output) => put(&text, &output)?,
-        None => store::replace(&file, &text)?,
-    }
     if file.as_os_str() != "-" {
         say(&file.display().to_string());
     }
@@ -46,9 +57,8 @@ const FILE: &str = "report.html";
 
 /// The page of a run into its directory.
 pub(super) fn beside(dir: &Path, run: &Run) -> Result<PathBuf> {
-    let file = dir.join(FILE);
-    store::replace(&file, page(&[of_run(dir, run)], &claims::of_page(&[dir.to_path_buf()])?))?;
-    Ok(file)
+    store::keep(dir, FILE, page(&[of_run(dir, run)], &claims::of_page(&[dir.to_path_buf()])?))?;
+    Ok(dir.join(FILE))
 }
 
 fn of_run<'a>(dir: &Path, run: &'a Run) -> PageRun<'a> {

@@ -109,6 +109,15 @@ pub fn adopt_orphans() {
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
 
+/// Ends all that heapmark has started, as it ends itself.
+pub fn end_all() {
+    // What was started meanwhile is found in the next round.
+    for _ in 0..10 {
+        let tree = held_descendants(std::process::id() as i32);
+        tree.iter().for_each(|process| _ = pidfd_send_signal(process, Signal::KILL));
+    }
+}
+
 /// Ends them. To be called where heapmark has no children of its own.
 pub fn end_orphans() {
     heapmark_guest::launch::sweep(0);

@@ -2,6 +2,7 @@
 //! exit code, and gets no more than what records it.
 
 use super::{Guest, Subject};
+use crate::file::Draft;
 use anyhow::{Context, Result, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -26,7 +27,7 @@ pub struct Recording<'a> {
     pub command: &'a [OsString],
     /// Who serves its memory, if not the C library or what it brings itself.
     pub subject: Option<&'a Subject>,
-    /// Captures are called `STEM.PID.cap`.
+    /// Captures are called `STEM.PID.cap`. No other recording may have the same.
     pub stem: &'a Path,
     /// How large the capture of a process may get.
     pub most_bytes: Option<u64>,
@@ -42,7 +43,8 @@ pub struct Recorded {
     pub status: ExitStatus,
     /// The captures of it and its descendants, by name.
     pub captures: Vec<PathBuf>,
-    stem: PathBuf,
+    /// What their names begin with.
+    pub stem: PathBuf,
 }
 
 /// Nanoseconds of CPU time that noting an event takes on this machine.
@@ -129,7 +131,16 @@ impl Recorder {
     /// What noting an event costs: so many pairs of calls with the recorder and without. Fails where nothing can be recorded into the
     /// folder.
     pub fn cost(&self, guest: &Guest, folder: &Path, pairs: u32) -> Result<Cost> {
-        let stem = folder.join("cost");
+        let cannot = || {
+            format!(
+                "nothing can be recorded into {}: no room (1 MiB at least), no right to write, or a kernel before Linux 4.14; \
+                 name a file in another folder with -o",
+                folder.display()
+            )
+        };
+        // Of its own: others record into the same folder, and what they have called `cost` is theirs.
+        let own = Draft::folder(folder).with_context(cannot)?;
+        let stem = own.path().join("cost");
         let mut best = [[f64::INFINITY; 3]; 2];
         for _ in 0..TRIES {
             for (recorded, best) in best.iter_mut().enumerate() {
@@ -148,15 +159,9 @@ impl Recorder {
             }
         }
         let [[alone, threaded, stamped], recorded] = best;
-        let captures = captures(&stem)?;
-        if captures.is_empty() {
-            bail!(
-                "nothing can be recorded into {}: no room (1 MiB at least), no right to write, or a kernel before Linux 4.14; \
-                 name a file in another folder with -o",
-                folder.display()
-            );
+        if captures(&stem)?.is_empty() {
+            bail!(cannot());
         }
-        captures.iter().try_for_each(std::fs::remove_file).context("cannot remove a capture")?;
         Ok(Cost {
             alone_ns: (recorded[0] - alone).max(0.0),
             threaded_ns: (recorded[1] - threaded).max(0.0),

@@ -2,7 +2,8 @@
 //! taken up again begins and ends once more; a checksum at the end, as each document of the store has one.
 
 use super::seal::{self, Seal};
-use super::{replace, sealed};
+use super::{keep, sealed};
+use crate::file::make_folder;
 use crate::sample::preflight::{Preflight, When};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -40,19 +41,22 @@ pub(super) fn read(dir: &Path) -> Result<Looks> {
 
 /// Adds one.
 pub(super) fn add(dir: &Path, when: When, look: Preflight) -> Result<()> {
-    let file = file(dir, when);
-    let mut looks = list(&file)?;
+    let mut looks = list(&file(dir, when))?;
     looks.push(look);
     let folder = dir.join(FOLDER);
-    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    make_folder(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let text = serde_json::to_string_pretty(&Document { looks }).context("cannot write a preflight")?;
-    replace(&file, sealed(&text))
+    keep(dir, name(when), sealed(&text))
 }
 
 const FOLDER: &str = "machine";
 
 fn file(dir: &Path, when: When) -> PathBuf {
-    dir.join(FOLDER).join(match when {
+    dir.join(name(when))
+}
+
+fn name(when: When) -> PathBuf {
+    Path::new(FOLDER).join(match when {
         When::Before => "before.json",
         When::After => "after.json",
     })

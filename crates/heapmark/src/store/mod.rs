@@ -23,12 +23,20 @@ pub use run::{AllocatorInfo, RunFile, SCHEMA};
 pub use seal::sealed;
 pub use series::{Columns, Point, Series, columns, series};
 
+use crate::file::{self, PUBLIC, is_there, make_folder, mode_of};
 use crate::sample::preflight::{Preflight, When};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+const HEAD: &str = "run.json";
+/// What a run directory gets beside its head and its samples.
+const OTHERS: [&str; 5] = ["report.html", "report.md", "series", "latency", "machine"];
+/// The files of a run that has the words of a command line in it, before the umask.
+const PRIVATE: u32 = 0o600;
 
 /// A run directory that is being written to.
 pub struct Store {
@@ -39,8 +47,8 @@ pub struct Store {
 impl Store {
     /// A new run directory; refuses one that already holds a run.
     pub fn create(dir: &Path, head: &RunFile) -> Result<Store> {
-        fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
-        let file = dir.join("run.json");
+        make_folder(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+        let file = head_of(dir);
         let refuse_a_run = || match file.exists() {
             true => bail!(
                 "{} already holds a run: give another directory with -o, or go on with --resume {}",
@@ -50,24 +58,34 @@ impl Store {
             false => Ok(()),
         };
         refuse_a_run()?;
+        if let Some(other) = OTHERS.iter().map(|name| dir.join(name)).find(|other| is_there(other)) {
+            bail!("{} is there already, and of no run: give another directory with -o", other.display());
+        }
         // The lock comes before the head: of two that begin here at once, one must not write over the head of the other.
-        let store = Store::open(dir)?;
+        let mode = if head.is_private() { PRIVATE } else { PUBLIC };
+        let store = Store::begin(dir, mode)?;
         refuse_a_run()?;
         if store.samples.metadata().is_ok_and(|metadata| metadata.len() > 0) {
             bail!("{} holds samples of a run whose run.json is gone: give another directory with -o", dir.display());
         }
         let text = serde_json::to_string_pretty(head).context("cannot write the run's head")?;
-        replace(&file, sealed(&text))?;
+        file::replace(&file, sealed(&text).as_bytes(), mode)
+            .with_context(|| format!("cannot write {}", file.display()))?;
         Ok(store)
     }
 
     /// Goes on with a run directory.
     pub fn open(dir: &Path) -> Result<Store> {
+        Store::begin(dir, mode_of([head_of(dir)]))
+    }
+
+    fn begin(dir: &Path, mode: u32) -> Result<Store> {
         let path = dir.join("samples.jsonl");
         let mut samples = OpenOptions::new()
             .create(true)
             .append(true)
             .read(true)
+            .mode(mode)
             .open(&path)
             .with_context(|| format!("cannot open {}", path.display()))?;
         if flock(&samples, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -122,21 +140,16 @@ fn last_byte(file: &mut File) -> std::io::Result<Option<u8>> {
     Ok(Some(last[0]))
 }
 
-/// Writes a file that a reader finds complete or not at all. Of two that write it at once, the last one's stays.
-pub fn replace(file: &Path, content: impl AsRef<[u8]>) -> Result<()> {
-    let mut temporary = file.as_os_str().to_owned();
-    temporary.push(format!(".{}.new", std::process::id()));
-    let write = || -> std::io::Result<()> {
-        let mut out = File::create(&temporary)?;
-        out.write_all(content.as_ref())?;
-        out.sync_all()?;
-        fs::rename(&temporary, file)
-    };
-    let written = write();
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    written.with_context(|| format!("cannot write {}", file.display()))
+/// The head of a run directory. What is made of a run is as private as that.
+pub fn head_of(dir: &Path) -> PathBuf {
+    dir.join(HEAD)
+}
+
+/// Writes a file of a run directory: complete or not there, on the disk, and as private as the head.
+pub fn keep(dir: &Path, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<()> {
+    let file = dir.join(name);
+    file::replace(&file, content.as_ref(), mode_of([head_of(dir)]))
+        .with_context(|| format!("cannot write {}", file.display()))
 }
 
 fn no_run(dir: &Path) -> String {
@@ -150,18 +163,24 @@ pub const RESULTS: &str = "heapmark-results";
 pub fn find(run: &str) -> Result<PathBuf> {
     if run != "latest" {
         let dir = PathBuf::from(run);
-        return if dir.join("run.json").is_file() { Ok(dir) } else { bail!(no_run(&dir)) };
+        return if head_of(&dir).is_file() { Ok(dir) } else { bail!(no_run(&dir)) };
     }
     let folders = fs::read_dir(RESULTS).into_iter().flatten().flatten().map(|entry| entry.path());
-    let newest = folders.filter(|folder| folder.join("run.json").is_file()).max_by_key(|folder| number(folder));
+    let newest = folders.filter(|folder| head_of(folder).is_file()).max_by_key(|folder| number(folder));
     newest.with_context(|| format!("no run in ./{RESULTS}: name a run directory"))
 }
 
-/// A fresh directory `heapmark-results/<date>-<n>`.
-pub fn fresh(date: &str) -> PathBuf {
-    let taken = |n: &u32| Path::new(RESULTS).join(format!("{date}-{n}")).exists();
-    let n = (1..).find(|n| !taken(n)).unwrap_or(u32::MAX);
-    Path::new(RESULTS).join(format!("{date}-{n}"))
+/// A fresh directory `heapmark-results/<date>-<n>`. It is made: of several heapmarks that begin at once, each has its own.
+pub fn fresh(date: &str) -> Result<PathBuf> {
+    let mut names = (1_u32..).map(|n| Path::new(RESULTS).join(format!("{date}-{n}")));
+    let made = names.find_map(|name| match make_folder(&name) {
+        Ok(false) => None,
+        Ok(true) => Some(Ok(name)),
+        // Something else has that name.
+        Err(_) if is_there(&name) => None,
+        Err(error) => Some(Err(error).with_context(|| format!("cannot create {}", name.display()))),
+    });
+    made.unwrap_or_else(|| bail!("{RESULTS} is full"))
 }
 
 /// Date and number of a run directory, so that `2026-01-02-10` comes after `2026-01-02-9`.

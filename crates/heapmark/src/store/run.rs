@@ -48,6 +48,11 @@ pub struct RunFile {
 }
 
 impl RunFile {
+    /// Whether it holds the words of somebody's command line.
+    pub fn is_private(&self) -> bool {
+        self.plan.cases.iter().any(|case| case.trial.is_some())
+    }
+
     /// Who has a row in a case: its allocators in plan order, then its programs.
     pub fn entrants<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a AllocatorInfo> {
         self.plan.entrants(case).filter_map(|name| {

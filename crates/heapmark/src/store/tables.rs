@@ -2,9 +2,9 @@
 //! The record is sealed, so a file that is not as it was written is known by it.
 
 use super::{Record, seal};
+use crate::file::make_folder;
 use anyhow::{Context, Result};
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folder of the memory over time in a run directory.
@@ -14,14 +14,8 @@ pub(super) const LATENCY: &str = "latency";
 
 /// Stores a table of a process, in place of what an earlier attempt has left, and its checksum in the record.
 pub(super) fn keep(dir: &Path, folder: &str, record: &mut Record, table: &str) -> Result<()> {
-    let path = file_of(dir, folder, &record.cell);
-    let write = || -> std::io::Result<()> {
-        fs::create_dir_all(dir.join(folder))?;
-        let mut file = File::create(&path)?;
-        file.write_all(table.as_bytes())?;
-        file.sync_data()
-    };
-    write().with_context(|| format!("cannot write {}", path.display()))?;
+    make_folder(&dir.join(folder)).with_context(|| format!("cannot create {}", dir.join(folder).display()))?;
+    super::keep(dir, name_of(folder, &record.cell), table)?;
     record.tables.insert(folder.into(), seal::checksum(table.as_bytes()));
     Ok(())
 }
@@ -46,5 +40,9 @@ pub(super) fn damaged(dir: &Path, records: &[Record]) -> Vec<PathBuf> {
 
 /// The file of a cell in a folder: that of `memory@2/b03/jemalloc` is `series/memory@2_b03_jemalloc.csv`.
 fn file_of(dir: &Path, folder: &str, cell: &str) -> PathBuf {
-    dir.join(folder).join(format!("{}.csv", cell.replace('/', "_")))
+    dir.join(name_of(folder, cell))
+}
+
+fn name_of(folder: &str, cell: &str) -> PathBuf {
+    Path::new(folder).join(format!("{}.csv", cell.replace('/', "_")))
 }

@@ -39,6 +39,11 @@ impl Head {
         }
     }
 
+    /// All but those whose keys begin so.
+    pub fn without(&self, start: &str) -> Head {
+        Head(self.0.iter().filter(|(key, _)| !key.starts_with(start)).cloned().collect())
+    }
+
     /// All of them.
     pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))

@@ -10,10 +10,14 @@ const FLAGS = [
 ];
 const WIDTHS = [380, 1600];
 const SCHEMES = ["light", "dark"];
+// Other programs may want the machine, too: what must come is waited for.
+const PATIENCE_MS = 600_000;
+// What a page that was damaged so never shows is not.
+const IMPATIENCE_MS = 10_000;
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 const [executablePath, allocator, ...pages] = process.argv.slice(2);
-const browser = await chromium.launch({ executablePath, args: FLAGS });
+const browser = await chromium.launch({ executablePath, args: FLAGS, timeout: PATIENCE_MS });
 for (const found of await Promise.all(pages.map(faults))) console.log(JSON.stringify(found));
 await browser.close();
 
@@ -21,11 +25,13 @@ await browser.close();
 async function faults(path) {
   const found = { errors: [], requests: [], undrawn: [], unswitched: [], downloads: [], words: [], access: [] };
   const page = await browser.newPage({ viewport: { width: 1600, height: 900 }, colorScheme: "light" });
+  page.setDefaultTimeout(PATIENCE_MS);
+  const patience = (kind) => (path.endsWith(`/${kind}.html`) ? IMPATIENCE_MS : PATIENCE_MS);
   page.on("console", (message) => message.type() === "error" && found.errors.push(message.text()));
   page.on("pageerror", (error) => found.errors.push(String(error)));
   page.on("request", (request) => /^(file|data|blob):/.test(request.url()) || found.requests.push(request.url()));
   await page.goto(`file://${path}`);
-  if (!(await drawn(page))) found.errors.push("the charts were not drawn in 20 s");
+  if (!(await drawn(page))) found.errors.push("the charts were not drawn");
 
   const workloads = await page.locator("#toolbar option").allTextContents();
   for (const workload of workloads.length ? workloads : [null]) {
@@ -38,22 +44,31 @@ async function faults(path) {
       await page.emulateMedia({ colorScheme });
       await page.waitForTimeout(500);
       const where = (fault) => `${width} ${colorScheme}: ${fault}`;
-      found.words.push(...(await page.evaluate(crowded)).map(where));
+      const words = await settled(() => page.evaluate(crowded), (faults) => faults.length === 0, patience("words"));
+      found.words.push(...words.map(where));
       await page.evaluate(axe);
       const { violations } = await page.evaluate(() => window.axe.run());
       const serious = violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
       found.access.push(...serious.map(({ id, nodes }) => where(`${id}: ${nodes[0].html.slice(0, 200)}`)));
     }
   }
-  found.unswitched.push(...(await switched(page)));
-  found.downloads.push(...(await downloads(page)));
+  found.unswitched.push(...(await switched(page, patience("unswitched"))));
+  found.downloads.push(...(await downloads(page, patience("downloads"))));
   await page.close();
   return found;
 }
 
+// What `look` gives as soon as it is well, or at last.
+async function settled(look, well, patience) {
+  for (const began = Date.now(); ; await new Promise((done) => setTimeout(done, 100))) {
+    const seen = await look();
+    if (well(seen) || Date.now() - began > patience) return seen;
+  }
+}
+
 async function drawn(page) {
   const state = () => document.documentElement.dataset.state === "drawn";
-  return page.waitForFunction(state, null, { timeout: 20_000 }).then(() => true, () => false);
+  return page.waitForFunction(state, null, { timeout: PATIENCE_MS }).then(() => true, () => false);
 }
 
 // Charts without a mark in them.
@@ -90,7 +105,7 @@ function crowded() {
 }
 
 // Charts that still show the allocator after its button was pressed by keyboard, or that never showed it.
-async function switched(page) {
+async function switched(page, patience) {
   const showing = (name) => [...document.querySelectorAll(".canvas")].filter((canvas) => {
     const traces = canvas.data ?? [];
     const own = (text) => text === name || text.startsWith(`${name} ·`);
@@ -100,12 +115,10 @@ async function switched(page) {
   const button = page.getByRole("button", { name: allocator, exact: true });
   await button.focus();
   await page.keyboard.press("Space");
-  await page.waitForTimeout(300);
-  const after = await page.evaluate(showing, allocator);
+  const after = await settled(() => page.evaluate(showing, allocator), (charts) => charts === 0, patience);
   const pressed = await button.getAttribute("aria-pressed");
   await page.keyboard.press("Space");
-  await page.waitForTimeout(300);
-  const again = await page.evaluate(showing, allocator);
+  const again = await settled(() => page.evaluate(showing, allocator), (charts) => charts === before, patience);
   const faults = [];
   if (before === 0) faults.push("no chart shows it at first");
   if (after !== 0 || pressed !== "false") faults.push(`${after} charts still show it`);
@@ -114,10 +127,10 @@ async function switched(page) {
 }
 
 // Files that buttons should give and do not.
-async function downloads(page) {
+async function downloads(page, patience) {
   const faults = [];
   const given = async (button, start) => {
-    const waiting = page.waitForEvent("download", { timeout: 5000 }).catch(() => null);
+    const waiting = page.waitForEvent("download", { timeout: patience }).catch(() => null);
     await page.getByRole("button", { name: button }).first().click();
     const download = await waiting;
     const bytes = download && (await readFile(await download.path()));

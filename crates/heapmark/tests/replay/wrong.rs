@@ -26,7 +26,7 @@ fn allocators_that_go_wrong_are_caught_with_the_place_in_the_trace() {
     assert!(told(&outcome("misaligner", &[])).contains("not aligned"));
     let crasher = told(&outcome("crasher", &[]));
     assert!(crasher.contains("crash") && crasher.contains("at its operation"), "{crasher}");
-    let hanger = told(&outcome("hanger", &["--timeout", "2"]));
+    let hanger = told(&outcome("hanger", &["--timeout", "10"]));
     assert!(hanger.contains("hang") && hanger.contains("thread 0 at its operation"), "{hanger}");
     assert!(hanger.contains("thread 1 at its operation") && hanger.contains(", waits for thread 0"), "{hanger}");
     let killed = told(&outcome("killed", &[]));

@@ -27,11 +27,14 @@ pub fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
+/// How long something that must come may take while other programs run.
+const PATIENCE: Duration = Duration::from_secs(600);
+
 /// Waits for something that must come.
 pub fn wait_for(what: &str, mut come: impl FnMut() -> bool) {
     let began = Instant::now();
     while !come() {
-        assert!(began.elapsed() < Duration::from_secs(60), "waited in vain for {what}");
+        assert!(began.elapsed() < PATIENCE, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -102,7 +105,7 @@ pub fn hanging(place: &Place) -> Child {
 /// The same of another library that waits for ever.
 pub fn hanging_in(place: &Place, library: &Path) -> Child {
     let word = format!("glibc,hanger={}", library.display());
-    let flags = ["run", "-o", "run", "-a", &word, "--blocks", "1", "--timeout", "60"];
+    let flags = ["run", "-o", "run", "-a", &word, "--blocks", "1", "--timeout", "600"];
     let child = start(place, &[&flags[..], &SMALL[..]].concat());
     // Control, calibration, the baseline's check: then comes the one that hangs.
     wait_for("the check before", || lines(&place.at("run")) == 3);

@@ -14,6 +14,7 @@ pub mod tried;
 use heapmark::plan::Plan;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -36,6 +37,33 @@ pub const SMALL: [&str; 11] = [
     // How busy the machine is that runs the tests must not decide how many processes a test sees.
     "--no-repeat",
 ];
+
+/// Waits until no other test, nor another `cargo test`, makes what they share; the lock ends with the file.
+pub fn alone(name: &str) -> File {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.lock"));
+    let file = File::options().create(true).truncate(false).write(true).open(path).unwrap();
+    file.lock().unwrap();
+    file
+}
+
+/// A port that no other test gets as long as this is there, in whichever `cargo test` of this user it runs.
+pub struct Port(pub u16, File);
+
+impl Port {
+    pub fn free() -> Port {
+        // SAFETY: a plain system call.
+        let folder = std::env::temp_dir().join(format!("heapmark-test-ports-{}", unsafe { libc::getuid() }));
+        std::fs::create_dir_all(&folder).unwrap();
+        // Below those that the system gives to whoever asks for any.
+        let mine = |number: u16| {
+            let path = folder.join(number.to_string());
+            let file = File::options().create(true).truncate(false).write(true).open(path).unwrap();
+            let is_free = file.try_lock().is_ok() && std::net::TcpListener::bind(("127.0.0.1", number)).is_ok();
+            is_free.then_some(Port(number, file))
+        };
+        (20_000..30_000).find_map(mine).expect("a port")
+    }
+}
 
 /// A folder of one test: its home, its configuration, its results.
 pub struct Place {

@@ -64,7 +64,7 @@ fn a_family_that_is_finished_together_has_the_traces_that_each_has_alone() {
     let together = names.map(|name| dump(&place, &format!("{name}.trace")));
     for (name, together) in names.iter().zip(&together) {
         check(&place, &format!("{name}.trace"));
-        let end = place.run(&["trace", "finish", &format!("{name}.cap"), "-o", "alone.trace"]);
+        let end = place.run(&["trace", "finish", &format!("{name}.cap"), "-o", "alone.trace", "--force"]);
         assert_eq!(end.code, Some(0), "{}", end.stderr);
         assert_eq!(dump(&place, "alone.trace"), *together, "{name}");
     }

@@ -29,7 +29,7 @@ fn capture(place: &Place, name: &str, pairs: &[(&str, &str)], events: &[(u32, Ev
 
 /// Finishes `a.cap`.
 fn finish(place: &Place) -> End {
-    place.run(&["trace", "finish", "a.cap"])
+    place.run(&["trace", "finish", "a.cap", "--force"])
 }
 
 /// The lines of a trace without the times.
@@ -194,9 +194,12 @@ fn a_cut_begins_with_what_was_alive_and_tells_the_rest_as_it_was() {
     // Whatever it is cut into, each part is a trace that holds together, and nothing of it is lost.
     for from in 0..9 {
         let range = format!("{from}..");
-        assert_eq!(place.run(&["trace", "cut", "a.trace", "--events", &range, "-o", "c.trace"]).code, Some(0));
+        assert_eq!(
+            place.run(&["trace", "cut", "a.trace", "--events", &range, "-o", "c.trace", "--force"]).code,
+            Some(0)
+        );
         check(&place, "c.trace");
-        let again = place.run(&["trace", "cut", "c.trace", "--events", "0..", "-o", "d.trace"]);
+        let again = place.run(&["trace", "cut", "c.trace", "--events", "0..", "-o", "d.trace", "--force"]);
         assert_eq!(again.code, Some(0));
         assert_eq!(dump(&place, "c.trace"), dump(&place, "d.trace"));
     }

@@ -6,6 +6,7 @@ mod shelf;
 pub use shelf::Shelf;
 
 use super::cache;
+use crate::file::mode_of;
 use crate::trace::Reader;
 use crate::trace::score::{Order, checksum, compile};
 use anyhow::{Context, Result, anyhow};
@@ -36,7 +37,7 @@ pub fn score(trace: &Path, sha256: &str, order: Order) -> Result<Score> {
     if let Some((_in_use, head)) = shelf.take(&key) {
         return Ok(Score { path, head, _in_use });
     }
-    let unfinished = shelf.begin(&key)?;
+    let unfinished = shelf.begin(&key, mode_of([trace]))?;
     let file = unfinished.file.try_clone().context("cannot open a score twice")?;
     let compiled = open(trace).and_then(|reader| compile(reader, order, file));
     let head = compiled.with_context(|| format!("{} cannot be replayed", trace.display()))?;

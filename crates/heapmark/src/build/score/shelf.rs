@@ -1,11 +1,12 @@
 //! The folder of scores. They are large and can be made again: beyond a size, those go that were used the longest ago. A score that
-//! somebody uses is locked by them, and stays.
+//! somebody uses is locked by them, and stays; so does whatever has no name of ours.
 
 use super::whole;
 use crate::build::cache;
 use anyhow::{Context, Result};
 use heapmark_wire::score::Head;
 use std::fs::{self, File, FileTimes};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -63,12 +64,14 @@ impl Shelf {
         Some((file, head))
     }
 
-    /// A place to write a score in.
-    pub(super) fn begin(&self, key: &str) -> Result<Unfinished> {
+    /// A place to write a score in, which is as private as what it is made of.
+    pub(super) fn begin(&self, key: &str, mode: u32) -> Result<Unfinished> {
         let path = self.folder.join(format!(".{key}.{}", std::process::id()));
         let begin = || -> std::io::Result<File> {
             let _only = self.lock()?;
-            let file = File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
+            // Of a process that was killed and had the same number.
+            let _ = fs::remove_file(&path);
+            let file = File::options().read(true).write(true).create_new(true).mode(mode).open(&path)?;
             file.lock_shared()?;
             Ok(file)
         };
@@ -96,7 +99,7 @@ impl Shelf {
         files.sort_by_key(|(_, _, used)| *used);
         let mut bytes: u64 = files.iter().map(|(_, bytes, _)| bytes).sum();
         for (path, length, _) in files {
-            let is_score = path.extension().is_some_and(|ending| ending == "score");
+            let is_score = kind(&path) == Some(Kind::Score);
             let is_used = || File::open(&path).is_ok_and(|file| file.try_lock().is_err());
             if (bytes > self.most_bytes || !is_score) && !is_used() && fs::remove_file(&path).is_ok() {
                 bytes -= length;
@@ -104,11 +107,11 @@ impl Shelf {
         }
     }
 
-    /// Files, their lengths, and when they were used.
+    /// Files of ours, their lengths, and when they were used.
     fn files(&self) -> Vec<(PathBuf, u64, SystemTime)> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let file = |entry: fs::DirEntry| {
-            let known = entry.metadata().ok().filter(|known| known.is_file())?;
+            let known = entry.metadata().ok().filter(|known| known.is_file() && kind(&entry.path()).is_some())?;
             Some((entry.path(), known.len(), known.modified().ok()?))
         };
         entries.filter_map(file).collect()
@@ -116,7 +119,7 @@ impl Shelf {
 
     /// Nobody looks for a score while another names or removes one.
     fn lock(&self) -> std::io::Result<File> {
-        fs::create_dir_all(&self.folder)?;
+        cache::make(&self.folder)?;
         // Beside it: the folder may be deleted whenever somebody likes.
         let file = File::options().create(true).truncate(false).write(true).open(self.folder.with_extension("lock"))?;
         file.lock()?;
@@ -125,6 +128,28 @@ impl Shelf {
 
     fn cannot(&self) -> String {
         format!("cannot write into {}: choose another place with HEAPMARK_CACHE", self.folder.display())
+    }
+}
+
+/// What has a name of ours.
+#[derive(PartialEq, Eq)]
+enum Kind {
+    /// `KEY.score`
+    Score,
+    /// `.KEY.PID`
+    Unfinished,
+}
+
+/// The folder may be somebody's own, with files of theirs in it.
+fn kind(path: &Path) -> Option<Kind> {
+    let name = path.file_name()?.to_str()?;
+    let is_key = |text: &str| text.len() == 12 && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    let (hidden, words) = name.strip_prefix('.').map_or((false, name), |words| (true, words));
+    match words.split_once('.')? {
+        (key, "score") if !hidden && is_key(key) => Some(Kind::Score),
+        (key, number) if hidden && is_key(key) && is_number(number) => Some(Kind::Unfinished),
+        _ => None,
     }
 }
 
@@ -138,9 +163,16 @@ impl Drop for Unfinished {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::PUBLIC;
     use crate::trace::score::{Order, compile};
     use crate::trace::{Event, Fault};
     use std::time::Duration;
+
+    const OLDEST: &str = "00000000000a";
+    const OLD: &str = "00000000000b";
+    const TOUCHED: &str = "00000000000c";
+    const NEW: &str = "00000000000d";
+    const NEWEST: &str = "00000000000e";
 
     fn shelf(folder: &Path, most_bytes: u64) -> Shelf {
         Shelf { folder: folder.join("scores"), most_bytes }
@@ -148,7 +180,7 @@ mod tests {
 
     /// A score of one call, as old as that; gives its length.
     fn keep(shelf: &Shelf, key: &str, age_s: u64) -> (File, u64) {
-        let unfinished = shelf.begin(key).unwrap();
+        let unfinished = shelf.begin(key, PUBLIC).unwrap();
         let file = unfinished.file.try_clone().unwrap();
         let events = [Ok::<_, Fault>((0, Event::Malloc { size: 8, operator: false }))];
         compile(events.into_iter(), Order::Dependent, file).unwrap();
@@ -162,18 +194,18 @@ mod tests {
     #[test]
     fn what_was_used_the_longest_ago_goes_first_and_what_is_used_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let (used, length) = keep(&shelf(folder.path(), 1 << 20), "oldest", 400);
+        let (used, length) = keep(&shelf(folder.path(), 1 << 20), OLDEST, 400);
         // Room for three.
         let shelf = shelf(folder.path(), 3 * length);
-        drop(keep(&shelf, "old", 300));
-        drop(keep(&shelf, "touched", 350));
-        drop(shelf.take("touched").unwrap());
-        drop(keep(&shelf, "new", 100));
-        let there = || ["oldest", "old", "touched", "new", "newest"].map(|key| shelf.path(key).exists());
+        drop(keep(&shelf, OLD, 300));
+        drop(keep(&shelf, TOUCHED, 350));
+        drop(shelf.take(TOUCHED).unwrap());
+        drop(keep(&shelf, NEW, 100));
+        let there = || [OLDEST, OLD, TOUCHED, NEW, NEWEST].map(|key| shelf.path(key).exists());
         assert_eq!(there(), [true, false, true, true, false]);
         assert_eq!(shelf.bytes(), 3 * length);
         drop(used);
-        drop(keep(&shelf, "newest", 0));
+        drop(keep(&shelf, NEWEST, 0));
         assert_eq!(there(), [false, false, true, true, true]);
     }
 
@@ -181,27 +213,54 @@ mod tests {
     fn what_was_never_finished_goes_unless_somebody_is_at_it() {
         let folder = tempfile::tempdir().unwrap();
         let shelf = shelf(folder.path(), 1 << 20);
-        let at_it = shelf.begin("at-it").unwrap();
-        let left = shelf.folder().join(".left.1");
+        let at_it = shelf.begin(OLD, PUBLIC).unwrap();
+        let left = shelf.folder().join(format!(".{OLDEST}.1"));
         fs::write(&left, "half").unwrap();
-        drop(keep(&shelf, "a", 0));
+        drop(keep(&shelf, NEW, 0));
         assert!(!left.exists() && at_it.path.exists());
         drop(at_it);
         assert_eq!(shelf.files().len(), 1);
     }
 
     #[test]
+    fn files_of_others_stay_whatever_they_are_called_and_however_full_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = shelf(folder.path(), 0);
+        fs::create_dir(shelf.folder()).unwrap();
+        let names =
+            ["final-results.txt", "song.score", "00000000000A.score", ".00000000000a.x", "00000000000a.1", ".notes"];
+        names.iter().for_each(|name| fs::write(shelf.folder().join(name), "theirs").unwrap());
+        drop(keep(&shelf, OLD, 300));
+        drop(keep(&shelf, NEW, 0));
+        assert!(!shelf.path(OLD).exists());
+        for name in names {
+            assert_eq!(fs::read_to_string(shelf.folder().join(name)).unwrap(), "theirs", "{name}");
+        }
+        fs::remove_file(shelf.path(NEW)).unwrap();
+        assert_eq!(shelf.bytes(), 0);
+    }
+
+    #[test]
+    fn a_score_is_as_private_as_what_it_is_made_of() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = shelf(folder.path(), 1 << 20);
+        let unfinished = shelf.begin(OLD, 0o600).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::mode(&unfinished.path.metadata().unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
     fn a_score_of_the_same_name_is_not_replaced_under_whoever_uses_it() {
         let folder = tempfile::tempdir().unwrap();
         let shelf = shelf(folder.path(), 0);
-        let (first, _) = keep(&shelf, "a", 0);
-        let (second, _) = keep(&shelf, "a", 0);
-        assert!(shelf.path("a").exists());
+        let (first, _) = keep(&shelf, OLD, 0);
+        let (second, _) = keep(&shelf, OLD, 0);
+        assert!(shelf.path(OLD).exists());
         drop(first);
-        keep(&shelf, "b", 0);
-        assert!(shelf.path("a").exists(), "the second still uses it");
+        keep(&shelf, NEW, 0);
+        assert!(shelf.path(OLD).exists(), "the second still uses it");
         drop(second);
-        keep(&shelf, "c", 0);
-        assert!(!shelf.path("a").exists());
+        keep(&shelf, NEWEST, 0);
+        assert!(!shelf.path(OLD).exists());
     }
 }

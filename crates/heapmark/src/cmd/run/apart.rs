@@ -14,10 +14,10 @@ use std::path::PathBuf;
 /// Runs it in a new directory; returns what is stored, and whether it came to its end.
 pub(in crate::cmd) fn run(selection: Selection, output: Option<PathBuf>) -> Result<(Run, bool)> {
     let (guest, root) = (Guest::find()?, Root::find().map_err(usage)?);
-    let dir = output.unwrap_or_else(|| store::fresh(&today()));
+    let dir = output.map_or_else(|| store::fresh(&today()), Ok)?;
     let head = selection.head(&guest)?;
     let store = Store::create(&dir, &head).map_err(usage)?;
     store.keep_look(When::Before, Preflight::look(&root, When::Before))?;
-    let ended = Session::new(guest, selection, Some(store), Vec::new(), stop_on_signals()?).run(&head, &root)?;
+    let ended = Session::new(guest, selection, Some(store), Vec::new(), stop_on_signals()).run(&head, &root)?;
     Ok((store::read(&dir)?, ended.whole))
 }

@@ -15,6 +15,7 @@ mod traces;
 pub(super) use session::TOOLS;
 
 use super::report::beside;
+use super::signals::{self, Answer};
 use super::{Exit, print, say, say_damage, usage, wants_colour, width};
 use crate::analyse::{analyse, reads_figure};
 use crate::catalog::formula;
@@ -24,7 +25,7 @@ use crate::report::{self, Format, Screen};
 use crate::sample::preflight::{Preflight, State, When};
 use crate::sample::root::Root;
 use crate::store::{self, Purpose, Store};
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use comparison::Comparison;
 use select::Selection;
 use session::{Ended, Session};
@@ -113,7 +114,7 @@ pub(super) fn go(selection: Selection, args: &Comparison) -> Result<Exit> {
         return Ok(Exit::Warned);
     }
     let guest = Guest::find()?;
-    let stop = stop_on_signals()?;
+    let stop = stop_on_signals();
     if let Some(id) = &args.cell {
         let known = args.resume.as_deref().map(|run| store::read(&store::find(run)?)).transpose()?;
         return alone::run(guest, selection, known.map(|run| run.records).unwrap_or_default(), id, stop);
@@ -127,8 +128,8 @@ pub(super) fn go(selection: Selection, args: &Comparison) -> Result<Exit> {
             (dir, store, stored.head, stored.records)
         }
         None => {
-            let dir = args.output.clone().unwrap_or_else(|| store::fresh(&today()));
             let head = selection.head(&guest)?;
+            let dir = args.output.clone().map_or_else(|| store::fresh(&today()), Ok)?;
             let store = Store::create(&dir, &head).map_err(usage)?;
             (dir, store, head, Vec::new())
         }
@@ -179,7 +180,7 @@ fn print_results(dir: &Path) -> Result<bool> {
     let analysis = analyse(&run.head, &run.records);
     let screen = Screen { width: width(), colour: wants_colour(&std::io::stdout()) };
     let (text, html) = (dir.join("report.md"), beside(dir, &run)?);
-    store::replace(&text, report::export(Format::Markdown, &run.head, &run.records)?.bytes)?;
+    store::keep(dir, "report.md", report::export(Format::Markdown, &run.head, &run.records)?.bytes)?;
     let tables = report::terminal(&analysis, screen);
     let (html, text, samples) = (html.display(), text.display(), dir.join("samples.jsonl"));
     print(&format!("\n{tables}\nReport: {html} (as text: {text})   raw samples: {}\n", samples.display()))?;
@@ -211,15 +212,10 @@ fn plan_text(plan: &Plan) -> String {
     format!("{head}{lines}{}{}", known.unwrap_or_default(), fixed.unwrap_or_default())
 }
 
-fn stop_on_signals() -> Result<Arc<AtomicBool>> {
+fn stop_on_signals() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // The second signal of its kind ends heapmark at once.
-        signal_hook::flag::register_conditional_shutdown(signal, Exit::Interrupted as i32, Arc::clone(&stop))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
-            .map_err(|error| anyhow!("cannot watch for signals: {error}"))?;
-    }
-    Ok(stop)
+    signals::answer(Answer::Stop(Arc::clone(&stop)));
+    stop
 }
 
 /// UTC date, for names of run directories.

@@ -1,6 +1,7 @@
 //! `heapmark trace cut`: a stretch of a trace.
 
-use super::{Exit, exit, in_file, open, whole_file};
+use super::{Exit, exit, in_file, open};
+use crate::cmd::output::{Force, Output};
 use crate::cmd::{print, say, usage};
 use crate::trace::{Stretch, cut};
 use anyhow::{Result, anyhow, bail};
@@ -23,6 +24,8 @@ pub struct Args {
     /// The new trace; `-` is stdout
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    #[command(flatten)]
+    force: Force,
 }
 
 /// Runs the command.
@@ -32,9 +35,11 @@ pub fn run(args: Args) -> Result<Exit> {
         (None, text) => seconds(text.as_deref().unwrap_or("..")).map(Stretch::Time),
     };
     let stretch = stretch.map_err(usage)?;
+    let output = Output::new(&args.output, args.force, [&args.trace])?;
     let reader = open(&args.trace)?;
-    let (totals, damage) = whole_file(&args.output, |to| in_file(cut(reader, to, &stretch), &args.trace))?;
-    if args.output.as_os_str() != "-" {
+    let written = output.write(|to| in_file(cut(reader, to, &stretch), &args.trace))?;
+    let Some((totals, damage)) = written else { return Ok(Exit::Done) };
+    if !output.is_stdout() {
         print(&format!("{}: {} events, {} allocations\n", args.output.display(), totals.events, totals.allocations))?;
     }
     let Some(fault) = damage else { return Ok(Exit::Done) };

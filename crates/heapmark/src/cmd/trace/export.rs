@@ -1,7 +1,8 @@
 //! `heapmark trace export`: distributions for workloads and other programs.
 
 use super::{Exit, exit, open};
-use crate::cmd::{put, say};
+use crate::cmd::output::{Force, Output};
+use crate::cmd::say;
 use crate::report::histogram_csv;
 use crate::trace::stats::stats;
 use anyhow::Result;
@@ -23,16 +24,19 @@ pub struct Args {
     /// File to write; `-` is stdout
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
+    #[command(flatten)]
+    force: Force,
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<Exit> {
+    let output = Output::new(&args.output, args.force, [&args.trace])?;
     let (stats, fault) = stats(open(&args.trace)?);
     let text = match args.sizes {
         true => histogram_csv(&stats.sizes, "size"),
         false => histogram_csv(&stats.lifetimes_bytes, "allocated_bytes"),
     };
-    put(text, &args.output)?;
+    output.put(text)?;
     let Some(fault) = fault else { return Ok(Exit::Done) };
     say(&format!("{}: {fault}; the numbers are of what stands before it", args.trace.display()));
     Ok(exit(fault.kind()))

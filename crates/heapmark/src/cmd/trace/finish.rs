@@ -1,12 +1,12 @@
 //! `heapmark trace finish`: captures become traces.
 
-use super::{Exit, in_file, whole_file};
+use super::{Exit, in_file};
+use crate::cmd::output::{Force, Output};
 use crate::cmd::{print, say, usage};
 use crate::report::units;
 use crate::trace::finish::{Finished, Unfinished, finish_all};
 use anyhow::{Error, Result, anyhow};
 use std::collections::HashMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Make traces of captures: one order of events over all threads, and no addresses
@@ -18,6 +18,11 @@ pub struct Args {
     /// The trace; `-` is stdout [default: beside the capture, with the ending .trace]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
+    /// Leave out the words of the command line: there may be secrets in them
+    #[arg(long)]
+    without_argv: bool,
 }
 
 /// Runs the command.
@@ -25,23 +30,29 @@ pub fn run(args: Args) -> Result<Exit> {
     if args.output.is_some() && args.captures.len() > 1 {
         return Err(usage(anyhow!("`-o` names one trace: give one capture, or leave it out")));
     }
+    // All of them first: what cannot be written shall not be found out after the others have been.
+    let output = |capture: &PathBuf| {
+        let path = args.output.clone().unwrap_or_else(|| capture.with_extension("trace"));
+        Output::new(&path, args.force, [capture]).map(|output| (capture.clone(), output))
+    };
+    let mut outputs: HashMap<PathBuf, Output> = args.captures.iter().map(output).collect::<Result<_>>()?;
     let mut finished = HashMap::new();
-    finish_all(&args.captures, &mut |capture| into_file(capture, args.output.as_ref(), &mut finished));
+    finish_all(&args.captures, &mut |capture| into_file(capture, args.without_argv, &mut outputs, &mut finished));
     let (mut end, mut failed) = (Exit::Done, None);
     // In the order in which they were asked for, whoever was whose child.
     for capture in &args.captures {
         let (output, finished) = match finished.remove(capture) {
-            Some(Ok(ended)) => ended,
+            Some(Ok(Some(ended))) => ended,
             Some(Err(error)) => {
                 say_earlier(failed.replace(error));
                 continue;
             }
-            // It was named twice.
-            None => continue,
+            // It was named twice, or nobody read it to its end.
+            None | Some(Ok(None)) => continue,
         };
         tell(capture, &finished);
-        if output.as_os_str() != "-" {
-            print(&format!("{}: {}\n", output.display(), summary(&finished)))?;
+        if !output.is_stdout() {
+            print(&format!("{}: {}\n", output.path().display(), summary(&finished)))?;
         }
         if !finished.damage.is_empty() {
             end = Exit::Damaged;
@@ -55,18 +66,19 @@ pub(in crate::cmd) fn say_earlier(fault: Option<Error>) {
     fault.iter().for_each(|fault| say(&format!("{fault:#}")));
 }
 
-type Ended = HashMap<PathBuf, Result<(PathBuf, Finished)>>;
+/// Where a trace has gone, and what is in it; nothing of one that nobody read to its end.
+type Ended = HashMap<PathBuf, Result<Option<(Output, Finished)>>>;
 
 /// Makes the traces of a capture and of its children.
-fn into_file(capture: Unfinished, output: Option<&PathBuf>, ended: &mut Ended) {
+fn into_file(capture: Unfinished, without_argv: bool, outputs: &mut HashMap<PathBuf, Output>, ended: &mut Ended) {
     let path = capture.path().to_path_buf();
-    let output = output.cloned().unwrap_or_else(|| path.with_extension("trace"));
-    let write = |to: &mut dyn Write| {
-        let finished = capture.finish(to, &mut |child| into_file(child, None, ended));
+    let Some(output) = outputs.remove(&path) else { return };
+    let capture = if without_argv { capture.without_argv() } else { capture };
+    let written = output.write(|to| {
+        let finished = capture.finish(to, &mut |child| into_file(child, without_argv, outputs, ended));
         in_file(finished, &path)
-    };
-    let finished = whole_file(&output, write);
-    ended.insert(path, finished.map(|finished| (output, finished)));
+    });
+    ended.insert(path, written.map(|finished| finished.map(|finished| (output, finished))));
 }
 
 /// What did not fit.

@@ -1,6 +1,7 @@
 //! `heapmark trace import`: traces of other tools.
 
-use super::{Exit, in_file, whole_file};
+use super::{Exit, in_file};
+use crate::cmd::output::{Force, Output};
 use crate::cmd::{print, say};
 use crate::trace::import;
 use anyhow::{Context, Result};
@@ -17,12 +18,16 @@ pub struct Args {
     /// The trace; `-` is stdout
     #[arg(short, long, value_name = "TRACE")]
     output: PathBuf,
+    #[command(flatten)]
+    force: Force,
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<Exit> {
+    let output = Output::new(&args.output, args.force, [&args.file])?;
     let from = File::open(&args.file).with_context(|| format!("cannot open {}", args.file.display()))?;
-    let imported = whole_file(&args.output, |to| in_file(import(BufReader::new(from), to), &args.file))?;
+    let written = output.write(|to| in_file(import(BufReader::new(from), to), &args.file))?;
+    let Some(imported) = written else { return Ok(Exit::Done) };
     let (mended, name) = (imported.mended, args.file.display());
     if mended.unknown > 0 {
         say(&format!("{name}: {} objects ended that had begun before; they are left out", mended.unknown));
@@ -33,7 +38,7 @@ pub fn run(args: Args) -> Result<Exit> {
             mended.unseen
         ));
     }
-    if args.output.as_os_str() != "-" {
+    if !output.is_stdout() {
         let totals = imported.totals;
         print(&format!("{}: {} events, {} allocations\n", args.output.display(), totals.events, totals.allocations))?;
     }

@@ -12,7 +12,6 @@ use super::Exit;
 use crate::trace::{Fault, Kind, Reader};
 use anyhow::{Context, Result};
 use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::Path;
 
 /// Look at traces: make them of captures, check, measure, cut and exchange them
@@ -62,31 +61,4 @@ pub(super) fn open(file: &Path) -> Result<Reader<File>> {
 /// Names the file in whatever is wrong with it.
 pub(super) fn in_file<T>(result: Result<T, Fault>, file: &Path) -> Result<T> {
     result.with_context(|| file.display().to_string())
-}
-
-/// Writes a file that is there as a whole or not at all; `-` is stdout, and devices and pipes are written as they are.
-pub(super) fn whole_file<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
-    let cannot = || format!("cannot write {}", path.display());
-    if path.as_os_str() == "-" {
-        return write(&mut std::io::stdout().lock());
-    }
-    let special = std::fs::metadata(path).is_ok_and(|known| !known.is_file());
-    let mut part = path.as_os_str().to_owned();
-    if !special {
-        part.push(".part");
-    }
-    let file = File::create(&part).with_context(cannot)?;
-    let mut to = BufWriter::new(file);
-    let written = write(&mut to).and_then(|value| to.flush().with_context(cannot).map(|()| value));
-    if special {
-        return written;
-    }
-    match written {
-        Ok(value) => std::fs::rename(&part, path).with_context(cannot).map(|()| value),
-        Err(error) => {
-            // What is incomplete must not stay under a name that looks complete.
-            let _ = std::fs::remove_file(&part);
-            Err(error)
-        }
-    }
 }

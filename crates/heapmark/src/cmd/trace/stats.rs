@@ -1,7 +1,8 @@
 //! `heapmark trace stats`: what a trace comes to.
 
 use super::{Exit, exit, open};
-use crate::cmd::{put, say};
+use crate::cmd::output::{Force, Output};
+use crate::cmd::say;
 use crate::report::{stats as table, stats_json, timeline_csv, trace_page};
 use crate::trace::stats::stats;
 use anyhow::Result;
@@ -19,6 +20,8 @@ pub struct Args {
     /// File to write; `-` is stdout
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
+    #[command(flatten)]
+    force: Force,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -31,6 +34,7 @@ enum To {
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<Exit> {
+    let output = Output::new(&args.output, args.force, [&args.trace])?;
     let (stats, fault) = stats(open(&args.trace)?);
     let text = match args.to {
         To::Table => table(&stats),
@@ -38,7 +42,7 @@ pub fn run(args: Args) -> Result<Exit> {
         To::Json => stats_json(&stats),
         To::Csv => timeline_csv(&stats),
     };
-    put(text, &args.output)?;
+    output.put(text)?;
     let Some(fault) = fault else { return Ok(Exit::Done) };
     say(&format!("{}: {fault}; the numbers are of what stands before it", args.trace.display()));
     Ok(exit(fault.kind()))

@@ -103,7 +103,9 @@ impl Tried<'_> {
         command.arg("-c").arg(line).current_dir(&self.trial.folder).stdin(Stdio::null());
         let output = command.env_remove("LD_PRELOAD").output().context("cannot start sh for --prepare")?;
         let what = || with_words(&format!("--prepare: {}", output.status), &String::from_utf8_lossy(&output.stderr));
-        Ok((!output.status.success()).then(|| Outcome::Error { what: what() }))
+        // Ctrl-C is told to sh, too: what it did then is no fault of its.
+        let failed = !output.status.success() && !self.stop.load(Ordering::Relaxed);
+        Ok(failed.then(|| Outcome::Error { what: what() }))
     }
 
     /// What is set in the command's processes beside the user's own environment.

@@ -77,7 +77,7 @@ pub fn finish<W: Write>(capture: &Path, to: W) -> Result<Finished, Fault> {
 pub fn finish_all(captures: &[PathBuf], each: &mut dyn FnMut(Unfinished)) {
     let family = Family::of(captures);
     while let Some(turn) = family.next() {
-        Unfinished { turn, family: &family, peak: None }.begin(each);
+        Unfinished { turn, family: &family, peak: None, without_argv: false }.begin(each);
     }
 }
 
@@ -86,6 +86,7 @@ pub struct Unfinished<'f> {
     turn: Turn,
     family: &'f Family,
     peak: Option<Peak>,
+    without_argv: bool,
 }
 
 impl Unfinished<'_> {
@@ -99,10 +100,16 @@ impl Unfinished<'_> {
         Unfinished { peak: Some(Peak::default()), ..self }
     }
 
+    /// Shall not tell the words of the command line.
+    pub fn without_argv(self) -> Self {
+        Unfinished { without_argv: true, ..self }
+    }
+
     /// Writes its trace. Where the process forks, `each` gets the child, as [`finish_all`] has it.
     pub fn finish<W: Write>(mut self, to: W, each: &mut dyn FnMut(Unfinished)) -> Result<Finished, Fault> {
         let capture = Capture::open(self.path())?;
-        let mut writer = Writer::new(to, &capture.head)?;
+        let head = if self.without_argv { capture.head.without("argv.") } else { capture.head.clone() };
+        let mut writer = Writer::new(to, &head)?;
         let (inherited, mut peak) = (self.turn.inherited.len() as u64, self.peak.take());
         if inherited > 0 {
             writer.write(0, &Event::Inherit { objects: inherited })?;
@@ -166,7 +173,7 @@ impl Unfinished<'_> {
                 {
                     let turn = Turn { member: child, inherited: known.alive(addresses), depth: depth + 1 };
                     match turn.depth < MOST_AT_ONCE {
-                        true => Unfinished { turn, family, peak: None }.begin(each),
+                        true => Unfinished { turn, family, peak: None, without_argv: false }.begin(each),
                         false => family.later(turn),
                     }
                 }

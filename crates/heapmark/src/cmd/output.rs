@@ -1,0 +1,160 @@
+//! Where `-o` says: a file that is complete or not there, stdout, or a device. Written as it is made, because all of it at once may be
+//! more than there is memory for.
+
+use super::usage;
+use crate::file::{self, Existing};
+use anyhow::{Error, Result, anyhow};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// Whether what is there may go.
+#[derive(Clone, Copy, clap::Args)]
+pub(crate) struct Force {
+    /// Replace a file that is there
+    #[arg(long)]
+    force: bool,
+}
+
+impl Force {
+    /// The same for whoever writes.
+    pub(crate) fn existing(self) -> Existing {
+        if self.force { Existing::Goes } else { Existing::Stays }
+    }
+}
+
+/// Where something goes.
+pub(crate) struct Output {
+    path: PathBuf,
+    existing: Existing,
+    mode: u32,
+}
+
+/// What it is written to.
+pub(crate) type Out = BufWriter<Sink>;
+
+/// A file or stdout, whose failures say so.
+pub(crate) struct Sink {
+    to: Box<dyn Write + Send>,
+    name: String,
+    /// Whoever read it has stopped, as `| head` does.
+    is_unread: bool,
+}
+
+impl Output {
+    /// Refuses at once what would be refused at the end. What comes of private files is private.
+    pub(crate) fn new<P: AsRef<Path>>(
+        path: &Path,
+        force: Force,
+        sources: impl IntoIterator<Item = P>,
+    ) -> Result<Output> {
+        let output = Output { path: path.to_owned(), existing: force.existing(), mode: file::mode_of(sources) };
+        if output.is_file() {
+            may_be_written(path, output.existing)?;
+        }
+        Ok(output)
+    }
+
+    /// Its name.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it is stdout.
+    pub(crate) fn is_stdout(&self) -> bool {
+        self.path.as_os_str() == "-"
+    }
+
+    /// Devices and pipes are written as they are; a folder is none.
+    fn is_file(&self) -> bool {
+        // What a descriptor stands for has been opened already, by whoever started this.
+        let is_open = || ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"].iter().any(|it| self.path.starts_with(it));
+        let is_special = || fs::metadata(&self.path).is_ok_and(|known| !known.is_file() && !known.is_dir());
+        !self.is_stdout() && !is_open() && !is_special()
+    }
+
+    /// As [`write`](Self::write), of what is there already.
+    pub(crate) fn put(&self, content: impl AsRef<[u8]>) -> Result<()> {
+        self.write(|out| Ok(out.write_all(content.as_ref())?)).map(drop)
+    }
+
+    /// Writes it. `None` where the reader of stdout has stopped: they wanted no more.
+    pub(crate) fn write<T>(&self, write: impl FnOnce(&mut Out) -> Result<T>) -> Result<Option<T>> {
+        if !self.is_file() {
+            let to: Box<dyn Write + Send> = match self.is_stdout() {
+                true => Box::new(io::stdout()),
+                false => Box::new(File::create(&self.path).map_err(|error| self.cannot(error))?),
+            };
+            return self.write_to(to, write);
+        }
+        let (draft, file) = file::Draft::file(&self.path, self.mode).map_err(|error| self.cannot(error))?;
+        let to = file.try_clone().map_err(|error| self.cannot(error))?;
+        let written = self.write_to(Box::new(to), write)?;
+        file.sync_all().and_then(|()| draft.keep(&self.path, self.existing)).map_err(|error| self.cannot(error))?;
+        Ok(written)
+    }
+
+    fn write_to<T>(&self, to: Box<dyn Write + Send>, write: impl FnOnce(&mut Out) -> Result<T>) -> Result<Option<T>> {
+        let name = if self.is_stdout() { "to stdout".into() } else { self.path.display().to_string() };
+        let mut out = BufWriter::with_capacity(1 << 16, Sink { to, name, is_unread: false });
+        let written = write(&mut out).and_then(|value| Ok(out.flush().map(|()| value)?));
+        // What is left of a failed one must not be tried again.
+        let (sink, _) = out.into_parts();
+        match written {
+            Err(_) if self.is_stdout() && sink.is_unread => Ok(None),
+            written => written.map(Some),
+        }
+    }
+
+    fn cannot(&self, error: io::Error) -> Error {
+        match error.kind() {
+            ErrorKind::AlreadyExists => refused(&self.path),
+            _ => Error::new(error).context(format!("cannot write {}", self.path.display())),
+        }
+    }
+}
+
+/// Refuses a folder, and a file that must stay.
+pub(crate) fn may_be_written(path: &Path, existing: Existing) -> Result<()> {
+    if path.is_dir() || path.file_name().is_none() {
+        return Err(usage(anyhow!("-o {}: that is a folder; name a file in it", path.display())));
+    }
+    match existing == Existing::Stays && file::is_there(path) {
+        true => Err(refused(path)),
+        false => Ok(()),
+    }
+}
+
+/// What is said of a file that is there.
+pub(crate) fn refused(path: &Path) -> Error {
+    usage(anyhow!("{} is there already: name another file with -o, or replace it with --force", path.display()))
+}
+
+/// The name that is not there yet, where nobody has named one.
+pub(crate) fn fresh(name: &str, force: Force) -> PathBuf {
+    match force.existing() {
+        Existing::Goes => PathBuf::from(name),
+        Existing::Stays => file::numbered(PathBuf::from(name), file::is_there),
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes);
+        self.told(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.to.flush();
+        self.told(flushed)
+    }
+}
+
+impl Sink {
+    fn told<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        result.map_err(|error| {
+            self.is_unread |= error.kind() == ErrorKind::BrokenPipe;
+            io::Error::new(error.kind(), format!("cannot write {}: {error}", self.name))
+        })
+    }
+}

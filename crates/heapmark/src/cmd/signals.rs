@@ -1,0 +1,70 @@
+//! What asks heapmark to end: Ctrl-C, SIGTERM, the end of its terminal. All are answered alike, whatever goes on.
+
+use super::{Exit, say};
+use crate::execute::child::end_all;
+use crate::file::abandon_drafts;
+use anyhow::{Context, Result};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How a signal is answered.
+pub(crate) enum Answer {
+    /// These words are said, and nothing goes on: no file half written, no process.
+    End(&'static str),
+    /// What goes on looks at this, and ends in its own way. A second signal ends it at once.
+    Stop(Arc<AtomicBool>),
+    /// It is meant for the program that heapmark has started for the user.
+    PassOn,
+}
+
+static ANSWER: Mutex<Answer> =
+    Mutex::new(Answer::End("interrupted before anything was measured or written; what was built stays"));
+
+/// Two that come so soon after each other are one: `timeout` signals a process, and then its group with it in it.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// From now on, this is the answer.
+pub(crate) fn answer(answer: Answer) {
+    *ANSWER.lock().unwrap_or_else(PoisonError::into_inner) = answer;
+}
+
+/// Begins to answer.
+pub fn watch() -> Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot watch for signals")?;
+    // `nohup` wants it to go on without its terminal.
+    if !is_ignored(SIGHUP) {
+        signals.add_signal(SIGHUP).context("cannot watch for signals")?;
+    }
+    std::thread::spawn(move || {
+        let mut first = None;
+        for _ in signals.forever() {
+            let again = first.get_or_insert_with(Instant::now).elapsed() > AT_ONCE;
+            match &*ANSWER.lock().unwrap_or_else(PoisonError::into_inner) {
+                Answer::Stop(stop) if !again => stop.store(true, Ordering::Relaxed),
+                Answer::Stop(_) => end("interrupted again: ended at once; what was stored stays"),
+                Answer::End(words) => end(words),
+                // The next one may be meant for heapmark.
+                Answer::PassOn => first = None,
+            }
+        }
+    });
+    Ok(())
+}
+
+fn end(words: &str) -> ! {
+    abandon_drafts();
+    end_all();
+    say(words);
+    std::process::exit(Exit::Interrupted as i32)
+}
+
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: writes into a local, for which zeros are valid.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
+    }
+}

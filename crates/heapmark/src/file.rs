@@ -1,0 +1,247 @@
+//! Files that are complete or not there, and nobody else's file lost: what is written lies under a random name in the same folder until
+//! it is whole, and takes its name then. All that heapmark leaves for people or for later is written here.
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, File};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What becomes of a file that has the name already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// It stays, and nothing is written.
+    Stays,
+    /// What is new takes its place.
+    Goes,
+}
+
+/// What others may do with a file that nobody has secrets in, before the umask.
+pub const PUBLIC: u32 = 0o666;
+
+/// The drafts that are there, for a signal that ends heapmark.
+static DRAFTS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn drafts() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    DRAFTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A file or folder that has no name of its own yet. It goes unless it is kept.
+#[derive(Debug)]
+pub struct Draft(PathBuf);
+
+impl Draft {
+    /// A file for what shall lie at `target`. Its name cannot be known beforehand, and no link is followed.
+    pub fn file(target: &Path, mode: u32) -> io::Result<(Draft, File)> {
+        let open = |path: &Path| File::options().read(true).write(true).create_new(true).mode(mode).open(path);
+        Draft::new(folder_of(target), open)
+    }
+
+    /// An empty folder in that one.
+    pub fn folder(within: &Path) -> io::Result<Draft> {
+        Ok(Draft::new(within, |path| DirBuilder::new().mode(0o700).create(path))?.0)
+    }
+
+    fn new<T>(folder: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(Draft, T)> {
+        loop {
+            let path = folder.join(format!(".heapmark-{:016x}", RandomState::new().build_hasher().finish()));
+            // No signal between the two.
+            let mut drafts = drafts();
+            match make(&path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                made => {
+                    let made = made?;
+                    drafts.insert(path.clone());
+                    return Ok((Draft(path), made));
+                }
+            }
+        }
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Gives it its name, in the same folder.
+    pub fn keep(self, target: &Path, existing: Existing) -> io::Result<()> {
+        match existing {
+            Existing::Goes => fs::rename(&self.0, target)?,
+            // Of two that take the same name at once, one fails: a link is never made over a file.
+            Existing::Stays => match fs::hard_link(&self.0, target) {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists && !is_there(target) => {
+                    fs::rename(&self.0, target)?;
+                }
+                linked => linked?,
+            },
+        }
+        sync_folder(folder_of(target))
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        remove(&self.0);
+        drafts().remove(&self.0);
+    }
+}
+
+/// What has got its name is not there any more.
+fn remove(draft: &Path) {
+    let _ = fs::remove_file(draft).or_else(|_| fs::remove_dir_all(draft));
+}
+
+/// Removes all drafts; none begins before heapmark has ended.
+pub fn abandon_drafts() {
+    let drafts = drafts();
+    drafts.iter().for_each(|draft| remove(draft));
+    std::mem::forget(drafts);
+}
+
+/// Writes what shall lie at `target`; on the disk when this returns.
+pub fn draft<T, E: From<io::Error>>(
+    target: &Path,
+    mode: u32,
+    write: impl FnOnce(&mut File) -> Result<T, E>,
+) -> Result<(Draft, T), E> {
+    let (draft, mut file) = Draft::file(target, mode)?;
+    let written = write(&mut file)?;
+    file.sync_all()?;
+    Ok((draft, written))
+}
+
+/// Writes a file in place of what has its name.
+pub fn replace(target: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    let (draft, ()) = draft(target, mode, |file| file.write_all(content))?;
+    draft.keep(target, Existing::Goes)
+}
+
+/// Makes a folder, and those above it; says whether it is new.
+pub fn make_folder(folder: &Path) -> io::Result<bool> {
+    let above = folder_of(folder);
+    if !above.is_dir() {
+        make_folder(above)?;
+    }
+    match fs::create_dir(folder) {
+        Ok(()) => sync_folder(above).map(|()| true),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && folder.is_dir() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Names of files are on the disk, too: otherwise a power cut may leave what was written later without what was written first.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    // One that may be written to and not read cannot be synced.
+    let Ok(folder) = File::open(folder) else { return Ok(()) };
+    match folder.sync_all() {
+        // Nor can some that are no folders of a disk.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTSUP)) => Ok(()),
+        synced => synced,
+    }
+}
+
+/// Whether something has this name, even a link that leads nowhere.
+pub fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// Nobody may read what is made of these files who may not read all of them.
+pub fn mode_of<P: AsRef<Path>>(sources: impl IntoIterator<Item = P>) -> u32 {
+    let modes = sources.into_iter().filter_map(|source| Some(fs::metadata(source).ok()?.permissions().mode()));
+    modes.fold(PUBLIC, |all, mode| all & mode)
+}
+
+/// The first name that is not `taken`, of `x.html`, `x-2.html`, `x-3.html`, ...
+pub fn numbered(path: PathBuf, taken: impl Fn(&Path) -> bool) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_owned();
+    let name = |number: u32| {
+        let mut name = stem.clone();
+        name.push(format!("-{number}"));
+        if let Some(ending) = path.extension() {
+            name.push(".");
+            name.push(ending);
+        }
+        path.with_file_name(name)
+    };
+    let mut names = std::iter::once(path.clone()).chain((2..).map(name));
+    names.find(|name| !taken(name)).unwrap_or(path)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_fails_half_way_leaves_the_old_file_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("a");
+        fs::write(&target, "old").unwrap();
+        let failed = draft(&target, PUBLIC, |file| {
+            file.write_all(b"half")?;
+            Err::<(), _>(io::Error::other("planted"))
+        });
+        assert_eq!(failed.unwrap_err().to_string(), "planted");
+        assert_eq!((fs::read_to_string(&target).unwrap(), names(folder.path())), ("old".into(), vec!["a".into()]));
+        replace(&target, b"new", PUBLIC).unwrap();
+        assert_eq!((fs::read_to_string(&target).unwrap(), names(folder.path())), ("new".into(), vec!["a".into()]));
+    }
+
+    #[test]
+    fn a_name_that_somebody_takes_meanwhile_is_theirs() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("a");
+        let (first, ()) = draft(&target, PUBLIC, |file| file.write_all(b"first")).unwrap();
+        let (second, ()) = draft(&target, PUBLIC, |file| file.write_all(b"second")).unwrap();
+        first.keep(&target, Existing::Stays).unwrap();
+        let refused = second.keep(&target, Existing::Stays).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
+        assert_eq!((fs::read_to_string(&target).unwrap(), names(folder.path())), ("first".into(), vec!["a".into()]));
+    }
+
+    #[test]
+    fn a_link_is_not_written_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let (theirs, link) = (folder.path().join("theirs"), folder.path().join("link"));
+        fs::write(&theirs, "theirs").unwrap();
+        std::os::unix::fs::symlink(&theirs, &link).unwrap();
+        replace(&link, b"ours", PUBLIC).unwrap();
+        assert_eq!(
+            (fs::read_to_string(&theirs).unwrap(), fs::read_to_string(&link).unwrap()),
+            ("theirs".into(), "ours".into())
+        );
+    }
+
+    #[test]
+    fn what_is_made_of_a_private_file_is_private_from_its_first_byte() {
+        let folder = tempfile::tempdir().unwrap();
+        let (private, public) = (folder.path().join("private"), folder.path().join("public"));
+        for (path, mode) in [(&private, 0o600), (&public, 0o644)] {
+            fs::write(path, "").unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        assert_eq!((mode_of([&public]), mode_of([&public, &private]), mode_of([""; 0])), (0o644, 0o600, PUBLIC));
+        let (draft, _file) = Draft::file(&public, mode_of([&private])).unwrap();
+        assert_eq!(draft.path().metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn names_are_numbered_before_their_ending() {
+        let taken = |path: &Path| ["a.b.html", "a.b-2.html", "x"].iter().any(|name| path.ends_with(name));
+        assert_eq!(numbered("f/a.b.html".into(), taken), Path::new("f/a.b-3.html"));
+        assert_eq!(numbered("x".into(), taken), Path::new("x-2"));
+        assert_eq!(numbered("y".into(), taken), Path::new("y"));
+    }
+}
