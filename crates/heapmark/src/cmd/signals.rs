@@ -56,9 +56,12 @@ pub fn watch() -> Result<()> {
 
 fn end(words: &str) -> ! {
     abandon_drafts();
-    end_all();
     say(words);
-    std::process::exit(Exit::Interrupted as i32)
+    // What goes on meanwhile fails as its processes end, and would say so.
+    let _silence = std::io::stderr().lock();
+    end_all();
+    // SAFETY: ends the process. Not `exit`, which would wait for whoever writes to stdout.
+    unsafe { libc::_exit(Exit::Interrupted as i32) }
 }
 
 fn is_ignored(signal: i32) -> bool {
