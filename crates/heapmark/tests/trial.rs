@@ -239,10 +239,11 @@ fn what_outlives_the_command_is_ended_and_said() {
 #[test]
 fn a_peak_of_pss_that_was_not_seen_is_left_out_and_said() {
     let place = Place::new();
-    // The kernel makes 64 MiB resident in one call, and the process is gone.
-    let ends = "import mmap, os\nflags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE\n\
-                held = mmap.mmap(-1, 64 << 20, flags=flags)\nos._exit(0)";
-    let (end, records) = tried(&place, &["--name", "short"], &["python3", "-c", ends]);
+    // So many mappings that each look takes long, and the next is far away; then much is resident, and the process is gone.
+    let ends = "import mmap, os, time\nkept = [mmap.mmap(-1, 4096) for i in range(20000)]\ntime.sleep(0.7)\n\
+                flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE\n\
+                held = mmap.mmap(-1, 24 << 20, flags=flags)\nos._exit(0)";
+    let (end, records) = tried(&place, &["--name", "short"], &["/usr/bin/python3", "-c", ends]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     for allocator in ["glibc", "honest"] {
         let measured = &record(&records, "check", allocator)["measurement"];
