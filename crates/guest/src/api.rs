@@ -1,25 +1,35 @@
 //! The malloc family by pointer, resolved once: what a program compiled without a PLT does, and nothing that an optimiser
 //! can delete or fold.
 
-use crate::fail;
+use crate::prove::Objects;
 use core::ffi::{CStr, c_void};
 use core::mem::transmute;
 
-/// The functions whose owner is proved in every process. `_Znwm` and `_ZdlPv` are C++ operator new and delete; a guest
-/// without C++ code has them only where the allocator's library brings them.
-pub const FAMILY: [&CStr; 11] = [
-    c"malloc",
-    c"free",
-    c"calloc",
-    c"realloc",
-    c"posix_memalign",
-    c"aligned_alloc",
-    c"memalign",
-    c"reallocarray",
-    c"malloc_usable_size",
-    c"_Znwm",
-    c"_ZdlPv",
-];
+/// The functions whose owner is proved in every process, and what a program would call by their names: for C's the address
+/// that this program itself was bound to, as every program is. C++ operator new and delete are looked for: a guest without
+/// C++ code has them only where the allocator's library brings them.
+pub fn family(objects: &Objects) -> [(&'static CStr, *mut c_void); 11] {
+    [
+        (c"malloc", libc::malloc as *mut c_void),
+        (c"free", libc::free as *mut c_void),
+        (c"calloc", libc::calloc as *mut c_void),
+        (c"realloc", libc::realloc as *mut c_void),
+        (c"posix_memalign", libc::posix_memalign as *mut c_void),
+        (c"aligned_alloc", libc::aligned_alloc as *mut c_void),
+        (c"memalign", libc::memalign as *mut c_void),
+        (c"reallocarray", libc::reallocarray as *mut c_void),
+        (c"malloc_usable_size", libc::malloc_usable_size as *mut c_void),
+        (c"_Znwm", objects.find(c"_Znwm")),
+        (c"_ZdlPv", objects.find(c"_ZdlPv")),
+    ]
+}
+
+/// One call of each, before anything is looked up or resolved: an allocator that finds its own functions in its first call has
+/// found them.
+pub fn wake() {
+    // SAFETY: an ordinary pair of calls; the block's address is out of the compiler's sight, so both happen.
+    unsafe { libc::free(core::hint::black_box(libc::malloc(8))) };
+}
 
 /// The functions that kernels call.
 #[derive(Clone, Copy)]
@@ -66,23 +76,29 @@ const FREE_SIZED: [&CStr; 2] = [c"sdallocx", c"free_sized"];
 impl Api {
     /// The functions that a program of this process would call.
     pub fn resolve() -> Api {
+        let (objects, free) = (Objects::loaded(), libc::free as *mut c_void);
+        let beside_free = |name: &CStr| objects.find_beside(free, name, None);
         // SAFETY: these symbols have exactly these C signatures in every C library and every allocator.
         unsafe {
             // A block goes back to whoever made it, so that one without the other is of no use.
             let pair = |new, delete| beside_free(new).zip(beside_free(delete));
-            let (new, delete) = pair(c"_Znwm", c"_ZdlPv").unwrap_or_else(|| (must(c"malloc"), must(c"free")));
-            let own = delete != must(c"free");
+            let (new, delete) = pair(c"_Znwm", c"_ZdlPv").unwrap_or((libc::malloc as *mut c_void, free));
+            let own = delete != free;
             Api {
-                malloc: transmute::<*mut c_void, unsafe extern "C" fn(usize) -> *mut u8>(must(c"malloc")),
-                free: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8)>(must(c"free")),
-                calloc: transmute::<*mut c_void, unsafe extern "C" fn(usize, usize) -> *mut u8>(must(c"calloc")),
-                realloc: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8, usize) -> *mut u8>(must(c"realloc")),
+                malloc: transmute::<*mut c_void, unsafe extern "C" fn(usize) -> *mut u8>(libc::malloc as *mut c_void),
+                free: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8)>(free),
+                calloc: transmute::<*mut c_void, unsafe extern "C" fn(usize, usize) -> *mut u8>(
+                    libc::calloc as *mut c_void,
+                ),
+                realloc: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8, usize) -> *mut u8>(
+                    libc::realloc as *mut c_void,
+                ),
                 posix_memalign: transmute::<*mut c_void, unsafe extern "C" fn(*mut *mut u8, usize, usize) -> i32>(
-                    must(c"posix_memalign"),
+                    libc::posix_memalign as *mut c_void,
                 ),
                 // Those who take fewer arguments ignore the rest.
                 free_sized: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8, usize, usize)>(
-                    FREE_SIZED.iter().find_map(|name| beside_free(name)).unwrap_or_else(|| must(c"free")),
+                    FREE_SIZED.iter().find_map(|name| beside_free(name)).unwrap_or(free),
                 ),
                 new: transmute::<*mut c_void, unsafe extern "C" fn(usize) -> *mut u8>(new),
                 delete: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8)>(delete),
@@ -128,36 +144,6 @@ impl Api {
 
 unsafe extern "C" fn unknown_size(_block: *mut u8) -> usize {
     0
-}
-
-/// A function of the object that owns `free`: another one's would know nothing of its blocks.
-fn beside_free(name: &CStr) -> Option<*mut c_void> {
-    let address = Some(find(name)).filter(|address| !address.is_null())?;
-    (owner(address)? == owner(must(c"free"))?).then_some(address)
-}
-
-/// Where the object begins that a function is part of.
-fn owner(address: *mut c_void) -> Option<*mut c_void> {
-    // SAFETY: fills a local, which is valid when it is zero.
-    let (found, info) = unsafe {
-        let mut info: libc::Dl_info = core::mem::zeroed();
-        (libc::dladdr(address, &mut info), info)
-    };
-    (found != 0).then_some(info.dli_fbase)
-}
-
-fn must(name: &CStr) -> *mut c_void {
-    let address = find(name);
-    if address.is_null() {
-        fail::give_up("error", format_args!("nobody defines {}", name.to_str().unwrap_or("?")));
-    }
-    address
-}
-
-/// The address a program would call by this name, or null.
-pub fn find(name: &CStr) -> *mut c_void {
-    // SAFETY: looks a name up in the global scope.
-    unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
 }
 
 /// A function of up to six integer or pointer arguments, as purge and version calls are.

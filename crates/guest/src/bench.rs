@@ -3,6 +3,7 @@
 use crate::api::Api;
 use crate::clock::{Moment, Span};
 use crate::counted;
+use crate::cpus::Cpus;
 use crate::fail;
 use crate::job::{Job, c_str};
 use crate::laps::{self, Lapse, Load};
@@ -237,6 +238,7 @@ impl<'a> Bench<'a> {
     pub(crate) fn finish(&self) {
         watched::pause();
         self.say("peak_rss_bytes", memory::peak_resident_bytes());
+        self.say("cpus", Cpus::usable().count());
         self.say("baseline_rss_bytes", self.baseline_bytes());
         retained::report(|key, value| self.say(key, value));
         counted::report(|key, value| self.say(key, value));

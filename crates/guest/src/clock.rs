@@ -1,23 +1,72 @@
-//! The clocks of a measured phase.
+//! The clocks of a measured phase, read where no library can stand in between: the kernel's own page of code (the vDSO), found
+//! and called without the C library, and system calls.
 
 use crate::counted;
+use crate::elf::Image;
+use crate::sys;
+use core::ffi::{CStr, c_int, c_void};
+use core::mem::transmute;
 use core::ops::Add;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// Monotonic wall time.
 pub fn now_ns() -> u64 {
-    read(libc::CLOCK_MONOTONIC)
+    let function = match READ.load(Ordering::Relaxed) {
+        unknown if unknown.is_null() => find(),
+        known => known,
+    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: what `find` keeps has this signature; it writes into a local.
+    unsafe { transmute::<*mut c_void, Read>(function)(libc::CLOCK_MONOTONIC, &mut time) };
+    ns(time)
 }
 
 /// CPU time of the calling thread.
 pub fn thread_cpu_ns() -> u64 {
-    read(libc::CLOCK_THREAD_CPUTIME_ID)
-}
-
-fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes into a local.
-    unsafe { libc::clock_gettime(clock, &mut time) };
+    unsafe { by_call(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    ns(time)
+}
+
+fn ns(time: libc::timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// `clock_gettime`.
+type Read = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int;
+
+/// The kernel's function; null until it was looked for.
+static READ: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+
+#[cfg(target_arch = "x86_64")]
+const NAME: &CStr = c"__vdso_clock_gettime";
+#[cfg(target_arch = "aarch64")]
+const NAME: &CStr = c"__kernel_clock_gettime";
+
+/// Looks for the function that the kernel brings into each process; where there is none, a system call does.
+#[cold]
+fn find() -> *mut c_void {
+    let function = kernels_own().unwrap_or(by_call as Read as *mut c_void);
+    READ.store(function, Ordering::Relaxed);
+    function
+}
+
+fn kernels_own() -> Option<*mut c_void> {
+    // What the kernel told this process at its start: pairs of words, a key and its value.
+    let mut told = [0u8; 1024];
+    let len = sys::File::open(c"/proc/self/auxv")?.read(&mut told);
+    let (words, _) = told[..len].as_chunks::<8>();
+    let (pairs, _) = words.as_chunks::<2>();
+    let place = pairs.iter().find(|[key, _]| u64::from_ne_bytes(*key) == libc::AT_SYSINFO_EHDR)?[1];
+    // SAFETY: the kernel has loaded an object there.
+    unsafe { Image::at(usize::from_ne_bytes(place) as *const u8) }?.find(NAME)
+}
+
+unsafe extern "C" fn by_call(clock: libc::clockid_t, time: *mut libc::timespec) -> c_int {
+    // SAFETY: the caller lends the place of the result.
+    unsafe { sys::call(libc::SYS_clock_gettime, [clock as usize, time.addr(), 0, 0, 0, 0]) as c_int }
 }
 
 /// What the process has used at one moment; the difference of two is a span.
@@ -85,7 +134,8 @@ impl Moment {
         // SAFETY: fills a local.
         let usage = unsafe {
             let mut usage: libc::rusage = core::mem::zeroed();
-            libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+            let who = libc::RUSAGE_SELF as usize;
+            sys::call(libc::SYS_getrusage, [who, (&raw mut usage).addr(), 0, 0, 0, 0]);
             usage
         };
         let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
@@ -95,5 +145,32 @@ impl Moment {
             sys_ns: ns(usage.ru_stime),
             minor_faults: usage.ru_minflt as u64,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_is_the_kernels_own_and_goes_with_the_c_librarys() {
+        let libc_ns = || {
+            let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+            // SAFETY: writes into a local.
+            unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+            ns(time)
+        };
+        let (before, now, after) = (libc_ns(), now_ns(), libc_ns());
+        assert!((before..=after).contains(&now), "{before} {now} {after}");
+        assert!(kernels_own().is_some_and(|function| function == READ.load(Ordering::Relaxed)));
+    }
+
+    #[test]
+    fn without_the_kernels_code_its_call_tells_the_same_time() {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let before = now_ns();
+        // SAFETY: writes into a local.
+        assert_eq!(unsafe { by_call(libc::CLOCK_MONOTONIC, &mut time) }, 0);
+        assert!((before..=now_ns()).contains(&ns(time)));
     }
 }

@@ -2,9 +2,8 @@
 //! and a lap ends when its last worker says so, not when a thread has been torn down: some laps take microseconds.
 
 use crate::clock::{self, Span};
-use crate::fail;
 use crate::memory::{Padded, Table};
-use crate::threads::{Gate, Team, ThreadTime};
+use crate::threads::{Gate, Semaphore, Team, ThreadTime};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -35,8 +34,8 @@ struct Course<'l, L> {
     ends: Table<Padded<Cell<End>>>,
     /// Workers that have ended their laps, over all laps.
     ended: AtomicU32,
-    last_ended: libc::sem_t,
-    go_on: libc::sem_t,
+    last_ended: Semaphore,
+    go_on: Semaphore,
 }
 
 /// When a worker ended its lap, and the CPU time it used in it.
@@ -52,22 +51,15 @@ unsafe impl<L: Sync> Sync for Course<'_, L> {}
 
 /// Runs `laps` laps; `note` gets each one's times, the workers' own ones in the order of the workers.
 pub fn run<L: Load>(threads: usize, laps: usize, load: &L, mut note: impl FnMut(usize, Lapse, &[ThreadTime])) {
-    let mut course = Course {
+    let course = Course {
         load,
         threads,
         gates: Table::zeroed(laps),
         ends: Table::zeroed(threads),
         ended: AtomicU32::new(0),
-        // SAFETY: initialised below before its use.
-        last_ended: unsafe { core::mem::zeroed() },
-        // SAFETY: likewise.
-        go_on: unsafe { core::mem::zeroed() },
+        last_ended: Semaphore::default(),
+        go_on: Semaphore::default(),
     };
-    // SAFETY: the course stays where it is until all workers are joined.
-    unsafe {
-        libc::sem_init(&mut course.last_ended, 0, 0);
-        libc::sem_init(&mut course.go_on, 0, 0);
-    }
     let mut times = Table::<ThreadTime>::zeroed(threads);
     let team = Team::gather(threads, &course, worker::<L>);
     let began = team.release();
@@ -75,7 +67,7 @@ pub fn run<L: Load>(threads: usize, laps: usize, load: &L, mut note: impl FnMut(
         course.gates[lap].all_here(threads);
         load.all_here(lap);
         let release = course.gates[lap].open();
-        wait(&course.last_ended);
+        course.last_ended.wait();
         let usage = release.elapsed();
         for (time, Padded(end)) in times.iter_mut().zip(course.ends.iter()) {
             let End { at_ns, cpu_ns } = end.get();
@@ -84,7 +76,7 @@ pub fn run<L: Load>(threads: usize, laps: usize, load: &L, mut note: impl FnMut(
         let last_ns = times.iter().map(|time| time.wall_ns).max().unwrap_or(0);
         let mean_ns = times.iter().map(|time| time.wall_ns).sum::<u64>() / threads as u64;
         note(lap, Lapse { span: Span { wall_ns: last_ns, ..usage }, mean_ns }, &times);
-        (0..threads).for_each(|_| post(&course.go_on));
+        (0..threads).for_each(|_| course.go_on.post());
     }
     team.join(&began, |_, _| {});
 }
@@ -99,27 +91,9 @@ fn worker<L: Load>(course: &Course<'_, L>, index: usize) {
         course.ends[index].0.set(End { at_ns, cpu_ns: clock::thread_cpu_ns() - cpu_ns });
         // Whoever is done sleeps: there may be fewer CPUs than workers, and none to spin on.
         if course.ended.fetch_add(1, Ordering::AcqRel) as usize + 1 == course.threads * (lap + 1) {
-            post(&course.last_ended);
+            course.last_ended.post();
         }
-        wait(&course.go_on);
+        course.go_on.wait();
         course.load.after(index, lap);
-    }
-}
-
-/// Wakes one that waits, or the next that will.
-pub fn post(semaphore: &libc::sem_t) {
-    // SAFETY: initialised by `run`, which outlives the workers.
-    unsafe { libc::sem_post((&raw const *semaphore).cast_mut()) };
-}
-
-/// Sleeps until somebody posts.
-pub fn wait(semaphore: &libc::sem_t) {
-    // SAFETY: as in `post`.
-    while unsafe { libc::sem_wait((&raw const *semaphore).cast_mut()) } != 0 {
-        // A signal interrupted it; nothing else can go wrong with a semaphore that exists.
-        // SAFETY: reads this thread's errno.
-        if unsafe { *libc::__errno_location() } != libc::EINTR {
-            fail::give_up("error", format_args!("sem_wait failed"));
-        }
     }
 }

@@ -12,6 +12,7 @@ mod check;
 mod clock;
 pub mod counted;
 mod cpus;
+mod elf;
 mod exercise;
 mod fail;
 mod job;
@@ -19,6 +20,7 @@ pub mod kernels;
 mod laps;
 mod latency;
 pub mod launch;
+mod libcs;
 mod memory;
 mod null;
 mod pairs;
@@ -26,8 +28,10 @@ mod prove;
 mod purge;
 mod retained;
 pub mod rng;
+mod served;
 pub mod sizes;
 mod stack;
+mod sys;
 mod threads;
 mod version;
 mod watched;
@@ -66,6 +70,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     watched::start(page, &job);
 
     page.enter(Phase::Prove);
+    api::wake();
     prove::report(page);
     if job.get("version.symbol").is_some() {
         version::report(page, &job);
@@ -76,6 +81,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     counted::start(&job);
     page.enter(Phase::Setup);
     let allocator = if job.is("allocator", "null") { null::serve() } else { Api::resolve() };
+    served::start(&job);
     let api = match job.get("latency") {
         _ if job.is("check", "1") => check::watch(allocator, None),
         _ if retained::wanted(&job) => check::watch(allocator, Some(page.watched().held())),
@@ -91,6 +97,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     page.enter(Phase::Verify);
     bench.finish();
     latency::report(page, &job);
+    served::report(page, &job, &allocator);
     if job.is("exercise", "1") {
         exercise::run(&allocator);
     }

@@ -5,9 +5,10 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use heapmark_wire::{Kind, Page};
 
-use crate::{fail, watched};
+use crate::{fail, sys, watched};
 
-/// Maps the shared page; `None` where the file is not one.
+/// Maps the shared page, and closes the number under which it was inherited, `/proc/self/fd/NUMBER`: what a library opens or
+/// forks later has no file of ours. `None` where the file is not one.
 pub fn map_page(path: &CStr) -> Option<&'static Page> {
     // SAFETY: plain system calls on a path we own; the mapping is never undone, so `'static` holds, and zeroed memory is a
     // valid page.
@@ -26,6 +27,9 @@ pub fn map_page(path: &CStr) -> Option<&'static Page> {
             0,
         );
         libc::close(fd);
+        if let Some(inherited) = path.to_str().ok().and_then(|path| path.strip_prefix("/proc/self/fd/")?.parse().ok()) {
+            libc::close(inherited);
+        }
         if address == libc::MAP_FAILED { None } else { Some(&*address.cast::<Page>()) }
     }
 }
@@ -208,15 +212,6 @@ fn kib(text: &str, key: &str) -> Option<u64> {
 
 /// A small file of the kernel's, read without the heap.
 pub fn read_file<'r>(path: &CStr, room: &'r mut [u8]) -> Option<&'r str> {
-    // SAFETY: plain system calls into a buffer of the caller.
-    let len = unsafe {
-        let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-        if fd < 0 {
-            return None;
-        }
-        let len = libc::read(fd, room.as_mut_ptr().cast(), room.len());
-        libc::close(fd);
-        len.max(0) as usize
-    };
+    let len = sys::File::open(path)?.read(room);
     core::str::from_utf8(&room[..len]).ok()
 }

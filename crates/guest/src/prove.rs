@@ -1,10 +1,12 @@
 //! Who serves the malloc family in this very process: the object that owns each function, by path, device, inode and
 //! build-id. The host holds it against the file that was asked for.
 
-use crate::api::{self, FAMILY};
+use crate::api;
+use crate::elf::Image;
 use core::ffi::{CStr, c_int, c_void};
 use core::fmt;
 use core::mem::zeroed;
+use core::ptr;
 use heapmark_wire::Page;
 
 const MOST_OBJECTS: usize = 64;
@@ -16,18 +18,21 @@ struct Object {
     start: usize,
     end: usize,
     build_id: &'static [u8],
+    image: Option<Image>,
 }
 
-/// The loaded objects, in the dynamic linker's order.
-struct Objects {
+const NONE: Object = Object { path: c"", start: 0, end: 0, build_id: &[], image: None };
+
+/// The loaded objects, in the order in which the dynamic linker looks names up.
+pub struct Objects {
     list: [Object; MOST_OBJECTS],
     len: usize,
 }
 
 impl Objects {
-    fn loaded() -> Objects {
-        let mut objects =
-            Objects { list: [Object { path: c"", start: 0, end: 0, build_id: &[] }; MOST_OBJECTS], len: 0 };
+    /// Those of this moment.
+    pub fn loaded() -> Objects {
+        let mut objects = Objects { list: [NONE; MOST_OBJECTS], len: 0 };
         // SAFETY: the callback gets back the pointer it was given, and `objects` outlives the call.
         unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut objects).cast()) };
         objects
@@ -35,7 +40,32 @@ impl Objects {
 
     fn owner(&self, address: *mut c_void) -> Option<usize> {
         let address = address as usize;
-        self.list[..self.len].iter().position(|object| (object.start..object.end).contains(&address))
+        self.all().iter().position(|object| (object.start..object.end).contains(&address))
+    }
+
+    /// The path of the object that owns a function.
+    #[cfg(test)]
+    pub fn path_of(&self, function: *mut c_void) -> Option<&'static CStr> {
+        Some(self.list[self.owner(function)?].path)
+    }
+
+    fn all(&self) -> &[Object] {
+        &self.list[..self.len]
+    }
+
+    /// What the first object defines that defines this name, or null.
+    pub fn find(&self, name: &CStr) -> *mut c_void {
+        self.all().iter().find_map(|object| object.image?.find(name)).unwrap_or(ptr::null_mut())
+    }
+
+    /// The same, if that belongs to the object that owns `function`, or to the one whose path ends in `also` (allocators that
+    /// come in two libraries): another one's would know nothing of its blocks.
+    pub fn find_beside(&self, function: *mut c_void, name: &CStr, also: Option<&str>) -> Option<*mut c_void> {
+        let found = self.find(name);
+        let owner = self.owner(found)?;
+        let named =
+            |also: &str| !also.is_empty() && self.list[owner].path.to_str().is_ok_and(|path| path.ends_with(also));
+        (Some(owner) == self.owner(function) || also.is_some_and(named)).then_some(found)
     }
 }
 
@@ -51,7 +81,9 @@ unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _size: usize, objects: 
         let path = if objects.len == 0 { c"/proc/self/exe" } else { CStr::from_ptr::<'static>(info.dlpi_name) };
         (path, core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()))
     };
-    let mut object = Object { path, start: usize::MAX, end: 0, build_id: &[] };
+    // SAFETY: as above.
+    let image = unsafe { Image::of(info.dlpi_addr as usize, headers) };
+    let mut object = Object { path, start: usize::MAX, image, ..NONE };
     for header in headers {
         let start = (info.dlpi_addr + header.p_vaddr) as usize;
         let end = start + header.p_memsz as usize;
@@ -90,7 +122,7 @@ fn build_id(mut notes: &'static [u8]) -> Option<&'static [u8]> {
 /// function that somebody defines.
 pub fn report(page: &Page) {
     let objects = Objects::loaded();
-    for (index, object) in objects.list[..objects.len].iter().enumerate() {
+    for (index, object) in objects.all().iter().enumerate() {
         // SAFETY: fills a local; objects without a file (the vDSO) read as 0.
         let stat = unsafe {
             let mut stat: libc::stat = zeroed();
@@ -104,24 +136,11 @@ pub fn report(page: &Page) {
             object.path.to_str().unwrap_or("?")
         ));
     }
-    for name in FAMILY {
-        if let Some(index) = objects.owner(api::find(name)) {
+    for (name, function) in api::family(&objects) {
+        if let Some(index) = objects.owner(function) {
             let _ = page.say(format_args!("owner={} {index}", name.to_str().unwrap_or("?")));
         }
     }
-}
-
-/// Whether `function` belongs to the object that owns `malloc`, or to the object whose path ends in `also` (allocators that
-/// come in two libraries).
-pub fn same_object(function: *mut c_void, malloc: *mut c_void, also: Option<&str>) -> bool {
-    let objects = Objects::loaded();
-    let owner = objects.owner(function);
-    let named = |index: usize| {
-        also.is_some_and(|also| {
-            objects.list[index].path.to_str().is_ok_and(|path| !also.is_empty() && path.ends_with(also))
-        })
-    };
-    owner.is_some() && (owner == objects.owner(malloc) || owner.is_some_and(named))
 }
 
 struct Hex(&'static [u8]);

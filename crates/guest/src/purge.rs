@@ -2,7 +2,7 @@
 
 use crate::api;
 use crate::job::Job;
-use crate::prove;
+use crate::prove::Objects;
 use core::ffi::{CStr, c_void};
 use core::ptr;
 
@@ -25,10 +25,11 @@ impl Purge {
             Some("configured") => Purge { word: "configured", ..none },
             Some("call") => {
                 let mut name = [0u8; 128];
-                let address = job.c_str("purge.symbol", &mut name).map_or(ptr::null_mut(), api::find);
-                if address.is_null() || !prove::same_object(address, api::find(c"malloc"), job.get("purge.owner")) {
+                let (malloc, also) = (libc::malloc as *mut c_void, job.get("purge.owner"));
+                let found = job.c_str("purge.symbol", &mut name);
+                let Some(address) = found.and_then(|name| Objects::loaded().find_beside(malloc, name, also)) else {
                     return none;
-                }
+                };
                 let mut purge = Purge { address, word: "called", ..none };
                 purge.per_thread = job.is("purge.per_thread", "1");
                 // `i:N` is an integer, `s:TEXT` a string; the job's text ends each with a blank.

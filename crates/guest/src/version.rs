@@ -2,6 +2,7 @@
 
 use crate::api;
 use crate::job::Job;
+use crate::prove::Objects;
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 use heapmark_wire::Page;
@@ -10,7 +11,7 @@ use heapmark_wire::Page;
 pub fn report(page: &Page, job: &Job<'_>) {
     let mut name = [0u8; 128];
     let Some(symbol) = job.c_str("version.symbol", &mut name) else { return };
-    let address = api::find(symbol);
+    let address = Objects::loaded().find(symbol);
     if address.is_null() {
         return;
     }

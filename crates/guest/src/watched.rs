@@ -8,6 +8,7 @@ use crate::clock::now_ns;
 use crate::fail;
 use crate::job::Job;
 use crate::memory::Table;
+use crate::sys;
 use core::ffi::CStr;
 use core::fmt::{self, Write};
 use core::ptr;
@@ -106,8 +107,7 @@ pub fn pause() {
     // The first look may be under way already; the second one is all of this moment.
     let (looks, began) = (page.watched().looks(), now_ns());
     while page.watched().looks().wrapping_sub(looks) < 2 && now_ns() - began < PATIENCE_NS {
-        // SAFETY: no arguments, no effects but on scheduling.
-        unsafe { libc::sched_yield() };
+        sys::give_way();
     }
 }
 
@@ -117,8 +117,7 @@ pub fn record() {
     let file = POINTS.load(Ordering::Acquire);
     let Some(page) = page().filter(|_| file >= 0) else { return };
     while ROOM_TAKEN.swap(true, Ordering::Acquire) {
-        // SAFETY: no arguments, no effects but on scheduling.
-        unsafe { libc::sched_yield() };
+        sys::give_way();
     }
     let live = || page.watched().live_bytes().unwrap_or(0);
     // SAFETY: made by `start` before the file was opened; the lock makes it this thread's.

@@ -96,13 +96,13 @@ fn two_libraries_of_one_name_are_refused() {
     }
 }
 
-/// A library that hands malloc on to libc and exports these functions, which do nothing.
+/// A library with memory of its own that exports these functions, which do nothing.
 fn exporting(place: &Place, name: &str, functions: &[&str]) -> PathBuf {
     let (source, library) = (place.at(&format!("{name}.c")), place.at(&format!("lib{name}.so")));
     let functions = functions.iter().map(|name| format!("int {name}(void) {{ return 0; }}\n"));
     fs::write(&source, functions.collect::<String>()).unwrap();
     let mut cc = Command::new("cc");
-    cc.args(["-shared", "-fPIC", "-fno-builtin", "-o"]).args([&library, &source, &support::source("forward")]);
+    cc.args(["-shared", "-fPIC", "-fno-builtin", "-o"]).args([&library, &source, &support::source("own")]);
     assert!(cc.status().unwrap().success());
     library
 }

@@ -60,7 +60,7 @@ fn library(place: &Place, name: &str) -> PathBuf {
         "nothing" | "no_free" => place.compile(name, &[]),
         "orphan" => {
             let ghost = place.compile("ghost", &[]);
-            let orphan = place.compile(name, &[source("forward"), ghost.clone()]);
+            let orphan = place.compile(name, &[source("own"), ghost.clone()]);
             fs::remove_file(ghost).unwrap();
             orphan
         }

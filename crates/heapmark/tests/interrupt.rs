@@ -144,7 +144,7 @@ fn a_killed_heapmark_takes_its_guest_along() {
 #[test]
 fn a_killed_heapmark_takes_along_what_a_library_has_sent_to_the_background() {
     let place = Place::new();
-    let mut child = hanging_in(&place, &place.compile("daemon", &[source("hanger"), source("forward")]));
+    let mut child = hanging_in(&place, &place.compile("daemon", &[source("hanger"), source("own")]));
     wait_for("the helper", || guests(&place) == 3);
     send(&child, Signal::KILL);
     child.wait().unwrap();
@@ -166,7 +166,7 @@ fn what_a_library_starts_ends_with_its_process_even_in_the_background() {
 #[test]
 fn a_library_that_starts_a_helper_and_ends_its_parent_costs_its_own_cell_and_leaves_nothing() {
     let place = Place::new();
-    let word = format!("parricide={}", place.compile("parricide", &[source("daemon"), source("forward")]).display());
+    let word = format!("parricide={}", place.compile("parricide", &[source("daemon"), source("own")]).display());
     let flags = ["run", "-o", "run", "-a", &word, "--blocks", "2"];
     let end = finish(start(&place, &[&flags[..], &SMALL[..]].concat()));
     assert_eq!(end.code, Some(4), "{}", end.stderr);

@@ -10,6 +10,7 @@ mod shadow;
 use crate::api::{AlignedOperators, Api};
 use crate::fail;
 use crate::memory::Table;
+use crate::served;
 use crate::threads::wait_until;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -172,7 +173,10 @@ fn take(call: &str, block: *mut u8, size: usize) {
             format_args!("{call} of {size} bytes returned {address:#x}, which is not aligned to {alignment} bytes"),
         );
     }
-    with_shadow(|shadow| shadow.take(call, address, size));
+    with_shadow(|shadow| {
+        shadow.take(call, address, size);
+        served::look(shadow.live_bytes());
+    });
 }
 
 fn give_back(block: *mut u8) {

@@ -2,6 +2,7 @@
 //! In user mode only: what the kernel does for a process may be nobody's to see.
 
 use crate::fail;
+use crate::sys;
 use core::fmt::Arguments;
 use core::sync::atomic::{AtomicI32, Ordering};
 
@@ -82,7 +83,7 @@ pub fn open(event: Event, whom: Whom) -> Result<i32, i32> {
     const THIS_THREAD: i32 = 0;
     const ANY_CPU: i32 = -1;
     const NO_GROUP: i32 = -1;
-    const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
+    const CLOSE_ON_EXEC: usize = 1 << 3;
     let later = if whom == Whom::Descendants { DISABLED | INHERIT } else { 0 };
     let attributes = Attributes {
         kind: event.kind,
@@ -92,24 +93,20 @@ pub fn open(event: Event, whom: Whom) -> Result<i32, i32> {
         flags: EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR | later,
         ..Attributes::default()
     };
+    let attributes = (&raw const attributes).addr();
+    let arguments = [attributes, THIS_THREAD as usize, ANY_CPU as usize, NO_GROUP as usize, CLOSE_ON_EXEC, 0];
     // SAFETY: the kernel reads `size` bytes of attributes, which live beyond the call, and writes nothing.
-    let file = unsafe {
-        libc::syscall(libc::SYS_perf_event_open, &raw const attributes, THIS_THREAD, ANY_CPU, NO_GROUP, CLOSE_ON_EXEC)
-    };
-    if file < 0 { Err(errno()) } else { Ok(file as i32) }
+    let file = unsafe { sys::call(libc::SYS_perf_event_open, arguments) } as i32;
+    if file < 0 { Err(-file) } else { Ok(file) }
 }
 
 /// What a counter says now.
 pub fn read(file: i32) -> Option<Reading> {
     let mut reading = Reading::default();
     // SAFETY: reads into a local of that size.
-    let read = unsafe { libc::read(file, (&raw mut reading).cast(), size_of::<Reading>()) };
+    let read =
+        unsafe { sys::call(libc::SYS_read, [file as usize, (&raw mut reading).addr(), size_of::<Reading>(), 0, 0, 0]) };
     (read == size_of::<Reading>() as isize).then_some(reading)
-}
-
-fn errno() -> i32 {
-    // SAFETY: the calling thread's own.
-    unsafe { *libc::__errno_location() }
 }
 
 /// One for each event: its file, or minus the error's number.
@@ -133,11 +130,11 @@ fn first() -> i32 {
 
 /// All events, of all threads.
 pub(super) fn switch(on: bool) {
-    const ENABLE: libc::Ioctl = 0x2400;
-    const DISABLE: libc::Ioctl = 0x2401;
+    const ENABLE: usize = 0x2400;
+    const DISABLE: usize = 0x2401;
     for file in FILES.iter().map(|file| file.load(Ordering::Relaxed)).filter(|file| *file > 0) {
         // SAFETY: no memory of ours is touched.
-        unsafe { libc::ioctl(file, if on { ENABLE } else { DISABLE }, 0) };
+        unsafe { sys::call(libc::SYS_ioctl, [file as usize, if on { ENABLE } else { DISABLE }, 0, 0, 0, 0]) };
     }
 }
 

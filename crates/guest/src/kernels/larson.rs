@@ -9,7 +9,7 @@ use crate::clock;
 use crate::fail;
 use crate::memory::{Padded, Table};
 use crate::rng::{Larson, Modulo};
-use crate::threads::{Gate, ThreadTime, detach};
+use crate::threads::{Gate, Semaphore, ThreadTime, detach};
 use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ struct Shared {
     api: Api,
     gate: Gate,
     stop: AtomicBool,
-    finished: libc::sem_t,
+    finished: Semaphore,
     /// Ends by time, not after a number of incarnations.
     timed: bool,
     /// Incarnations only start their successor: the floor of thread turnover.
@@ -97,8 +97,7 @@ fn run(bench: &mut Bench) {
             api: bench.api,
             gate: Gate::default(),
             stop: AtomicBool::new(false),
-            // SAFETY: initialised below before its use.
-            finished: unsafe { core::mem::zeroed() },
+            finished: Semaphore::default(),
             timed: seconds > 0.0,
             idle,
             touch: min >= 2,
@@ -107,8 +106,6 @@ fn run(bench: &mut Bench) {
             chunks: Modulo::new(chunks as u32),
             pairs: rounds * chunks as u64,
         };
-        // SAFETY: the semaphore stays where it is until all slots have posted.
-        unsafe { libc::sem_init(&mut shared.finished, 0, 0) };
         let (pairs, lives) = one_round(bench, round, &mut shared, &mut slots, seconds, incarnations, counts_purge);
         done.malloc += pairs;
         done.free += pairs;
@@ -176,8 +173,7 @@ fn one_round(
         shared.stop.store(true, Ordering::Relaxed);
     }
     for _ in 0..bench.threads {
-        // SAFETY: initialised; a wait that a signal interrupts is taken up again.
-        while unsafe { libc::sem_wait(&mut shared.finished) } != 0 {}
+        shared.finished.wait();
     }
     let purge_ns = bench.purge(counts_purge);
     let span = began.elapsed();
@@ -194,7 +190,10 @@ fn one_round(
 
 extern "C" fn first_incarnation(slot: *mut c_void) -> *mut c_void {
     // SAFETY: the slot was handed over to this thread, its round lives until the slot is finished.
-    unsafe { &*(*slot.cast::<Slot>()).shared }.gate.wait();
+    let (own, shared) = unsafe { (&mut *slot.cast::<Slot>(), &*(*slot.cast::<Slot>()).shared) };
+    shared.gate.wait();
+    // What it used to wait for the clock is no part of the round; `incarnation` adds all that it has used.
+    own.tally.cpu_ns = own.tally.cpu_ns.wrapping_sub(clock::thread_cpu_ns());
     incarnation(slot)
 }
 
@@ -208,7 +207,7 @@ extern "C" fn incarnation(argument: *mut c_void) -> *mut c_void {
     }
     slot.tally.incarnations += 1;
     slot.left -= 1;
-    slot.tally.cpu_ns += clock::thread_cpu_ns();
+    slot.tally.cpu_ns = slot.tally.cpu_ns.wrapping_add(clock::thread_cpu_ns());
     let goes_on = if shared.timed { !shared.stop.load(Ordering::Relaxed) } else { slot.left > 0 };
     if shared.timed {
         slot.left += 1;
@@ -218,8 +217,8 @@ extern "C" fn incarnation(argument: *mut c_void) -> *mut c_void {
         unsafe { detach(incarnation, argument) };
     } else {
         slot.tally.ended_ns = clock::now_ns();
-        // SAFETY: the last use of the round by this slot.
-        unsafe { libc::sem_post((&raw const shared.finished).cast_mut()) };
+        // The last use of the round by this slot.
+        shared.finished.post();
     }
     ptr::null_mut()
 }

@@ -8,6 +8,7 @@ use crate::fail;
 use crate::memory::{Padded, Table};
 use crate::rng::SplitMix;
 use crate::sizes::Sizes;
+use crate::sys;
 use crate::watched;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -233,7 +234,7 @@ impl Level {
 
     fn raise(&self, objects: u32) {
         self.objects.store(objects, Ordering::Release);
-        self.futex(libc::FUTEX_WAKE, 1);
+        sys::wake(self.objects.as_ptr(), 1);
     }
 
     fn wait_for(&self, objects: u32) {
@@ -243,15 +244,7 @@ impl Level {
                 return;
             }
             // Returns at once where the level has risen since.
-            self.futex(libc::FUTEX_WAIT, filled);
+            sys::sleep_on(self.objects.as_ptr(), filled);
         }
-    }
-
-    fn futex(&self, what: i32, value: u32) {
-        let forever = core::ptr::null::<libc::timespec>();
-        // SAFETY: the word outlives the call.
-        unsafe {
-            libc::syscall(libc::SYS_futex, self.objects.as_ptr(), what | libc::FUTEX_PRIVATE_FLAG, value, forever)
-        };
     }
 }

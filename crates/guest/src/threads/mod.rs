@@ -2,7 +2,7 @@
 
 mod wait;
 
-pub use wait::{Barrier, Gate, Rendezvous, wait_asleep, wait_long_until, wait_until};
+pub use wait::{Barrier, Gate, Rendezvous, Semaphore, wait_asleep, wait_long_until, wait_until};
 
 use crate::clock::{self, Moment};
 use crate::fail;

@@ -1,8 +1,8 @@
 //! Where threads wait for each other, and how: spinning, giving way or asleep.
 
 use crate::clock::Moment;
+use crate::sys;
 use core::hint::spin_loop;
-use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Threads wait here until everybody has come and the clock has started.
@@ -66,25 +66,31 @@ impl Rendezvous {
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Relaxed);
             self.meetings.store(meeting.wrapping_add(1), Ordering::Release);
-            self.futex(libc::FUTEX_WAKE, i32::MAX as u32);
+            sys::wake(self.meetings.as_ptr(), i32::MAX as u32);
         }
         while self.meetings.load(Ordering::Acquire) == meeting {
-            self.futex(libc::FUTEX_WAIT, meeting);
+            sys::sleep_on(self.meetings.as_ptr(), meeting);
         }
     }
+}
 
-    fn futex(&self, operation: i32, value: u32) {
-        let no_limit = ptr::null::<libc::timespec>();
-        // SAFETY: a word that lives as long as its users; a spurious return is taken up by the loop in `wait`.
-        unsafe {
-            libc::syscall(
-                libc::SYS_futex,
-                self.meetings.as_ptr(),
-                operation | libc::FUTEX_PRIVATE_FLAG,
-                value,
-                no_limit,
-            )
-        };
+/// What threads post, and others take, asleep until there is something to take. All zero is nothing posted.
+#[derive(Default)]
+pub struct Semaphore(AtomicU32);
+
+impl Semaphore {
+    /// Wakes one that waits, or the next that will.
+    pub fn post(&self) {
+        self.0.fetch_add(1, Ordering::Release);
+        sys::wake(self.0.as_ptr(), 1);
+    }
+
+    /// Sleeps until somebody posts.
+    pub fn wait(&self) {
+        let one_less = |posted: u32| posted.checked_sub(1);
+        while self.0.try_update(Ordering::Acquire, Ordering::Relaxed, one_less).is_err() {
+            sys::sleep_on(self.0.as_ptr(), 0);
+        }
     }
 }
 
@@ -105,8 +111,7 @@ pub fn wait_long_until(done: impl Fn() -> bool) {
         if done() {
             return;
         }
-        // SAFETY: no arguments, no effects but on scheduling.
-        unsafe { libc::sched_yield() };
+        sys::give_way();
     }
     while !done() {
         // SAFETY: no pointers.
@@ -125,8 +130,7 @@ pub fn wait_until(done: impl Fn() -> bool) {
         } else if spins < 100 {
             spin_loop();
         } else {
-            // SAFETY: no arguments, no effects but on scheduling.
-            unsafe { libc::sched_yield() };
+            sys::give_way();
         }
     }
 }

@@ -22,6 +22,8 @@ pub struct Row {
     pub purge: Purge,
     /// The family of the catalogue by whose purge: the library came by its path.
     pub purged_as: Option<String>,
+    /// Who serves behind it, where its check has found somebody.
+    pub served: Option<String>,
     /// Parameters of the workload that have other values in this row.
     pub parameters: BTreeMap<String, String>,
     /// What came of it.
@@ -111,6 +113,7 @@ impl Row {
             leaves: group.allocator.leaves.clone(),
             purge: purge(group),
             purged_as: group.allocator.purged_as.clone(),
+            served: group.check.and_then(|check| check.notes.get("served").cloned()),
             parameters: other_parameters(group),
             state,
         }

@@ -44,7 +44,7 @@ impl<'a> Work<'a> {
             origin: format!("crate {} {}", self.pin.name, self.pin.version),
             source_version: self.pin.version.clone(),
             exports: inspection.exports,
-            purged_as: None,
+            ..Library::default()
         }
     }
 

@@ -36,6 +36,7 @@ use anyhow::{Result, anyhow};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// A library ready to be preloaded.
@@ -53,6 +54,9 @@ pub struct Library {
     /// purge, and it exports what is known of that family.
     #[serde(default)]
     pub purged_as: Option<String>,
+    /// Device and inode of each of `files` when it was first looked at, if it was there.
+    #[serde(skip)]
+    pub first_seen: OnceLock<Vec<Option<(u64, u64)>>>,
 }
 
 /// What came of building one allocator.

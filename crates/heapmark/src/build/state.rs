@@ -72,7 +72,7 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
                     files: found.into_iter().flatten().collect(),
                     origin: format!("package {package}"),
                     source_version: system::package_version(package),
-                    purged_as: None,
+                    ..Library::default()
                 }),
             }
         }
@@ -84,14 +84,14 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
                 Some(_) => None,
             };
             let files = files.into_iter().map(|file| file.canonicalize().unwrap_or(file)).collect();
-            State::Ready(Library { files, origin: "path".into(), source_version: String::new(), exports, purged_as })
+            State::Ready(Library { files, origin: "path".into(), exports, purged_as, ..Library::default() })
         }
         Source::Libc => State::Ready(Library {
             files: Vec::new(),
             origin: "libc6".into(),
             source_version: system::libc_version(),
             exports: exports_of(system::find("libc.so.6").iter())?,
-            purged_as: None,
+            ..Library::default()
         }),
         Source::Null => State::Ready(Library { origin: "guest".into(), ..Library::default() }),
         Source::AsCalled => State::Ready(Library { origin: "as called".into(), ..Library::default() }),

@@ -56,6 +56,9 @@ pub struct Allocator {
     /// Built without locks: it serves programs of one thread only, and never the guest, which has a thread beside its workers.
     #[serde(default)]
     pub single_threaded: bool,
+    /// It hands calls on to libc and is measured all the same.
+    #[serde(default)]
+    pub wrapper: bool,
 }
 
 /// Groups of allocators that suites select by.
@@ -80,7 +83,7 @@ pub enum Tier {
 /// Where the library comes from.
 ///
 /// A `same-as` entry takes from the other what it does not state itself: `home`, `licence`, `purge`, `version`,
-/// `leaves` and `except`.
+/// `leaves`, `except` and `wrapper`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Source {

@@ -91,6 +91,8 @@ pub fn run(args: Args) -> Result<Exit> {
 fn subject(library: &Path, name: &str, ns: u32, percent: u32) -> Result<Subject> {
     let word = format!("{name}={}", library.display());
     let mut allocator = build::user(&word)?.ok_or_else(|| anyhow!("{word} is no library"))?;
+    // What is planted stands in front of libc's.
+    allocator.wrapper = true;
     allocator.environment.insert("PLANT_NS".into(), ns.to_string());
     allocator.environment.insert("PLANT_PERCENT".into(), percent.to_string());
     let build::State::Ready(library) = build::state(&allocator, &[]) else { bail!("{name}: cannot be preloaded") };

@@ -104,6 +104,7 @@ impl End {
                     "oom" => Outcome::Oom { what: format!("{what} in phase {}", phase.word()) },
                     "wrong-result" => Outcome::WrongResult { what },
                     "unsupported" => Outcome::Unsupported { why: what },
+                    "not-loaded" => Outcome::NotLoaded { why: what },
                     _ => Outcome::Error { what },
                 })
             }

@@ -53,7 +53,7 @@ impl Guest {
         let (mut command, _account) = child::below(&self.path, &subject.environment(), 0)?;
         page.to(command.arg(&self.path));
         let end = child::run(command, stderr_file()?, SHORT, &AtomicBool::new(false), None)?;
-        Ok(end.and_then(|_| Report::parse(page.report()).version().map(String::from)))
+        Ok(end.and_then(|_| Report::parse(&page.report()).version().map(String::from)))
     }
 }
 

@@ -114,6 +114,9 @@ impl Job {
             u8::from(self.exercise && !null),
             if null { "null" } else { "library" },
         );
+        if self.check && !null && !subject.library.files.is_empty() {
+            let _ = writeln!(text, "wrapper={}", if subject.allocator.wrapper { "allowed" } else { "refused" });
+        }
         if let Some(series) = &self.series {
             let _ = writeln!(text, "series={series}");
         }

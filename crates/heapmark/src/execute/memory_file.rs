@@ -1,7 +1,7 @@
 //! Files in memory, without a name: what passes between this process and those that it starts.
 
 use anyhow::{Context, Result};
-use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
@@ -10,19 +10,41 @@ const MUCH_BYTES: u64 = 16 << 20;
 /// How much of a memory file is ever read as text.
 const MOST_TEXT_BYTES: u64 = 16 << 20;
 
-/// An unnamed file that goes away with its last user.
+/// An unnamed file that goes away with its last user. It grows only: whatever runs beside an allocator may find it.
 pub(super) fn memory_file(name: &str) -> Result<File> {
-    Ok(File::from(memfd_create(name, MemfdFlags::CLOEXEC).context("cannot create a memory file")?))
-}
-
-/// For what a measured process writes to stderr.
-pub(super) fn stderr_file() -> Result<File> {
-    memory_file("heapmark-stderr")
+    sealed(create(name, MemfdFlags::CLOEXEC)?, SealFlags::SHRINK)
 }
 
 /// As [`memory_file`], and inherited on purpose: a child is told its number.
 pub(super) fn inherited_file(name: &str) -> Result<File> {
-    Ok(File::from(memfd_create(name, MemfdFlags::empty()).context("cannot create a memory file")?))
+    sealed(create(name, MemfdFlags::empty())?, SealFlags::SHRINK)
+}
+
+/// As [`inherited_file`], of a size that stays: to be mapped. Whoever touched what another process has cut off would die of it.
+pub(super) fn mapped_file(name: &str, bytes: usize) -> Result<File> {
+    let file = create(name, MemfdFlags::empty())?;
+    file.set_len(bytes as u64).context("cannot size a memory file")?;
+    sealed(file, SealFlags::SHRINK | SealFlags::GROW)
+}
+
+/// For what a process writes to a stream of its own, which it may truncate, as `> /dev/stderr` does.
+pub(super) fn stream_file(name: &str) -> Result<File> {
+    create(name, MemfdFlags::CLOEXEC)
+}
+
+/// For what a measured process writes to stderr.
+pub(super) fn stderr_file() -> Result<File> {
+    stream_file("heapmark-stderr")
+}
+
+fn create(name: &str, flags: MemfdFlags) -> Result<File> {
+    Ok(File::from(memfd_create(name, flags | MemfdFlags::ALLOW_SEALING).context("cannot create a memory file")?))
+}
+
+/// For ever, and for everybody.
+fn sealed(file: File, seals: SealFlags) -> Result<File> {
+    fcntl_add_seals(&file, seals | SealFlags::SEAL).context("cannot seal a memory file")?;
+    Ok(file)
 }
 
 /// What a memory file holds from `start` on, cut where a process wrote without end.

@@ -148,6 +148,9 @@ pub fn run_watched(
     if let Some(why) = subject.cannot_run(job) {
         return Ok(Some(Attempt::without_process(Outcome::Unsupported { why })));
     }
+    if let Err(why) = prove::are_as_first_seen(subject) {
+        return Ok(Some(Attempt::without_process(Outcome::NotLoaded { why })));
+    }
     let environment = subject.environment();
     let page = page::SharedPage::new(&job.text(subject))?;
     let (watched, mut process) = (watch.is_some(), None);
@@ -163,7 +166,8 @@ pub fn run_watched(
     let Some(end) = child::run(command, stderr_file()?, timeout, stop, watch)? else { return Ok(None) };
     let end = end.started(&account, guest.path())?;
     let below = job.below.as_ref().map(|_| end.stderr());
-    let report = report::Report::parse(page.report());
+    let said = page.report();
+    let report = report::Report::parse(&said);
     let proof = report.proof_is_complete().then(|| report.proof());
     let outcome = match proof.map(|proof| prove::verify(subject, proof)) {
         // Another allocator served this process: however it ended says nothing about this one.
@@ -171,11 +175,11 @@ pub fn run_watched(
         proved => match end.outcome(page.phase(), &report) {
             Some(outcome) => outcome.at(page.page().watched().steps()),
             None if proved.is_none() => Outcome::NotLoaded { why: "the guest could not tell who serves malloc".into() },
-            None => report.verify_work(),
+            None => report.verify_guest(),
         },
     };
     let proof = proof.map(|proof| prove::relevant(subject, proof));
-    let mut attempt = Attempt::of_process(outcome, end, &report, page.report(), proof, environment, job);
+    let mut attempt = Attempt::of_process(outcome, end, &report, &said, proof, environment, job);
     below.iter().for_each(|stderr| callgrind::note(&mut attempt, stderr));
     Ok(Some(attempt))
 }

@@ -1,9 +1,8 @@
 //! The page of memory that host and guest share.
 
-use super::memory_file::inherited_file;
+use super::memory_file::mapped_file;
 use anyhow::{Context, Result, anyhow};
 use heapmark_wire::{Page, Phase};
-use rustix::fs::ftruncate;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -17,8 +16,7 @@ pub(super) struct SharedPage {
 
 impl SharedPage {
     pub(super) fn new(job: &str) -> Result<SharedPage> {
-        let file = inherited_file("heapmark-page")?;
-        ftruncate(&file, size_of::<Page>() as u64).context("cannot size a memory file")?;
+        let file = mapped_file("heapmark-page", size_of::<Page>())?;
         // SAFETY: a fresh shared mapping of a file of that size; zeroed memory is a valid page.
         let address = unsafe {
             let protection = ProtFlags::READ | ProtFlags::WRITE;
@@ -45,8 +43,9 @@ impl SharedPage {
         self.page().phase()
     }
 
-    pub(super) fn report(&self) -> &str {
-        self.page().report()
+    /// The report so far; empty where it is not valid UTF-8. A copy: what a guest has left running may still write there.
+    pub(super) fn report(&self) -> String {
+        String::from_utf8(self.page().report().collect()).unwrap_or_default()
     }
 }
 

@@ -4,7 +4,7 @@
 //! never timed, runs with `LD_DEBUG=bindings`, and every binding of the malloc family is held against the library.
 
 use super::child;
-use super::memory_file::{memory_file, stderr_file, text};
+use super::memory_file::{memory_file, stderr_file, stream_file, text};
 use super::printed::Printed;
 use super::report::Report;
 use super::{Attempt, Guest, Job, LoadedObject, Outcome, Proof, Subject, prove};
@@ -98,7 +98,7 @@ impl Program {
 
     /// Adds it to a command, so that it reads the job; gives its name, and the file that its report goes into.
     fn command(&self, command: &mut Command, job: &str) -> Result<(&Path, std::fs::File)> {
-        let (mut input, output) = (memory_file("heapmark-job")?, memory_file("heapmark-report")?);
+        let (mut input, output) = (memory_file("heapmark-job")?, stream_file("heapmark-report")?);
         input.write_all(job.as_bytes()).and_then(|()| input.rewind()).context("cannot write a job")?;
         let first = self.executable.command.first().context("a program without a command")?;
         command.args(&self.executable.command).current_dir(&self.executable.folder).stdin(input);

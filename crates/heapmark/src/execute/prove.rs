@@ -4,7 +4,26 @@ use super::{LoadedObject, Proof, Subject};
 use crate::catalog::Source;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// What is preloaded must be the files that were there when the first process was started: whoever replaces one meanwhile has
+/// another library measured under its name.
+pub(super) fn are_as_first_seen(subject: &Subject) -> Result<(), String> {
+    match wanted(subject).find(|(file, first)| identity(file) != *first) {
+        Some((file, None)) => Err(format!("{} is gone", file.display())),
+        Some((file, Some(_))) => {
+            Err(format!("{} was replaced after the run had begun: start a new one", file.display()))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The files that are preloaded, and what each was when it was first looked at.
+fn wanted(subject: &Subject) -> impl Iterator<Item = (&PathBuf, Option<(u64, u64)>)> {
+    let files = &subject.library.files;
+    let first = subject.library.first_seen.get_or_init(|| files.iter().map(|file| identity(file)).collect());
+    files.iter().zip(first.iter().copied())
+}
 
 /// Functions of the proof that the library exports must be served by it; all others by nobody we preloaded.
 pub(super) fn verify(subject: &Subject, proof: &Proof) -> Result<(), String> {
@@ -12,10 +31,11 @@ pub(super) fn verify(subject: &Subject, proof: &Proof) -> Result<(), String> {
     if matches!(subject.allocator.source, Source::AsCalled) {
         return Ok(());
     }
-    let wanted: Vec<_> = subject.library.files.iter().map(|file| (file, identity(file))).collect();
+    let wanted: Vec<_> = wanted(subject).collect();
     for (file, identity) in &wanted {
         let Some(identity) = identity else { return Err(format!("{} is gone", file.display())) };
         if !proof.objects.iter().any(|object| is(object, identity)) {
+            are_as_first_seen(subject)?;
             return Err(format!("{} was not loaded", file.display()));
         }
     }
@@ -39,7 +59,7 @@ pub(super) fn verify(subject: &Subject, proof: &Proof) -> Result<(), String> {
 
 /// The part of a proof that is worth storing: the owners, and every preloaded object.
 pub(super) fn relevant(subject: &Subject, proof: &Proof) -> Proof {
-    let wanted: Vec<_> = subject.library.files.iter().filter_map(|file| identity(file)).collect();
+    let wanted: Vec<_> = wanted(subject).filter_map(|(_, identity)| identity).collect();
     let keep = |index: usize| {
         proof.owners.values().any(|owner| *owner == index) || wanted.iter().any(|id| is(&proof.objects[index], id))
     };

@@ -94,6 +94,35 @@ impl<'a> Report<'a> {
         Outcome::Ok
     }
 
+    /// As [`Report::verify_work`], of a guest: its clocks must also agree with each other.
+    pub(super) fn verify_guest(&self) -> Outcome {
+        match (self.verify_work(), self.impossible_times()) {
+            (Outcome::Ok, Some(what)) => Outcome::WrongResult { what },
+            (outcome, _) => outcome,
+        }
+    }
+
+    /// Times that no process can have: a thread uses at most the time that passes, a process that of each CPU it may run on. How many
+    /// threads there are does not matter: a library may have some of its own.
+    fn impossible_times(&self) -> Option<String> {
+        // Two clocks differ a little, and are not read in the same instant.
+        let most_ns = |wall_ns: u64, cpus: u64| (wall_ns + wall_ns / 50 + 10_000_000).saturating_mul(cpus);
+        let Measurement { iterations, threads, .. } = self.measurement();
+        let contradict = |of: &str, cpu_ns: u64, wall_ns: u64| {
+            let s = |ns: u64| ns as f64 / 1e9;
+            format!("its clocks contradict each other: {of} used {:.3} s of CPU time in {:.3} s", s(cpu_ns), s(wall_ns))
+        };
+        let too_much = |thread: &&ThreadTime| thread.cpu_ns > most_ns(thread.wall_ns, 1);
+        if let Some(thread) = threads.iter().find(too_much) {
+            return Some(contradict("a thread", thread.cpu_ns, thread.wall_ns));
+        }
+        let (cpus, cpu_ns, wall_ns) = iterations.iter().fold((self.number("cpus"), 0, 0), |(cpus, cpu, wall), one| {
+            (cpus, cpu + one.user_ns + one.sys_ns, wall + one.wall_ns)
+        });
+        let impossible = cpus > 0 && cpu_ns > most_ns(wall_ns, cpus);
+        impossible.then(|| format!("{} on {cpus} CPUs", contradict("it", cpu_ns, wall_ns)))
+    }
+
     fn iterations(&self) -> Vec<Iteration> {
         let lines = self.lines.iter().filter(|(key, _)| matches!(*key, "cold" | "iteration"));
         lines
@@ -199,6 +228,26 @@ mod tests {
         assert_eq!(what, "free 199, expected 200");
         let text = GOOD.replace("0 77\nexpected", "0 78\nexpected");
         assert!(matches!(Report::parse(&text).verify_work(), Outcome::WrongResult { .. }));
+    }
+
+    #[test]
+    fn cpu_time_above_the_time_that_passed_is_a_fault_and_a_library_may_have_threads_of_its_own() {
+        let text = |wall_ms: u64, cpu_ms: u64, thread: &str| {
+            let line = format!("iteration={} 0 {} 0 0 200", wall_ms * 1_000_000, cpu_ms * 1_000_000);
+            GOOD.replace("iteration=8 1 7 1 0 200", &line).replace("thread=8 7", thread) + "cpus=4\n"
+        };
+        let verify = |text: &str| Report::parse(text).verify_guest();
+        assert_eq!(verify(GOOD), Outcome::Ok);
+        let good = "thread=1000000000 1010000000";
+        // One worker, and three threads of the library.
+        assert_eq!(verify(&text(1000, 3990, good)), Outcome::Ok);
+        for (text, says) in [
+            (text(1000, 1000, "thread=500000000 1000000000"), "a thread used 1.000 s of CPU time in 0.500 s"),
+            (text(1000, 5000, good), "it used 5.000 s of CPU time in 1.000 s on 4 CPUs"),
+        ] {
+            let Outcome::WrongResult { what } = verify(&text) else { panic!("{text}") };
+            assert!(what.contains(says), "{what}");
+        }
     }
 
     #[test]

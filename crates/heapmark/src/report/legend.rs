@@ -66,6 +66,12 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
     if !partial.is_empty() {
         lines.push(format!("partial: {} to libc.", text::list(&partial.into_iter().collect::<Vec<_>>())));
     }
+    if marked(&|_, row| row.served.is_some()) {
+        lines.push(
+            "libc serves: of the bytes that were live in a row's check, by libc's own account; the row is that of a wrapper around it."
+                .to_owned(),
+        );
+    }
     if marked(&|case, row| case.counts_purge && row.purge <= Purge::None) {
         lines.push(
             "not purged: the clock includes giving memory back, and this allocator does not, or is not known to."

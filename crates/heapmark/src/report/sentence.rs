@@ -147,6 +147,9 @@ fn caveat(analysis: &Analysis, leader: &str) -> String {
     if rows().any(|(_, row)| !row.leaves.is_empty()) {
         caveats.push("is partial".to_owned());
     }
+    if rows().any(|(_, row)| row.served.is_some()) {
+        caveats.push("is served by libc".to_owned());
+    }
     if unpurged > 0 {
         caveats.push(format!("gives no memory back in {} that time it", count(unpurged, "case")));
     }

@@ -94,7 +94,12 @@ impl Counter {
         let stop = AtomicBool::new(false);
         let attempt = execute::run(&self.guest, &self.subject, &job, Duration::from_secs(60), &stop).unwrap().unwrap();
         let bytes = std::fs::read(&file).unwrap();
-        let counted = std::array::from_fn(|i| u64::from_ne_bytes(bytes[i * 8..i * 8 + 8].try_into().unwrap()));
+        let mut counted: Counts =
+            std::array::from_fn(|i| u64::from_ne_bytes(bytes[i * 8..i * 8 + 8].try_into().unwrap()));
+        // The pair by which every guest wakes its allocator, before anything else.
+        assert!(counted[0] >= 1 && counted[1] >= 1, "{counted:?}");
+        counted[0] -= 1;
+        counted[1] -= 1;
         (counted, attempt)
     }
 

@@ -1,4 +1,4 @@
-/* Fakes nothing: a library that serves malloc by libc's. */
-#include "forward.h"
+/* Fakes nothing: a library with memory of its own. */
+#include "own.h"
 
-void *malloc(size_t size) { return __libc_malloc(size); }
+void *malloc(size_t size) { return own_malloc(size); }

@@ -1,5 +1,5 @@
 /* Fakes no fault: writes the environment it finds itself in to the file that RECORD_TO names. */
-#include "forward.h"
+#include "own.h"
 #include <stdio.h>
 #include <stdlib.h>
 

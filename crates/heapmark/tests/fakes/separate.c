@@ -1,6 +1,6 @@
 /* Fakes an allocator whose operators of C++ have size classes of their own: aborts where a block goes back by a function that does not
    belong to the one that made it, or with a size or an alignment that is not its own. Has no memory for 77777 bytes. */
-#include "forward.h"
+#include "own.h"
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ struct head {
 };
 
 static void *make(enum maker maker, size_t size, size_t alignment) {
-    char *whole = __libc_malloc(size + alignment + sizeof(struct head));
+    char *whole = own_malloc(size + alignment + sizeof(struct head));
     if (!whole) return NULL;
     uintptr_t start = ((uintptr_t)whole + sizeof(struct head) + alignment - 1) & ~(uintptr_t)(alignment - 1);
     ((struct head *)start)[-1] = (struct head){whole, size, alignment, maker};
@@ -31,7 +31,7 @@ static void end(void *block, enum maker maker, size_t size, size_t alignment) {
         abort();
     }
     head->maker = 0;
-    __libc_free(head->whole);
+    own_free(head->whole);
 }
 
 void *malloc(size_t size) { return make(C, size, 16); }

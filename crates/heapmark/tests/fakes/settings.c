@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "forward.h"
+#include "own.h"
 
 static const char *const NAMES[] = {"MALLOC_CONF", "MALLOC_ARENA_MAX", "GLIBC_TUNABLES"};
 

@@ -1,5 +1,5 @@
 /* Fakes a rare stall: every 4000th malloc sleeps for 5 ms, far more often than 1 of 10,000 and far less than every second. */
-#include "forward.h"
+#include "own.h"
 #include <time.h>
 
 void *malloc(size_t size) {
@@ -7,5 +7,5 @@ void *malloc(size_t size) {
     if (__atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) % 4000 == 0) {
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     }
-    return __libc_malloc(size);
+    return own_malloc(size);
 }

@@ -1,7 +1,7 @@
 /* Fakes an allocator that runs out of memory after 1000 calls. */
-#include "forward.h"
+#include "own.h"
 
 void *malloc(size_t size) {
     static int calls;
-    return ++calls > 1000 ? NULL : __libc_malloc(size);
+    return ++calls > 1000 ? NULL : own_malloc(size);
 }

@@ -1,6 +1,6 @@
 /* Fakes a copy that is not what it was copied from: slow wherever it lies in a folder of copies. */
 #define _GNU_SOURCE
-#include "forward.h"
+#include "own.h"
 #include <dlfcn.h>
 #include <string.h>
 
@@ -14,5 +14,5 @@ __attribute__((constructor)) static void look(void) {
 void *malloc(size_t size) {
     for (volatile int i = 0; i < steps; i++) {
     }
-    return __libc_malloc(size);
+    return own_malloc(size);
 }

@@ -116,9 +116,9 @@ impl Place {
         self.run(&[&["run", "-o", name], &SMALL[..], flags].concat())
     }
 
-    /// A library from `tests/fakes/<name>.c`, which hands on to libc what it does not define itself.
+    /// A library from `tests/fakes/<name>.c`, which has memory of its own and the usual functions for what it does not define itself.
     pub fn fake(&self, name: &str) -> PathBuf {
-        self.compile(name, &[source("forward")])
+        self.compile(name, &[source("own")])
     }
 
     /// A library from `tests/fakes/<name>.c` and further files alone.

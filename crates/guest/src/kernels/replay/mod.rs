@@ -18,6 +18,7 @@ use crate::bench::{Bench, Work};
 use crate::fail;
 use crate::memory::{Padded, Table};
 use crate::null;
+use crate::prove::Objects;
 use core::cell::Cell;
 use core::ptr;
 use heapmark_wire::score;
@@ -82,7 +83,7 @@ fn mind_operators() {
     extern "C" fn no_memory() {
         fail::give_up("oom", format_args!("operator new has found no memory"));
     }
-    let set = api::find(c"_ZSt15set_new_handlerPFvvE");
+    let set = Objects::loaded().find(c"_ZSt15set_new_handlerPFvvE");
     if !set.is_null() {
         // SAFETY: `std::set_new_handler` of the C++ library that the allocator has brought.
         unsafe { api::call(set, &[no_memory as *const () as usize, 0, 0, 0, 0, 0]) };

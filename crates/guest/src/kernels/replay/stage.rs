@@ -11,12 +11,11 @@ use crate::bench::{Bench, Work};
 use crate::clock::{self, Moment};
 use crate::cpus::Cpus;
 use crate::fail;
-use crate::laps::{post, wait};
 use crate::latency;
 use crate::memory::{Padded, Table};
 use crate::null;
 use crate::stack::Stack;
-use crate::threads::{Gate, ThreadTime, create, wait_until};
+use crate::threads::{Gate, Semaphore, ThreadTime, create, wait_until};
 use core::cell::Cell;
 use core::ffi::c_void;
 use core::ptr;
@@ -45,8 +44,8 @@ pub struct Stage<'a> {
     /// Threads whose streams are over, in that order, each plus one.
     over: Table<AtomicU32>,
     overs: AtomicU32,
-    one_is_over: libc::sem_t,
-    curtain: libc::sem_t,
+    one_is_over: Semaphore,
+    curtain: Semaphore,
 }
 
 // SAFETY: a slot is used by one thread at a time, which the order of the score brings about; what is played wrongly finds an empty
@@ -87,7 +86,7 @@ impl<'a> Stage<'a> {
         let strict = bench.parameter("mode") == "memory";
         let pace =
             if bench.parameter("mode") == "paced" { bench.parameter("pace").parse().unwrap_or(1.0) } else { 0.0 };
-        let mut stage = Stage {
+        Stage {
             api: bench.api,
             sheet,
             slots,
@@ -103,17 +102,9 @@ impl<'a> Stage<'a> {
             gate: Gate::default(),
             over: Table::shared(seats.len()),
             overs: AtomicU32::new(0),
-            // SAFETY: initialised below before its use.
-            one_is_over: unsafe { core::mem::zeroed() },
-            // SAFETY: likewise.
-            curtain: unsafe { core::mem::zeroed() },
-        };
-        // SAFETY: semaphores nobody uses yet; Linux keeps nothing but the number in them, so that they may move.
-        unsafe {
-            libc::sem_init(&mut stage.one_is_over, 0, 0);
-            libc::sem_init(&mut stage.curtain, 0, 0);
+            one_is_over: Semaphore::default(),
+            curtain: Semaphore::default(),
         }
-        stage
     }
 
     fn thread(&self, index: usize) -> Thread {
@@ -164,7 +155,7 @@ impl<'a> Stage<'a> {
     /// Takes leave of threads that exit; returns once all streams are over.
     pub fn until_all_are_over(&self) {
         for place in self.over.iter() {
-            wait(&self.one_is_over);
+            self.one_is_over.wait();
             wait_until(|| place.load(Ordering::Acquire) != 0);
             let index = place.load(Ordering::Acquire) as usize - 1;
             if self.seats[index].0.has_exited.get() {
@@ -178,7 +169,7 @@ impl<'a> Stage<'a> {
     /// After the clock: the other threads end, and everybody's times are told.
     pub fn curtain(&self, mut note: impl FnMut(usize, ThreadTime), began: &Moment) {
         let stayed = |seat: &Padded<Seat>| !seat.0.has_exited.get();
-        self.seats.iter().filter(|seat| stayed(seat)).for_each(|_| post(&self.curtain));
+        self.seats.iter().filter(|seat| stayed(seat)).for_each(|_| self.curtain.post());
         for (index, seat) in self.seats.iter().enumerate() {
             if stayed(seat) {
                 self.join(index);
@@ -225,9 +216,9 @@ extern "C" fn enter(seat: *mut c_void) -> *mut c_void {
     stage.steps[index].rest();
     let place = stage.overs.fetch_add(1, Ordering::AcqRel) as usize;
     stage.over[place].store(index as u32 + 1, Ordering::Release);
-    post(&stage.one_is_over);
+    stage.one_is_over.post();
     if !has_exited {
-        wait(&stage.curtain);
+        stage.curtain.wait();
     }
     ptr::null_mut()
 }

@@ -85,6 +85,7 @@ fn inherit(entries: &mut [(String, Allocator)], faults: &mut Vec<Fault>) {
         if allocator.licence.is_empty() {
             allocator.licence = original.licence.clone();
         }
+        allocator.wrapper |= original.wrapper;
         allocator.purge = allocator.purge.take().or_else(|| original.purge.clone());
         allocator.version = allocator.version.take().or_else(|| original.version.clone());
         for (own, theirs) in [(&mut allocator.leaves, &original.leaves), (&mut allocator.except, &original.except)] {

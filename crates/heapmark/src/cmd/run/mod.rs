@@ -61,6 +61,9 @@ pub struct Args {
     pub(super) set: Vec<Override>,
     #[command(flatten)]
     pub(super) comparison: Comparison,
+    /// Measure libraries that hand calls on to libc, too; their rows say so
+    #[arg(long, conflicts_with = "resume")]
+    pub(super) allow_forwarding: bool,
     /// Without the null allocator that shows what the harness itself takes
     #[arg(long, overrides_with = "no_floor")]
     no_floor: bool,

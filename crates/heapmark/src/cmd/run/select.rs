@@ -69,6 +69,7 @@ impl Selection {
             choose(&flags.allocators, &suite.tiers, baseline, flags.replace, &catalog)?
         };
         let mut subjects = resolve(chosen, &catalog, dry_run)?;
+        subjects.iter_mut().for_each(|subject| subject.allocator.wrapper |= args.allow_forwarding);
         must_be_ready(&baseline, &subjects)?;
         programs::mark(&mut cases, &catalog);
         // Nobody starts them where single calls are timed: no reason to build them.

@@ -8,7 +8,7 @@ mod binary_trees;
 
 use super::child;
 use super::end::{End, LaunchedEnd};
-use super::memory_file::{memory_file, stderr_file, text};
+use super::memory_file::{memory_file, stderr_file, stream_file, text};
 use super::program::{Program, bindings, fill, without_bindings};
 use super::report::Report;
 use super::{Attempt, Iteration, Job, Measurement, Outcome, Subject, prove};
@@ -201,7 +201,7 @@ impl Printed<'_> {
         parameters: &BTreeMap<String, String>,
         environment: &BTreeMap<String, String>,
     ) -> Result<Option<Ran>> {
-        let said = memory_file("heapmark-stdout")?;
+        let said = stream_file("heapmark-stdout")?;
         let (mut launch, account) = child::below(self.launcher, environment, self.job.padding)?;
         let command: Vec<String> = command.iter().map(|word| fill(word, parameters)).collect();
         launch.args(&command).current_dir(&self.program.executable.folder).stdin(Stdio::null());

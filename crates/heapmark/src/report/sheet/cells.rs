@@ -55,6 +55,7 @@ pub(super) fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u
     if !row.leaves.is_empty() {
         notes.push("partial".to_owned());
     }
+    notes.extend(row.served.clone());
     if case.counts_purge {
         match row.purge {
             Purge::None => notes.push("not purged".to_owned()),

@@ -2,7 +2,7 @@
 
 use crate::execute::child::{end_tree, spawn};
 use crate::execute::end::STDERR_BYTES;
-use crate::execute::memory_file::{inherited_file, keep_last, memory_file, text};
+use crate::execute::memory_file::{inherited_file, keep_last, stream_file, text};
 use crate::execute::trial::Tried;
 use crate::execute::trial::fault::with_words;
 use crate::execute::trial::process::of_the_user;
@@ -24,7 +24,7 @@ pub(super) struct Process {
 
 impl Process {
     pub fn new() -> Result<Process> {
-        let (account, stderr) = (inherited_file("heapmark-client")?, memory_file("heapmark-client-stderr")?);
+        let (account, stderr) = (inherited_file("heapmark-client")?, stream_file("heapmark-client-stderr")?);
         Ok(Process { account, stderr, child: None })
     }
 

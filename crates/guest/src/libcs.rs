@@ -1,0 +1,151 @@
+//! Every C library in this process, those of namespaces of their own (`dlmopen`) too, and how much each says that it has handed
+//! out. Found in what the kernel says is mapped: a list that somebody else keeps would lack what was to be hidden.
+
+use crate::elf::Image;
+use crate::sys;
+use core::mem::transmute;
+
+/// Bytes in blocks that any C library has handed out and not got back; `None` where none of them tells.
+pub fn handed_out() -> Option<u64> {
+    let mut sum = None;
+    each(|image| {
+        if let Some(tell) = image.find(c"mallinfo2") {
+            // SAFETY: glibc's function since 2.33, which takes nothing and may be called at any time.
+            let told = unsafe { transmute::<*mut core::ffi::c_void, unsafe extern "C" fn() -> Told>(tell)() };
+            *sum.get_or_insert(0) += (told.in_arenas + told.mapped) as u64;
+        }
+    });
+    sum
+}
+
+/// glibc's `struct mallinfo2`.
+#[repr(C)]
+struct Told {
+    _before: [usize; 4],
+    /// `hblkhd`: large blocks, each a mapping.
+    mapped: usize,
+    _between: [usize; 2],
+    /// `uordblks`: all others.
+    in_arenas: usize,
+    _after: [usize; 2],
+}
+
+/// A line of the kernel's list of mappings.
+struct Mapping {
+    start: usize,
+    end: usize,
+    executable: bool,
+    is_start_of_file: bool,
+    inode: u64,
+}
+
+impl Mapping {
+    /// `START-END rwxp OFFSET DEVICE INODE PATH`
+    fn parse(line: &str) -> Option<Mapping> {
+        let mut words = line.split_ascii_whitespace();
+        let (start, end) = words.next()?.split_once('-')?;
+        let (access, offset, _device, inode) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        let hex = |word| usize::from_str_radix(word, 16).ok();
+        Some(Mapping {
+            start: hex(start)?,
+            end: hex(end)?,
+            executable: access.contains('x'),
+            is_start_of_file: access.starts_with('r') && hex(offset)? == 0,
+            inode: inode.parse().ok().filter(|inode| *inode != 0)?,
+        })
+    }
+}
+
+/// Calls `look` with each C library that a dynamic linker has loaded: an object's code lies where its headers say, behind its
+/// header, while a file that was only mapped to be read has none.
+fn each(mut look: impl FnMut(&Image)) {
+    let libc = |start: usize| {
+        // SAFETY: asked for of a mapping that is readable and has the object's code behind it.
+        let image = unsafe { Image::at(start as *const u8) };
+        image.filter(|image| image.soname().to_bytes().starts_with(b"libc.so"))
+    };
+    let mut begun: Option<Mapping> = None;
+    lines(|line| {
+        let Some(mapping) = Mapping::parse(line) else { return };
+        if mapping.is_start_of_file {
+            begun = Some(mapping);
+        } else if mapping.executable
+            && let Some(begin) = begun.take_if(|begin| begin.inode == mapping.inode)
+            && code(&begin).is_some_and(|code| (mapping.start..mapping.end).contains(&code))
+        {
+            libc(begin.start).iter().for_each(&mut look);
+        }
+    });
+}
+
+/// Where the code of the object would lie whose header may be at the start of this mapping; `None` where it is none.
+fn code(begin: &Mapping) -> Option<usize> {
+    // SAFETY: the mapping is readable, and what is read lies within it, as is checked.
+    unsafe {
+        let header = &*(begin.start as *const libc::Elf64_Ehdr);
+        let headers = header.e_phoff as usize + header.e_phnum as usize * size_of::<libc::Elf64_Phdr>();
+        if !header.e_ident.starts_with(b"\x7fELF") || headers > begin.end - begin.start {
+            return None;
+        }
+        let first = (begin.start + header.e_phoff as usize) as *const libc::Elf64_Phdr;
+        let headers = core::slice::from_raw_parts(first, header.e_phnum.into());
+        let code = headers.iter().find(|it| it.p_type == libc::PT_LOAD && it.p_flags & libc::PF_X != 0)?;
+        let first = headers.iter().find(|it| it.p_type == libc::PT_LOAD)?;
+        Some(begin.start + (code.p_vaddr - first.p_vaddr) as usize)
+    }
+}
+
+/// Hands out the kernel's list line by line.
+fn lines(mut take: impl FnMut(&str)) {
+    let Some(file) = sys::File::open(c"/proc/self/maps") else { return };
+    let (mut room, mut kept) = ([0u8; 8192], 0);
+    loop {
+        let read = file.read(&mut room[kept..]);
+        if read == 0 {
+            return;
+        }
+        let text = &room[..kept + read];
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
+        text[..whole].split(|byte| *byte == b'\n').filter_map(|line| str::from_utf8(line).ok()).for_each(&mut take);
+        // A line longer than the room is no library's.
+        let rest = if whole == 0 { 0 } else { text.len() - whole };
+        room.copy_within(whole..whole + rest, 0);
+        kept = rest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libc_tells_what_it_has_handed_out_small_and_large_and_a_file_that_is_only_read_is_no_libc() {
+        const SMALL: usize = 1000;
+        const LARGE: usize = 64 << 20;
+        let mut found = 0;
+        each(|_| found += 1);
+        assert_eq!(found, 1);
+
+        // As a program would read it.
+        let objects = crate::prove::Objects::loaded();
+        let path = objects.path_of(libc::malloc as *mut core::ffi::c_void).unwrap();
+        assert!(crate::memory::map_file(path).is_some());
+        let mut found = 0;
+        each(|_| found += 1);
+        assert_eq!(found, 1);
+
+        let before = handed_out().unwrap();
+        // SAFETY: ordinary calls.
+        unsafe {
+            let small: [*mut _; SMALL] = core::array::from_fn(|_| core::hint::black_box(libc::malloc(2000)));
+            let large = core::hint::black_box(libc::malloc(LARGE));
+            let grown = handed_out().unwrap() - before;
+            // Other tests of this process allocate meanwhile, but not so much.
+            let asked = (SMALL * 2000 + LARGE) as u64;
+            assert!((asked..asked + (8 << 20)).contains(&grown), "{grown}");
+            small.into_iter().for_each(|block| libc::free(block));
+            libc::free(large);
+        }
+        assert!(handed_out().unwrap() < before + (8 << 20));
+    }
+}
