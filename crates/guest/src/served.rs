@@ -1,72 +1,67 @@
 //! Whether the blocks of a checked process are the allocator's own, or libc's that it hands on: who owns `malloc` says nothing
 //! about who serves behind it. libc keeps account of what it has handed out, and is asked while the blocks are live.
 
+extern crate std;
+
 use crate::api::Api;
+use crate::check;
 use crate::fail;
 use crate::job::Job;
 use crate::libcs;
 use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 use heapmark_wire::Page;
 
 /// In libc there may be so much that is no block of ours: threads, tables, what a library keeps of its own.
 const LEAST_BYTES: u64 = 64 << 10;
 /// A library that has more per cent of its blocks from libc is a wrapper around that.
 const MOST_PERCENT: u64 = 5;
+/// A thread counts so many blocks by itself before it tells the others.
+const TOGETHER: u64 = 256;
 
-/// What is known of this process. Used under the check's lock, or while no other thread allocates.
-struct Account {
-    asked: AtomicBool,
-    before: Cell<u64>,
-    /// Asked again when this much is live, or after so many blocks.
-    next_live: Cell<u64>,
-    next_blocks: Cell<u64>,
-    blocks: Cell<u64>,
-    /// The most that was ever found.
-    percent: Cell<u64>,
+/// What libc had handed out before the first block; the greatest number where it is not asked.
+static BEFORE: AtomicU64 = AtomicU64::new(u64::MAX);
+/// Blocks of all threads, and with how many of them libc is asked next.
+static BLOCKS: AtomicU64 = AtomicU64::new(0);
+static NEXT: AtomicU64 = AtomicU64::new(TOGETHER);
+/// The most that was ever found.
+static PERCENT: AtomicU64 = AtomicU64::new(0);
+
+std::thread_local! {
+    static OWN_BLOCKS: Cell<u64> = const { Cell::new(0) };
 }
-
-// SAFETY: see above.
-unsafe impl Sync for Account {}
-
-static ACCOUNT: Account = Account {
-    asked: AtomicBool::new(false),
-    before: Cell::new(0),
-    next_live: Cell::new(LEAST_BYTES),
-    next_blocks: Cell::new(1 << 10),
-    blocks: Cell::new(0),
-    percent: Cell::new(0),
-};
 
 /// Before the first block.
 pub fn start(job: &Job<'_>) {
     if job.get("wrapper").is_some() {
-        ACCOUNT.before.set(libcs::handed_out().unwrap_or(0));
-        ACCOUNT.asked.store(true, Ordering::Relaxed);
+        BEFORE.store(libcs::handed_out().unwrap_or(0), Ordering::Relaxed);
     }
 }
 
-/// One more block, and what is live with it. Asks now and then: each time that half as much more is live as ever before, and
-/// each time that twice as many blocks have been handed out, since a library may change its mind.
-pub fn look(live_bytes: u64) {
-    if !ACCOUNT.asked.load(Ordering::Relaxed) {
+/// One more block is live. Asks each time that half as many more have been handed out as ever before: a library may change its
+/// mind.
+pub fn look() {
+    let own = OWN_BLOCKS.get() + 1;
+    OWN_BLOCKS.set(own % TOGETHER);
+    if own < TOGETHER {
         return;
     }
-    ACCOUNT.blocks.set(ACCOUNT.blocks.get() + 1);
-    if live_bytes < ACCOUNT.next_live.get() && ACCOUNT.blocks.get() < ACCOUNT.next_blocks.get() {
-        return;
+    let (before, next) = (BEFORE.load(Ordering::Relaxed), NEXT.load(Ordering::Relaxed));
+    let blocks = BLOCKS.fetch_add(TOGETHER, Ordering::Relaxed) + TOGETHER;
+    let later = blocks + blocks / 2;
+    if before < u64::MAX
+        && blocks >= next
+        && NEXT.compare_exchange(next, later, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    {
+        note(before, check::live_bytes);
     }
-    ACCOUNT.next_live.set(ACCOUNT.next_live.get().max(live_bytes + live_bytes / 2));
-    ACCOUNT.next_blocks.set(ACCOUNT.next_blocks.get().max(2 * ACCOUNT.blocks.get()));
-    note(live_bytes, ACCOUNT.before.get());
 }
 
-/// libc has handed out `before` without these blocks.
-fn note(live_bytes: u64, before: u64) {
+/// libc has handed out `before` without what is live.
+fn note(before: u64, live_bytes: impl FnOnce() -> u64) {
     let grown = libcs::handed_out().unwrap_or(0).saturating_sub(before);
     if grown >= LEAST_BYTES {
-        let percent = (100 * grown / live_bytes.max(1)).min(100);
-        ACCOUNT.percent.set(ACCOUNT.percent.get().max(percent));
+        PERCENT.fetch_max((100 * grown / live_bytes().max(1)).min(100), Ordering::Relaxed);
     }
 }
 
@@ -88,11 +83,11 @@ pub fn report(page: &Page, job: &Job<'_>, api: &Api) {
                 fail::null("malloc", size);
             }
         }
-        note((size * count) as u64, before.unwrap_or(0));
+        note(before.unwrap_or(0), || (size * count) as u64);
         // SAFETY: live blocks, released once.
         blocks[..count].iter().for_each(|block| unsafe { (api.free)(*block) });
     }
-    let percent = ACCOUNT.percent.get();
+    let percent = PERCENT.load(Ordering::Relaxed);
     if !is_told {
         let _ = page.say(format_args!("note=who_serves libc does not tell"));
     } else if percent > MOST_PERCENT && wrapper == "refused" {

@@ -66,6 +66,18 @@ fn a_library_whose_blocks_another_one_serves_is_not_loaded_and_says_who_does() {
 }
 
 #[test]
+fn libc_is_asked_while_the_blocks_of_the_workload_are_live() {
+    let place = Place::new();
+    let allocators = words(&place, &["forward_workers"]);
+    let flags = ["--no-shadow", "--no-floor", "--no-repeat", "--blocks", "1"];
+    let end = place
+        .run(&[&["run", "-o", "run", "-w", "speed-malloc-free", "-t", "1", "-a", &allocators], &flags[..]].concat());
+    assert_eq!(end.code, Some(4), "{}\n{}", end.stdout, end.stderr);
+    let records = records_of(&place.at("run"), "forward_workers");
+    assert!(word(&records[0]["outcome"], "why").starts_with("libc served 100 % of the bytes"), "{records:?}");
+}
+
+#[test]
 fn a_wrapper_that_is_named_as_one_is_measured_and_its_row_says_who_serves() {
     let place = Place::new();
     let names = ["forward_all", "lazy", "honest"];

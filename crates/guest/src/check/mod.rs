@@ -173,10 +173,8 @@ fn take(call: &str, block: *mut u8, size: usize) {
             format_args!("{call} of {size} bytes returned {address:#x}, which is not aligned to {alignment} bytes"),
         );
     }
-    with_shadow(|shadow| {
-        shadow.take(call, address, size);
-        served::look(shadow.live_bytes());
-    });
+    with_shadow(|shadow| shadow.take(call, address, size));
+    served::look();
 }
 
 fn give_back(block: *mut u8) {
@@ -222,6 +220,13 @@ pub fn present_bytes() -> Option<u64> {
         with_shadow(|shadow| pages = shadow.present());
     }
     pages.map(|pages| pages << 12)
+}
+
+/// Bytes of all live blocks, in granules.
+pub fn live_bytes() -> u64 {
+    let mut by_granules = [0; GRANULES + 1];
+    with_shadow(|shadow| by_granules = shadow.by_granules());
+    by_granules.iter().zip(0..).map(|(pages, granules)| 8 * granules * pages).sum()
 }
 
 fn with_shadow(act: impl FnOnce(&mut Shadow)) {

@@ -117,11 +117,6 @@ impl Shadow {
         }
     }
 
-    /// Requested bytes of all live blocks.
-    pub fn live_bytes(&self) -> u64 {
-        self.live_bytes
-    }
-
     fn tell(&self) {
         self.held.iter().for_each(|held| held.set(self.live_bytes, self.occupied_pages << 12));
     }
