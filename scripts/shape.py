@@ -29,9 +29,10 @@ import time
 ALLOCATORS = ["glibc", "jemalloc", "mimalloc3", "snmalloc", "rpmalloc", "tcmalloc"]
 APART = math.log(1.15)
 BAR = 0.8
+COLUMNS = {"time": "ns_per_op", "cpu": "cpu_ns_per_op"}
 MOST_BLOCKS = 7
 # So long may the blocks of a size take, beyond the first.
-SECONDS = 20
+SECONDS = 60
 
 
 def coefficient(quick, paper):
@@ -56,12 +57,12 @@ def coefficient(quick, paper):
     return product / math.sqrt(squares[0] * squares[1]), pairs
 
 
-def read(lines):
+def read(lines, column):
     """{case: {allocator: ns per operation}} of an export."""
     cases = collections.defaultdict(dict)
     for row in csv.DictReader(lines):
-        if row["allocator"] in ALLOCATORS and row["ns_per_op"]:
-            cases[f"{row['workload']}@{row['threads']}"][row["allocator"]] = float(row["ns_per_op"])
+        if row["allocator"] in ALLOCATORS and row[column]:
+            cases[f"{row['workload']}@{row['threads']}"][row["allocator"]] = float(row[column])
     return cases
 
 
@@ -86,7 +87,8 @@ class Heapmark:
     """The program under a folder for its runs."""
 
     def __init__(self, arguments, folder):
-        self.program, self.threads, self.folder = arguments.heapmark, arguments.threads, folder
+        self.program, self.threads, self.column = arguments.heapmark, arguments.threads, COLUMNS[arguments.by]
+        self.folder = folder
 
     def json(self, *words):
         return json.loads(subprocess.run([self.program, *words, "--json"], check=True, capture_output=True).stdout)
@@ -103,7 +105,7 @@ class Heapmark:
         if end.returncode not in (0, 4):
             sys.exit(f"shape: {workload} ({preset}): {end.stderr}")
         out = subprocess.run([self.program, "export", run, "--to", "csv-rows"], check=True, capture_output=True, text=True)
-        return read(out.stdout.splitlines())
+        return read(out.stdout.splitlines(), self.column)
 
     def seconds(self, workload, cell, limit):
         """What one process takes; more than `limit` is infinite."""
@@ -123,9 +125,10 @@ def main():
     parser.add_argument("--heapmark", default=os.environ.get("HEAPMARK", "target/release/heapmark"))
     parser.add_argument("--threads", default="1", help="thread count (1)")
     parser.add_argument("--minutes", type=float, default=10, help="the most that the paper size of a case may take (10)")
+    parser.add_argument("--by", choices=COLUMNS, default="time", help="what ranks; cpu for a busy machine (time)")
     arguments = parser.parse_args()
     if arguments.rows:
-        quick, paper = (read(open(path, encoding="utf-8")) for path in arguments.rows)
+        quick, paper = (read(open(path, encoding="utf-8"), COLUMNS[arguments.by]) for path in arguments.rows)
         passed = [told(case, quick[case], paper[case]) for case in sorted(quick.keys() & paper.keys())]
         sys.exit(0 if passed and all(passed) else 1)
     with tempfile.TemporaryDirectory() as folder:

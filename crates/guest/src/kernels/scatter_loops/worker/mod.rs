@@ -239,8 +239,8 @@ impl Worker<'_> {
     }
 }
 
-/// The size that stands in front of a block, read as the program does just before each free: the read misses the caches where
-/// the live blocks exceed them, whoever the allocator is.
+/// The size that stands in front of a block, read as the program does just before each free: the read misses the caches if
+/// the live blocks exceed them, whichever allocator serves.
 ///
 /// # Safety
 /// The block must have room for it.
