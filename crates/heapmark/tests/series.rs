@@ -84,7 +84,8 @@ fn check_bounds(table: &Table, requested: u64, about: &str) {
 #[test]
 fn taken_at_operations_the_requested_curve_rises_to_all_objects_and_falls_to_nothing() {
     for name in ["glibc", "jemalloc"] {
-        let (table, requested) = series(&subject(name), "memory", &["sample=per-op", "every=500"]);
+        let (table, requested) =
+            series(&subject(name), "memory", &["objects=10000", "round=10000", "sample=per-op", "every=500"]);
         check_bounds(&table, requested, name);
         let live = table.numbers("requested_live_bytes");
         // Before the first operation, 20 times while 10,000 objects are allocated, 20 times while they are freed, at the end.
