@@ -5,7 +5,7 @@ HEAPMARK = target/release/heapmark
 # Tests and lints see the whole code: one build with everything that can be built in.
 WHOLE = --locked --workspace --features heapmark/parquet
 
-.PHONY: run test check bench shape reproduction programs docs clean build setup setup-test setup-bench setup-programs
+.PHONY: run test check bench shape false-alarms reproduction programs docs clean build setup setup-test setup-bench setup-programs
 
 run: setup build            ## measure: build what is missing, run the quick suite, print the verdict
 	$(HEAPMARK) run $(ARGS)
@@ -41,6 +41,9 @@ shape: setup build          ## whether the quick preset of each workload ranks s
 
 reproduction: setup build   ## what the reference documents published and claim, beside our own runs: docs/REPRODUCTION.md
 	HEAPMARK=$(HEAPMARK) scripts/reproduction.sh
+
+false-alarms: build         ## 40 comparisons of glibc with its own copy: how many are called different; about 5 minutes
+	HEAPMARK=$(HEAPMARK) scripts/false-alarms.sh
 
 docs:                       ## the code's own documentation
 	$(CARGO) doc --locked --workspace --no-deps

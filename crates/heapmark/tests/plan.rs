@@ -155,7 +155,9 @@ fn glibc_alone_is_measured_where_nothing_else_is_ready() {
     std::fs::create_dir_all(&folder).unwrap();
     for name in ["gperftools", "tbbmalloc"] {
         let source = format!("source = {{ kind = \"path\", files = [\"{}\"] }}", place.text("none.so"));
-        let entry = format!("name = \"{name}\"\nfamily = \"{name}\"\nabout = \"x\"\ntier = \"main\"\n{source}\n");
+        let entry = format!(
+            "name = \"{name}\"\nreplace = true\nfamily = \"{name}\"\nabout = \"x\"\ntier = \"main\"\n{source}\n"
+        );
         std::fs::write(folder.join(format!("{name}.toml")), entry).unwrap();
     }
     let args = [&["run", "-o", "run", "--blocks", "2"], &SMALL[..]].concat();
