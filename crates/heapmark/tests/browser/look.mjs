@@ -12,7 +12,7 @@ const WIDTHS = [380, 1600];
 const SCHEMES = ["light", "dark"];
 // Other programs may want the machine, too: what must come is waited for.
 const PATIENCE_MS = 600_000;
-// What a page that was damaged so never shows is not.
+// What a damaged page does not show may never come.
 const IMPATIENCE_MS = 10_000;
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -26,7 +26,8 @@ async function faults(path) {
   const found = { errors: [], requests: [], undrawn: [], unswitched: [], downloads: [], words: [], access: [] };
   const page = await browser.newPage({ viewport: { width: 1600, height: 900 }, colorScheme: "light" });
   page.setDefaultTimeout(PATIENCE_MS);
-  const patience = (kind) => (path.endsWith(`/${kind}.html`) ? IMPATIENCE_MS : PATIENCE_MS);
+  const isDamaged = Object.keys(found).some((kind) => path.endsWith(`/${kind}.html`));
+  const patience = isDamaged ? IMPATIENCE_MS : PATIENCE_MS;
   page.on("console", (message) => message.type() === "error" && found.errors.push(message.text()));
   page.on("pageerror", (error) => found.errors.push(String(error)));
   page.on("request", (request) => /^(file|data|blob):/.test(request.url()) || found.requests.push(request.url()));
@@ -44,7 +45,7 @@ async function faults(path) {
       await page.emulateMedia({ colorScheme });
       await page.waitForTimeout(500);
       const where = (fault) => `${width} ${colorScheme}: ${fault}`;
-      const words = await settled(() => page.evaluate(crowded), (faults) => faults.length === 0, patience("words"));
+      const words = await settled(() => page.evaluate(crowded), (faults) => faults.length === 0, patience);
       found.words.push(...words.map(where));
       await page.evaluate(axe);
       const { violations } = await page.evaluate(() => window.axe.run());
@@ -52,8 +53,8 @@ async function faults(path) {
       found.access.push(...serious.map(({ id, nodes }) => where(`${id}: ${nodes[0].html.slice(0, 200)}`)));
     }
   }
-  found.unswitched.push(...(await switched(page, patience("unswitched"))));
-  found.downloads.push(...(await downloads(page, patience("downloads"))));
+  found.unswitched.push(...(await switched(page, patience)));
+  found.downloads.push(...(await downloads(page, patience)));
   await page.close();
   return found;
 }
