@@ -54,7 +54,7 @@ fn false_winners_are_rare() {
 }
 
 /// The leader of equals is the one that was lucky: to tell it from any of them says something that is not so. Corrected for its contests
-/// alone, some of eight are told apart in 9 % of runs.
+/// alone, some of eight are told apart in 10 % of runs.
 #[test]
 fn a_lucky_leader_is_rarely_told_from_any_of_its_equals() {
     const RUNS: usize = 500;
