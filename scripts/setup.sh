@@ -28,6 +28,8 @@ want "printf '#include <libpmemobj.h>' | cc -fsyntax-only -x c -" libpmemobj-dev
 want "$(has_library libtcmalloc_minimal.so.4)" libtcmalloc-minimal4 libtcmalloc-minimal4t64
 want "$(has_library libtbbmalloc_proxy.so.2)" libtbbmalloc2
 want "$(has_library libjemalloc.so.2)" libjemalloc2
+want "ls /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.scudo_standalone-$(uname -m).so" \
+    libclang-rt-19-dev libclang-rt-21-dev libclang-rt-20-dev libclang-rt-18-dev libclang-rt-17-dev libclang-rt-15-dev libclang-rt-14-dev
 want "$(has_library libmimalloc.so)" libmimalloc2.0 libmimalloc3 libmimalloc2
 
 if [ "${1-}" = test ] || [ "${1-}" = programs ]; then

@@ -1,7 +1,7 @@
 //! Builds every allocator of the catalogue and holds each library against its entry; then plants faults in recipes and asks
 //! that the build tells them. The first run compiles for some two minutes, later ones use the cache.
 
-use heapmark::build::{self, Built, State, check, inspect};
+use heapmark::build::{self, Built, State, check, flags, inspect};
 use heapmark::catalog::Allocator;
 use heapmark::catalog::allocator::{Purge, Recipe, Source, Unit};
 use heapmark::catalog::allocators;
@@ -83,7 +83,7 @@ fn libraries_of_ours_have_initial_exec_tls() {
             seen.push(allocator.name.as_str());
         }
     }
-    for name in ["rpmalloc", "dlmalloc", "scudo"] {
+    for name in ["rpmalloc", "dlmalloc", "scudo-2021"] {
         assert!(seen.contains(&name), "{name} was not looked at");
     }
 }
@@ -127,6 +127,161 @@ fn every_library_serves_a_program() {
             assert!(output.status.success() || no_python, "{}: {command}: {words}", allocator.name);
         }
     }
+}
+
+/// Whether a line that the compiler wrote has a flag, and no later one of its kind.
+fn has(line: &[String], flag: &str) -> bool {
+    // What was left to the link is told so.
+    if flag == "-flto" {
+        return line.iter().any(|told| told == "-fltrans");
+    }
+    let last = line.iter().rfind(|told| flags::kind(told) == flags::kind(flag));
+    last.is_some_and(|told| told == flag || told.strip_prefix(flag).is_some_and(|rest| rest.starts_with('=')))
+}
+
+/// Flags of an entry that the compiler did not see: a flag of all files in each of them, one of some files in any.
+fn flags_that_lack(allocator: &Allocator, library: &build::Library) -> Vec<String> {
+    let lines = inspect::recorded_flags(&library.files[0]).unwrap();
+    assert!(!lines.is_empty(), "{}: no flags are written into {:?}", allocator.name, library.files);
+    let recipe = allocator.build.as_ref().unwrap();
+    // Compilers write down no definitions, and of these nothing shows in code.
+    let silent = ["-pthread", "-frecord-gcc-switches", "-ffat-lto-objects", "-fpermissive"];
+    let is_told =
+        |flag: &&str| ["-O", "-f", "-m"].iter().any(|start| flag.starts_with(start)) && !silent.contains(flag);
+    let of_recipe: Vec<&str> = recipe.flags_here().map(String::as_str).collect();
+    let of_units: Vec<&str> = recipe.compile.iter().flat_map(Unit::flags_here).map(String::as_str).collect();
+    let replaced = |flag: &str| of_recipe.iter().any(|later| flags::kind(later) == flags::kind(flag));
+    let common: Vec<&str> = flags::for_all().collect();
+    let of_all = common.into_iter().filter(|flag| !replaced(flag)).chain(of_recipe.iter().copied());
+    let optimised_at_the_link = of_recipe.contains(&"-flto");
+    let lacks = |flag: &&str| !lines.iter().all(|line| has(line, flag));
+    let lacking = of_all.filter(is_told).filter(|flag| !(optimised_at_the_link && flag.starts_with("-fno-builtin")));
+    let lacking = lacking.filter(lacks);
+    let nowhere = of_units.into_iter().filter(is_told).filter(|flag| !lines.iter().any(|line| has(line, flag)));
+    lacking.chain(nowhere).map(String::from).collect()
+}
+
+#[test]
+fn each_library_was_built_with_the_flags_of_its_entry_and_one_that_was_not_is_found() {
+    for (allocator, library) in READY.iter().filter(|(allocator, _)| allocator.build.is_some()) {
+        assert_eq!(flags_that_lack(allocator, library), [""; 0], "{}", allocator.name);
+    }
+    let (rpmalloc, library) = READY.iter().find(|(allocator, _)| allocator.name == "rpmalloc").unwrap();
+    for planted in ["-O2", "-fno-inline", "-march=native"] {
+        let mut other = (*rpmalloc).clone();
+        other.build.as_mut().unwrap().flags.push(planted.into());
+        assert_eq!(flags_that_lack(&other, library), [planted]);
+    }
+}
+
+#[test]
+fn an_instruction_that_is_asked_for_at_run_time_is_compiled_into_one_file_only() {
+    let (_, library) = READY.iter().find(|(allocator, _)| allocator.name == "scudo-2021").unwrap();
+    let flag = if cfg!(target_arch = "x86_64") { "-msse4.2" } else { "-march=armv8-a+crc" };
+    let lines = inspect::recorded_flags(&library.files[0]).unwrap();
+    assert_eq!(lines.iter().filter(|line| has(line, flag)).count(), 1, "{lines:?}");
+    assert!(lines.len() > 1, "the other files were compiled otherwise");
+}
+
+#[test]
+fn a_difference_from_upstreams_flags_without_a_reason_is_found() {
+    let faults = |allocator: &Allocator| -> Vec<String> {
+        let flags = flags::flags(allocator).unwrap();
+        let unexplained = flags.differences.iter().filter(|difference| difference.reason.is_none());
+        let unexplained = unexplained.map(|difference| format!("{} has no reason", difference.flag));
+        unexplained.chain(flags.needless.iter().map(|pattern| format!("{pattern} fits nothing"))).collect()
+    };
+    for allocator in ALL.iter().filter(|allocator| allocator.build.is_some()) {
+        assert!(!allocator.upstream_flags.is_empty(), "{}: upstream-flags", allocator.name);
+        assert_eq!(faults(allocator), [""; 0], "{}", allocator.name);
+        assert!(!allocator.sources.is_empty(), "{}: of which year are its sources?", allocator.name);
+    }
+    let planted = |change: &dyn Fn(&mut Allocator)| {
+        let mut allocator = find("rpmalloc").clone();
+        change(&mut allocator);
+        faults(&allocator)
+    };
+    let ours = |flag: &str| planted(&|it| it.build.as_mut().unwrap().flags.push(flag.into()));
+    assert_eq!(ours("-fno-inline"), ["-fno-inline has no reason"]);
+    assert_eq!(ours("-O2"), ["-O3 has no reason", "-O2 has no reason"]);
+    assert_eq!(planted(&|it| it.build.as_mut().unwrap().flags.clear()).len(), 4, "what upstream has and we do not");
+    assert_eq!(planted(&|it| drop(it.differences.insert("-fPIC".into(), "x".into()))), ["-fPIC fits nothing"]);
+}
+
+#[test]
+fn upstream_flags_stand_in_the_lines_that_entries_name() {
+    let mut seen = 0;
+    for allocator in ALL.iter() {
+        let Source::Crate { name } = &allocator.source else { continue };
+        let folder = build::sources_of(name).unwrap();
+        let of_processors = allocator.upstream_flags_for.values().flatten();
+        for (place, flags) in allocator.upstream_flags.iter().chain(of_processors) {
+            // What the crate leaves out has an address that does not change.
+            if place.starts_with("https://github.com/") {
+                assert!(place.contains("/blob/"), "{}: {place}", allocator.name);
+                continue;
+            }
+            let (file, number) = place.rsplit_once(':').unwrap();
+            let text = std::fs::read_to_string(folder.join(file)).unwrap_or_else(|why| panic!("{place}: {why}"));
+            let line = text.lines().nth(number.parse::<usize>().unwrap() - 1).unwrap();
+            for flag in flags {
+                // What CMake itself means by it.
+                let release = line.contains("\"Release\"") && ["-O3", "-DNDEBUG"].contains(&flag.as_str());
+                assert!(line.contains(flag.as_str()) || release, "{}: {place}: no {flag} in {line}", allocator.name);
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 40, "{seen}");
+}
+
+#[test]
+fn a_row_for_per_cpu_caches_is_made_only_where_they_are_on() {
+    LazyLock::force(&READY);
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("heapmark/allocators");
+    std::fs::create_dir_all(&folder).unwrap();
+    // As tcmalloc-percpu, but for the setting that leaves rseq to the allocator.
+    let planted = r#"
+        name = "planted"
+        family = "tcmalloc"
+        about = "says that it has per-CPU caches"
+        tier = "user"
+        source = { kind = "same-as", name = "tcmalloc" }
+        expects = "per-CPU caches"
+    "#;
+    std::fs::write(folder.join("planted.toml"), planted).unwrap();
+    let heapmark = |words: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
+        command.args(words.split(' ')).env("XDG_CONFIG_HOME", place.path()).current_dir(place.path());
+        let output = command.output().unwrap();
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
+    };
+    let listed: Vec<serde_json::Value> = serde_json::from_str(&heapmark("list allocators --json")[0]).unwrap();
+    let told = |name: &str, key: &str| {
+        let entry = listed.iter().find(|entry| entry["name"] == name).unwrap();
+        entry[key].as_str().unwrap().to_owned()
+    };
+    let is_on = told("tcmalloc-percpu", "version") == "per-CPU caches";
+    assert_eq!(told("tcmalloc-percpu", "state") == "ready", is_on);
+    assert!(is_on || told("tcmalloc-percpu", "version") == "per-thread caches");
+    // Since 2.35 glibc takes the area of rseq for itself, unless it is told not to.
+    assert_eq!(told("tcmalloc", "version"), "per-thread caches");
+    let why = "absent: it works with per-thread caches here, and its row is for per-CPU caches";
+    assert_eq!(told("planted", "state"), why);
+    for suite in ["quick", "default"] {
+        let [plan, _] = heapmark(&format!("run {suite} --dry-run"));
+        assert!(plan.contains("/tcmalloc ") && plan.contains("/tcmalloc-percpu ") == is_on, "{suite}: {plan}");
+    }
+    let run =
+        "run -o run -a planted,tcmalloc-percpu,glibc -w churn -t 1 --target-ms 2 --blocks 1 --no-floor --no-shadow";
+    assert!(heapmark(run)[1].contains(&format!("planted: {why}")));
+    let rows = heapmark("export run --to csv-rows");
+    let is_ok = |name: &str| {
+        let row = rows[0].lines().find(|line| line.split(',').any(|cell| cell == name));
+        row.unwrap_or_else(|| panic!("no {name} in {rows:?}")).split(',').any(|cell| cell == "ok")
+    };
+    assert_eq!((is_ok("planted"), is_ok("tcmalloc-percpu"), is_ok("glibc")), (false, is_on, true), "{rows:?}");
 }
 
 #[test]

@@ -200,6 +200,7 @@ fn allocator(name: &str) -> AllocatorInfo {
         tier: "main".into(),
         origin: "file".into(),
         version: "1".into(),
+        sources: String::new(),
         files: Vec::new(),
         sha256: Vec::new(),
         leaves: Vec::new(),

@@ -24,6 +24,8 @@ pub struct Row {
     pub purged_as: Option<String>,
     /// Who serves behind it, where its check has found somebody.
     pub served: Option<String>,
+    /// When its sources were written; empty where its version tells.
+    pub sources: String,
     /// Parameters of the workload that have other values in this row.
     pub parameters: BTreeMap<String, String>,
     /// What came of it.
@@ -114,6 +116,7 @@ impl Row {
             purge: purge(group),
             purged_as: group.allocator.purged_as.clone(),
             served: group.check.and_then(|check| check.notes.get("served").cloned()),
+            sources: group.allocator.sources.clone(),
             parameters: other_parameters(group),
             state,
         }

@@ -84,7 +84,7 @@ fn compile(task: &Task, tree: &Path, flags: &[String], bench: &Bench) -> Result<
         Language::Cpp => "c++",
         Language::Assembly => "assembler-with-cpp",
     };
-    command.args(&unit.flags).args(["-x", language, "-c"]).arg(&task.path).arg("-o").arg(&task.object);
+    command.args(unit.flags_here()).args(["-x", language, "-c"]).arg(&task.path).arg("-o").arg(&task.object);
     let name = task.path.strip_prefix(tree).or(task.path.strip_prefix(bench.workshop)).unwrap_or(&task.path);
     step::run(&format!("compiling {}", name.display()), &mut command, bench.slots, bench.log)?;
     // Assembly says itself how it reaches its data; no flag changes that.
@@ -112,8 +112,7 @@ fn flags(recipe: &Recipe, tree: &Path, directory: &Path) -> Result<Vec<String>> 
     for (name, value) in &recipe.define {
         flags.push(if value.is_empty() { format!("-D{name}") } else { format!("-D{name}={value}") });
     }
-    flags.extend(recipe.flags.iter().cloned());
-    flags.extend(recipe.flags_for.get(std::env::consts::ARCH).into_iter().flatten().cloned());
+    flags.extend(recipe.flags_here().cloned());
     // `__FILE__` must not carry this machine's folders into the library.
     flags.push(format!("-ffile-prefix-map={}=.", tree.display()));
     Ok(flags)

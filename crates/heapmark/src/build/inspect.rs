@@ -185,6 +185,16 @@ pub fn dynamic_tls(path: &Path) -> Result<Option<String>, Refusal> {
     Ok(None)
 }
 
+/// The flags that the compiler wrote into a library, a list for each compiled file (or for several that had the same).
+pub fn recorded_flags(path: &Path) -> Result<Vec<Vec<String>>, Refusal> {
+    let refuse = |reason| Refusal { path: path.into(), reason };
+    let data = std::fs::read(path).map_err(|error| refuse(Reason::Unreadable(error.to_string())))?;
+    let file = object::File::parse(data.as_slice()).map_err(|_| refuse(Reason::NotElf))?;
+    let section = file.section_by_name(".GCC.command.line").and_then(|section| section.data().ok()).unwrap_or_default();
+    let lines = section.split(|byte| *byte == 0).filter(|line| !line.is_empty());
+    Ok(lines.map(|line| String::from_utf8_lossy(line).split_whitespace().map(String::from).collect()).collect())
+}
+
 /// General and local dynamic, and descriptors: the address of a variable is found by a call as the program runs. By
 /// number, since they come in ranges (psABI of each processor).
 fn is_dynamic_tls(r_type: RelocationType) -> bool {

@@ -23,6 +23,8 @@ pub fn library(name: &str, recipe: &Recipe, objects: &[PathBuf], bench: &Bench) 
         // shared: with a copy of its own, exceptions do not leave `operator new`.
         command.arg("-static-libstdc++");
     }
+    // Where optimisation waits for the link, this is where it happens.
+    command.args(recipe.flags_here());
     command.args(objects).args(&recipe.link).arg("-o").arg(&file);
     step::run("linking", &mut command, bench.slots, bench.log)?;
     Ok(file)

@@ -9,6 +9,7 @@ mod compile;
 mod configure;
 mod copy;
 mod files;
+pub mod flags;
 pub mod inspect;
 mod known;
 mod library;
@@ -22,6 +23,7 @@ mod toolchain;
 mod user;
 
 pub use cache::hash_of_file;
+pub use cargo_sources::directory as sources_of;
 pub use copy::copy;
 pub use inspect::{Inspection, Refusal, inspect};
 pub use known::purge as purge_of_family;

@@ -64,16 +64,26 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
             let found: Vec<Option<PathBuf>> = files.iter().map(|file| system::find(file)).collect();
             match files.iter().zip(&found).find(|(_, path)| path.is_none()) {
                 Some((missing, _)) => State::Absent {
-                    why: format!("{missing} is not in the dynamic linker's folders"),
+                    why: match missing.starts_with('/') {
+                        true => format!("there is no {missing}"),
+                        false => format!("{missing} is not in the dynamic linker's folders"),
+                    },
                     line: format!("apt-get install {package}"),
                 },
-                None => State::Ready(Library {
-                    exports: exports_of(found.iter().flatten())?,
-                    files: found.into_iter().flatten().collect(),
-                    origin: format!("package {package}"),
-                    source_version: system::package_version(package),
-                    ..Library::default()
-                }),
+                None => {
+                    let files: Vec<PathBuf> = found.into_iter().flatten().collect();
+                    let mut package = package.clone();
+                    if system::package_version(&package).is_empty() {
+                        package = files.first().and_then(|file| system::owner(file)).unwrap_or(package);
+                    }
+                    State::Ready(Library {
+                        exports: exports_of(&files)?,
+                        files,
+                        source_version: system::package_version(&package),
+                        origin: format!("package {package}"),
+                        ..Library::default()
+                    })
+                }
             }
         }
         Source::Path { files } => {

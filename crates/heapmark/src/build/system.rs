@@ -1,6 +1,7 @@
 //! Libraries that the system's packages bring: where the dynamic linker finds them, and which version the package has.
 
 use super::inspect::inspect_any;
+use crate::catalog::family::matches;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,9 +10,34 @@ use std::sync::OnceLock;
 /// The file that the dynamic linker would load for a soname, with links resolved. It passes over files for other
 /// processors; where there is nothing else, such a file is returned all the same, to be refused by name.
 pub fn find(soname: &str) -> Option<PathBuf> {
+    if soname.starts_with('/') {
+        return newest(soname);
+    }
     let found: Vec<PathBuf> = folders().iter().filter_map(|folder| folder.join(soname).canonicalize().ok()).collect();
     let fit = found.iter().find(|path| inspect_any(path).is_ok());
     fit.or(found.first()).cloned()
+}
+
+/// The file that fits a path with `*` in it, where the numbers in the path are highest; `{arch}` is the processor.
+fn newest(pattern: &str) -> Option<PathBuf> {
+    let pattern = pattern.replace("{arch}", std::env::consts::ARCH);
+    let mut found = vec![PathBuf::from("/")];
+    for part in pattern.split('/').filter(|part| !part.is_empty()) {
+        let inside = |folder: &PathBuf| match part.contains('*') {
+            false => vec![folder.join(part)],
+            true => names(folder).filter(|name| matches(part, name)).map(|name| folder.join(name)).collect(),
+        };
+        found = found.iter().flat_map(inside).filter(|path| path.exists()).collect();
+    }
+    let numbers = |path: &PathBuf| -> Vec<u64> {
+        let text = path.display().to_string();
+        text.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+    };
+    found.into_iter().max_by_key(numbers)?.canonicalize().ok()
+}
+
+fn names(folder: &Path) -> impl Iterator<Item = String> {
+    std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok())
 }
 
 /// The folders of `/etc/ld.so.conf`, then those that are always searched.
@@ -58,6 +84,14 @@ pub fn package_version(package: &str) -> String {
     version.cloned().unwrap_or_default()
 }
 
+/// The package that a file belongs to, where that is not the one that an entry names: another release has another number.
+pub fn owner(file: &Path) -> Option<String> {
+    let output =
+        Command::new("dpkg-query").arg("-S").arg(file).output().ok().filter(|output| output.status.success())?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Some(text.split([':', ',']).next()?.to_owned())
+}
+
 /// The version of libc: the package's, or what libc says itself.
 pub fn libc_version() -> String {
     let version = package_version("libc6");
@@ -74,9 +108,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn of_several_releases_the_newest_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        for release in ["llvm-9", "llvm-14", "llvm-19", "llvm-100"] {
+            std::fs::create_dir(folder.path().join(release)).unwrap();
+        }
+        let file = |release: &str| folder.path().join(release).join(format!("lib-{}.so", std::env::consts::ARCH));
+        for release in ["llvm-9", "llvm-14", "llvm-19"] {
+            std::fs::write(file(release), "").unwrap();
+        }
+        let pattern = format!("{}/llvm-*/lib-{{arch}}.so", folder.path().display());
+        assert_eq!(find(&pattern), file("llvm-19").canonicalize().ok());
+    }
+
+    #[test]
     fn libc_is_found_and_nonsense_is_not() {
         assert!(find("libc.so.6").is_some_and(|path| path.is_absolute()));
         assert_eq!(find("libno-such-allocator.so.9"), None);
+        assert_eq!(find("/usr/lib/no-such-*/lib.so"), None);
         assert_eq!(package_version("no-such-package"), "");
     }
 }

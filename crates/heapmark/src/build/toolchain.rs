@@ -12,8 +12,9 @@ const FORMAT: &str = "1";
 
 /// For every file. Initial-exec TLS because a preloaded library may have it, and because the general model costs a call
 /// per access; hidden symbols because the functions of an allocator should call each other directly; and no builtins
-/// because a compiler that knows what `malloc` does may delete it from inside `calloc`.
-const FLAGS: [&str; 8] = [
+/// because a compiler that knows what `malloc` does may delete it from inside `calloc`. The flags themselves are written into
+/// the library, where anybody can read them; nothing loads them.
+const FLAGS: [&str; 9] = [
     "-DNDEBUG",
     "-pthread",
     "-ftls-model=initial-exec",
@@ -22,6 +23,7 @@ const FLAGS: [&str; 8] = [
     "-fno-builtin-calloc",
     "-fno-builtin-realloc",
     "-fno-builtin-free",
+    "-frecord-gcc-switches",
 ];
 
 /// For C. A function that was never declared returns `int`: half a pointer.
@@ -38,6 +40,12 @@ pub const LINK_FLAGS: [&str; 8] = [
     "-Wl,--exclude-libs,ALL",
     "-Wl,--build-id=sha1",
 ];
+
+/// What every file of every library is compiled with, as far as it shows in code: ours and the compiler's own.
+pub fn for_all() -> impl Iterator<Item = &'static str> {
+    // The first are those of `cc`.
+    ["-O3", "-fPIC", "-ffunction-sections", "-fdata-sections"].into_iter().chain(FLAGS)
+}
 
 /// One compiler.
 #[derive(Clone, Debug)]

@@ -28,6 +28,18 @@ pub struct Allocator {
     /// How to make a library from a crate's sources.
     #[serde(default)]
     pub build: Option<Recipe>,
+    /// When its sources were written: a year, or a year and a month.
+    #[serde(default)]
+    pub sources: String,
+    /// The flags of its authors' own build, by the line that they come from: `FILE:LINE` of the crate, or an address.
+    #[serde(default)]
+    pub upstream_flags: BTreeMap<String, Vec<String>>,
+    /// As `upstream_flags`, of one processor.
+    #[serde(default)]
+    pub upstream_flags_for: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+    /// Flags in which our build differs from theirs, with the reason; `*` stands for any run of characters.
+    #[serde(default)]
+    pub differences: BTreeMap<String, String>,
     /// Set in the measured process, besides `LD_PRELOAD`.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
@@ -46,6 +58,9 @@ pub struct Allocator {
     /// How the library is asked for its version.
     #[serde(default)]
     pub version: Option<VersionProbe>,
+    /// What its version must contain where it is measured: whether it works as its name says is known in the process only.
+    #[serde(default)]
+    pub expects: Option<String>,
     /// Functions of the malloc family or C++ operators that it leaves to libc or libstdc++, with the reason. Files may
     /// say `_Z*` for all operators; once read, each name stands for itself.
     #[serde(default)]
@@ -82,7 +97,7 @@ pub enum Tier {
 
 /// Where the library comes from.
 ///
-/// A `same-as` entry takes from the other what it does not state itself: `home`, `licence`, `purge`, `version`,
+/// A `same-as` entry takes from the other what it does not state itself: `home`, `licence`, `sources`, `purge`, `version`,
 /// `leaves`, `except` and `wrapper`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
@@ -193,6 +208,25 @@ pub struct Recipe {
     pub configure: Option<Configure>,
 }
 
+impl Recipe {
+    /// The compiler flags of every file here.
+    pub fn flags_here(&self) -> impl Iterator<Item = &String> {
+        self.flags.iter().chain(here(&self.flags_for))
+    }
+}
+
+impl Unit {
+    /// The compiler flags of these files only, here.
+    pub fn flags_here(&self) -> impl Iterator<Item = &String> {
+        self.flags.iter().chain(here(&self.flags_for))
+    }
+}
+
+/// What stands under this processor.
+fn here(by_processor: &BTreeMap<String, Vec<String>>) -> impl Iterator<Item = &String> {
+    by_processor.get(std::env::consts::ARCH).into_iter().flatten()
+}
+
 /// Files that are compiled alike.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -209,6 +243,8 @@ pub struct Unit {
     pub std: Option<String>,
     /// Compiler flags of these files only.
     pub flags: Vec<String>,
+    /// Further ones by processor.
+    pub flags_for: BTreeMap<String, Vec<String>>,
 }
 
 /// Which compiler takes a file.

@@ -1,6 +1,6 @@
 //! `heapmark list`: what can be measured, and what is missing.
 
-use super::{Exit, print, tier, usage};
+use super::{Exit, print, tier, unexpected, usage};
 use crate::build::{self, State};
 use crate::catalog::Catalog;
 use crate::catalog::claim::Document;
@@ -19,6 +19,9 @@ pub struct Args {
     /// As JSON
     #[arg(long)]
     json: bool,
+    /// Of each allocator that heapmark builds: its flags beside those of its authors' own build, and why they differ
+    #[arg(long, conflicts_with_all = ["json", "markdown"])]
+    flags: bool,
     /// Workloads as a page with all parameters, in Markdown
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
@@ -27,7 +30,8 @@ pub struct Args {
 /// Kinds of things.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum What {
-    /// Name, version as the library tells it, origin, state, and the line that brings what is absent
+    /// Name, version as the library tells it, when its sources were written, origin, state, and the line that brings what
+    /// is absent
     Allocators,
     /// Workloads and their parameters
     Workloads,
@@ -49,8 +53,15 @@ pub fn run(args: Args) -> Result<Exit> {
         print(&report::workloads(&catalog.workloads))?;
         return Ok(Exit::Done);
     }
+    if args.flags {
+        if !matches!(args.what, What::Allocators) {
+            return Err(usage(anyhow!("--flags is for allocators")));
+        }
+        print(&report::flags(&catalog.allocators))?;
+        return Ok(Exit::Done);
+    }
     let (columns, entries) = match args.what {
-        What::Allocators => (&["name", "tier", "version", "origin", "state"][..], allocators(&catalog)?),
+        What::Allocators => (&["name", "tier", "version", "sources", "origin", "state"][..], allocators(&catalog)?),
         What::Workloads => (&["name", "document", "presets", "about"][..], workloads(&catalog)),
         What::Programs => (&["name", "allocator", "state", "about"][..], programs(&catalog)),
         What::Suites => (&["name", "preset", "workloads", "threads", "about"][..], suites(&catalog)),
@@ -93,7 +104,8 @@ fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
             State::Ready(library) => {
                 let origin = library.origin.clone();
                 let subject = Subject { allocator: allocator.clone(), library, refused: None };
-                ("ready".to_string(), told(&guest, &subject)?, origin)
+                let state = unexpected(&guest, &subject)?.map_or("ready".into(), |why| format!("absent: {why}"));
+                (state, told(&guest, &subject)?, origin)
             }
             State::NotBuilt { line } => (format!("not built: {line}"), "-".into(), "crate".into()),
             State::Absent { why, line } => (format!("absent, {why}: {line}"), "-".into(), "package".into()),
@@ -101,12 +113,17 @@ fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
         };
         Ok(json!({
             "name": allocator.name, "family": allocator.family, "tier": tier(allocator), "version": version,
-            "origin": origin, "state": state, "about": allocator.about, "home": allocator.home,
+            "sources": sources(allocator), "origin": origin, "state": state, "about": allocator.about, "home": allocator.home,
             "licence": allocator.licence, "environment": allocator.environment, "leaves": allocator.leaves,
-            "except": allocator.except,
+            "except": allocator.except, "upstream_flags": allocator.upstream_flags, "differences": allocator.differences,
         }))
     };
     catalog.allocators.iter().map(describe).collect()
+}
+
+/// When its sources were written. Of what a package brings the version tells.
+fn sources(allocator: &crate::catalog::Allocator) -> &str {
+    if allocator.sources.is_empty() { "-" } else { &allocator.sources }
 }
 
 /// The library's own word only: where it comes from stands in the next column.

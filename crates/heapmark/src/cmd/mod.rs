@@ -151,6 +151,13 @@ pub(crate) fn version(guest: &Guest, subject: &Subject) -> anyhow::Result<String
     })
 }
 
+/// Why an allocator is not what its name says here, if it is not: it tells another version than its entry expects.
+pub(crate) fn unexpected(guest: &Guest, subject: &Subject) -> anyhow::Result<Option<String>> {
+    let Some(expected) = &subject.allocator.expects else { return Ok(None) };
+    let told = guest.version(subject)?.unwrap_or_else(|| "nothing".into());
+    Ok((!told.contains(expected)).then(|| format!("it works with {told} here, and its row is for {expected}")))
+}
+
 /// The tier's word, as it stands in the files.
 pub(crate) fn tier(allocator: &Allocator) -> &'static str {
     match allocator.tier {

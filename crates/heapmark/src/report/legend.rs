@@ -1,7 +1,7 @@
 //! What the columns mean, only those that are there. Strings from outside are still as they came.
 
 use super::{footprint, latency, text, trial};
-use crate::analyse::{Analysis, Case, Purge, Row};
+use crate::analyse::{Analysis, Case, Purge, Role, Row};
 use std::collections::BTreeSet;
 
 /// The lines below the tables, in the order of the columns.
@@ -27,7 +27,7 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
         (!by.is_empty()).then_some(line)
     };
     if let Some((case, tried)) = trial::of(analysis) {
-        return trial::legend(tried, &case.baseline).into_iter().chain(stalled()).collect();
+        return trial::legend(tried, &case.baseline).into_iter().chain(stalled()).chain(sources(analysis)).collect();
     }
     if marked(&|case, _| case.times_operations()) {
         lines
@@ -91,8 +91,17 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
         );
     }
     lines.extend(stalled());
+    lines.extend(sources(analysis));
     lines.extend(oversubscribed(analysis));
     lines
+}
+
+/// How old what was measured is: a slow row may be one of years ago.
+fn sources(analysis: &Analysis) -> Option<String> {
+    let rows = analysis.cases.iter().flat_map(|case| &case.rows);
+    let dated = rows.filter(|row| row.numbers().is_some() && !row.sources.is_empty() && row.role != Role::Shadow);
+    let all: BTreeSet<String> = dated.map(|row| format!("{} {}", row.allocator, row.sources)).collect();
+    (!all.is_empty()).then(|| format!("sources of: {}.", text::list(&all.into_iter().collect::<Vec<_>>())))
 }
 
 /// What the mark in a heading means, whatever was measured.

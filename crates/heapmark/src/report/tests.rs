@@ -103,6 +103,15 @@ in 1 of 2 cases).
 }
 
 #[test]
+fn the_year_of_old_sources_stands_below_the_tables() {
+    let mut lab = rich();
+    assert!(!on(WIDE, &lab).contains("sources of"), "none is known");
+    lab.allocator("hoard").sources = "2017".into();
+    lab.allocator("rpmalloc").sources = "2021".into();
+    assert!(on(WIDE, &lab).contains("\nsources of: hoard 2017 and rpmalloc 2021.\n"), "{}", on(WIDE, &lab));
+}
+
+#[test]
 fn no_line_is_wider_than_the_screen() {
     for screen in [WIDE, NARROW] {
         for line in on(screen, &rich()).lines() {

@@ -75,6 +75,9 @@ pub struct AllocatorInfo {
     pub origin: String,
     /// As the library told it, or the pinned source's version.
     pub version: String,
+    /// When its sources were written, as the catalogue says; empty where the version tells.
+    #[serde(default)]
+    pub sources: String,
     /// Preloaded files, in order, or what is started.
     pub files: Vec<String>,
     /// SHA-256 of each of `files`.

@@ -19,7 +19,7 @@ const INSIDE: [(&str, &str); 6] = [
 /// Strings that are in a program even where its symbols were taken out.
 const STRINGS: [(&[u8], &str); 2] = [(b"<jemalloc>", "jemalloc"), (b"mimalloc: ", "mimalloc")];
 /// Libraries whose purpose is a malloc.
-const ALLOCATORS: [&str; 10] = [
+const ALLOCATORS: [&str; 11] = [
     "libjemalloc",
     "libtcmalloc",
     "libmimalloc",
@@ -28,6 +28,7 @@ const ALLOCATORS: [&str; 10] = [
     "librpmalloc",
     "libsnmalloc",
     "libscudo",
+    "libclang_rt.scudo",
     "libgc.",
     "libumem",
 ];

@@ -78,7 +78,10 @@ pub(super) fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Faul
         for name in recipe.compile.iter().flat_map(|unit| &unit.extra).filter(|name| extra(name).is_none()) {
             add("build.compile.extra", &format!("`{name}` is not there"), "put it into allocators/extra/");
         }
-        for arch in recipe.flags_for.keys().filter(|arch| !["x86_64", "aarch64"].contains(&arch.as_str())) {
+        let of_units = recipe.compile.iter().flat_map(|unit| unit.flags_for.keys());
+        for arch in
+            recipe.flags_for.keys().chain(of_units).filter(|arch| !["x86_64", "aarch64"].contains(&arch.as_str()))
+        {
             add("build.flags-for", &format!("`{arch}` is no processor we know"), "use `x86_64` or `aarch64`");
         }
     }
@@ -99,9 +102,9 @@ pub(super) fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Faul
     if !allocator.known_by.is_empty() && !matches!(allocator.purge, Some(Purge::Call { .. })) {
         add("known-by", "there is no purge that could be called", "add `purge`, or leave it out");
     }
-    for (what, reason) in &allocator.except {
-        if reason.trim().is_empty() {
-            add(&format!("except.{what}"), "no reason given", "say why");
+    for (table, reasons) in [("except", &allocator.except), ("differences", &allocator.differences)] {
+        for (what, _) in reasons.iter().filter(|(_, reason)| reason.trim().is_empty()) {
+            add(&format!("{table}.{what}"), "no reason given", "say why");
         }
     }
     let mut leaves = BTreeMap::new();

@@ -86,6 +86,9 @@ fn inherit(entries: &mut [(String, Allocator)], faults: &mut Vec<Fault>) {
             allocator.licence = original.licence.clone();
         }
         allocator.wrapper |= original.wrapper;
+        if allocator.sources.is_empty() {
+            allocator.sources = original.sources.clone();
+        }
         allocator.purge = allocator.purge.take().or_else(|| original.purge.clone());
         allocator.version = allocator.version.take().or_else(|| original.version.clone());
         for (own, theirs) in [(&mut allocator.leaves, &original.leaves), (&mut allocator.except, &original.except)] {

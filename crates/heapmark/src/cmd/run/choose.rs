@@ -2,8 +2,8 @@
 
 use crate::build::{self, State};
 use crate::catalog::{Allocator, Catalog, Tier};
-use crate::cmd::{build::build_all, build::jobs, say, usage};
-use crate::execute::Subject;
+use crate::cmd::{build::build_all, build::jobs, say, unexpected, usage};
+use crate::execute::{Guest, Subject};
 use anyhow::{Context, Result, anyhow, bail};
 
 /// Stops where nobody could be compared with anything.
@@ -108,8 +108,21 @@ pub(in crate::cmd) fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) 
                 if let Some(family) = &library.purged_as {
                     allocator.purge = build::purge_of_family(family, &catalog.allocators);
                 }
-                subjects.push(Subject { allocator, library, refused: None });
-                continue;
+                let subject = Subject { allocator, library, refused: None };
+                let why = match &subject.allocator.expects {
+                    Some(_) => unexpected(&Guest::find()?, &subject)?,
+                    None => None,
+                };
+                match why {
+                    None => {
+                        subjects.push(subject);
+                        continue;
+                    }
+                    Some(why) => {
+                        allocator = subject.allocator;
+                        ("absent", why)
+                    }
+                }
             }
             State::NotBuilt { .. } if dry_run => {
                 subjects.push(Subject { allocator, library: Default::default(), refused: None });

@@ -98,6 +98,7 @@ pub(super) fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<Allocator
             tier: "program".into(),
             origin: format!("program {}", program.name),
             version: if words.is_empty() { "-".into() } else { words.join("; ") },
+            sources: String::new(),
             sha256: started.iter().map(|file| build::hash_of_file(Path::new(file))).collect::<Result<_>>()?,
             files: started.into_iter().collect(),
             leaves: Vec::new(),

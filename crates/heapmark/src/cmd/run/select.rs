@@ -216,6 +216,7 @@ fn info(guest: &Guest, subject: &Subject, shadow: bool) -> Result<AllocatorInfo>
         tier: if shadow { "shadow".into() } else { tier(allocator).into() },
         origin: library.origin.clone(),
         version: if refused.is_some() { "-".into() } else { version(guest, subject)? },
+        sources: allocator.sources.clone(),
         files: library.files.iter().map(|file| file.display().to_string()).collect(),
         sha256: library.files.iter().map(|file| build::hash_of_file(file)).collect::<Result<_>>()?,
         leaves: left.map(|name| name.to_string()).collect(),

@@ -124,12 +124,10 @@ pub(super) fn method(cast: &Cast) -> Section {
             }
         }
         tables.push(Table::of_words(&format!("Set up{suffix}"), &["item", "state", "found", "means"], rows));
-        let rows = head
-            .allocators
-            .iter()
-            .chain(&head.rows)
-            .map(|info| vec![info.name.clone(), info.version.clone(), info.origin.clone(), info.sha256.join(" ")]);
-        let columns = ["name", "version", "from", "SHA-256"];
+        let rows = head.allocators.iter().chain(&head.rows).map(|info| {
+            [&info.name, &info.version, &info.sources, &info.origin, &info.sha256.join(" ")].map(String::clone).into()
+        });
+        let columns = ["name", "version", "sources of", "from", "SHA-256"];
         tables.push(Table::of_words(&format!("Allocators and programs{suffix}"), &columns, rows.collect()));
     }
     tables.retain(|table| !table.rows.is_empty());
