@@ -153,7 +153,7 @@ fn glibc_alone_is_measured_where_nothing_else_is_ready() {
     // Libraries of the system can be had everywhere: here their names stand for files that are not there.
     let folder = place.at("config/heapmark/allocators");
     std::fs::create_dir_all(&folder).unwrap();
-    for name in ["gperftools", "tbbmalloc"] {
+    for name in ["gperftools", "scudo", "tbbmalloc"] {
         let source = format!("source = {{ kind = \"path\", files = [\"{}\"] }}", place.text("none.so"));
         let entry = format!(
             "name = \"{name}\"\nreplace = true\nfamily = \"{name}\"\nabout = \"x\"\ntier = \"main\"\n{source}\n"

@@ -59,7 +59,10 @@ impl Catalog {
             .iter()
             .filter_map(|(file, text)| suite::parse(file, text, &mut faults))
             .collect();
-        workloads.iter().for_each(|workload| workload.check_names(&programs, &allocators, &mut faults));
+        // Where entries could not be read, every name would be missed.
+        if !allocators.is_empty() {
+            workloads.iter().for_each(|workload| workload.check_names(&programs, &allocators, &mut faults));
+        }
         if faults.is_empty() {
             Ok(Catalog { allocators, programs, workloads, suites })
         } else {
