@@ -146,6 +146,11 @@ unsafe extern "C" fn unknown_size(_block: *mut u8) -> usize {
     0
 }
 
+/// A function of the object that owns `free`: another one's would know nothing of its blocks.
+pub fn beside_free(name: &CStr) -> Option<*mut c_void> {
+    Objects::loaded().find_beside(libc::free as *mut c_void, name, None)
+}
+
 /// A function of up to six integer or pointer arguments, as purge and version calls are.
 pub type AnyCall = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> usize;
 

@@ -12,6 +12,7 @@ use crate::purge::Purge;
 use crate::retained;
 use crate::threads::{Body, Team, ThreadTime};
 use crate::watched;
+use core::cell::Cell;
 use core::ffi::CStr;
 use core::fmt::Display;
 use heapmark_wire::{Ledger, Page, Phase, Watched, pairs};
@@ -66,13 +67,19 @@ pub struct Bench<'a> {
     pub purge: Purge,
     times: Table<ThreadTime>,
     baseline_bytes: Option<u64>,
+    /// In a check, whose times mean nothing: all rounds together, since there may be more of them than the report has room for.
+    together: Option<Cell<[u64; FIGURES]>>,
 }
+
+/// Numbers of a round.
+const FIGURES: usize = 6;
 
 impl<'a> Bench<'a> {
     /// A bench for a job.
     pub fn new(page: &'a Page, job: Job<'a>, api: Api) -> Bench<'a> {
         let threads = job.number("threads").max(1) as usize;
         let purge = Purge::from_job(&job);
+        let together = job.is("check", "1").then(Cell::default);
         let bench = Bench {
             page,
             job,
@@ -82,6 +89,7 @@ impl<'a> Bench<'a> {
             purge,
             times: Table::zeroed(threads),
             baseline_bytes: None,
+            together,
         };
         bench.say("purge", purge.word);
         bench
@@ -205,8 +213,20 @@ impl<'a> Bench<'a> {
     /// One round is over.
     pub fn record(&self, round: Round, span: Span, purge_ns: u64, ops: u64) {
         let Span { wall_ns, user_ns, sys_ns, minor_faults } = span;
+        let figures = [wall_ns, purge_ns, user_ns, sys_ns, minor_faults, ops];
+        match &self.together {
+            None => self.tell_round(round.cold, figures),
+            Some(together) => {
+                let sum = together.get();
+                together.set(core::array::from_fn(|index| sum[index] + figures[index]));
+            }
+        }
+    }
+
+    fn tell_round(&self, cold: bool, figures: [u64; FIGURES]) {
+        let [wall_ns, purge_ns, user_ns, sys_ns, minor_faults, ops] = figures;
         self.say(
-            if round.cold { "cold" } else { "iteration" },
+            if cold { "cold" } else { "iteration" },
             format_args!("{wall_ns} {purge_ns} {user_ns} {sys_ns} {minor_faults} {ops}"),
         );
     }
@@ -237,6 +257,7 @@ impl<'a> Bench<'a> {
     /// After the last round: memory, thread times.
     pub(crate) fn finish(&self) {
         watched::pause();
+        self.together.iter().for_each(|together| self.tell_round(false, together.get()));
         self.say("peak_rss_bytes", memory::peak_resident_bytes());
         self.say("cpus", Cpus::usable().count());
         self.say("baseline_rss_bytes", self.baseline_bytes());

@@ -10,6 +10,7 @@ pub mod api;
 pub mod bench;
 mod check;
 mod clock;
+pub mod corners;
 pub mod counted;
 mod cpus;
 mod elf;
@@ -81,6 +82,12 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     counted::start(&job);
     page.enter(Phase::Setup);
     let allocator = if job.is("allocator", "null") { null::serve() } else { Api::resolve() };
+    if let Some(corner) = job.get("corner") {
+        corners::look(page, &allocator, corner);
+        page.enter(Phase::Done);
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(0) }
+    }
     served::start(&job);
     let api = match job.get("latency") {
         _ if job.is("check", "1") => check::watch(allocator, None),

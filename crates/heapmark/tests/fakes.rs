@@ -110,7 +110,8 @@ fn every_fake_ends_in_its_own_outcome_and_disturbs_nobody() {
 fn outcomes_are_typed(run: &Path) {
     let records = samples(run);
     for (name, kind, phase, says) in FAKES {
-        let mine: Vec<&Value> = records.iter().filter(|record| record["allocator"] == name).collect();
+        let own = records.iter().filter(|record| record["allocator"] == name && record["purpose"] != "corners");
+        let mine: Vec<&Value> = own.collect();
         assert!(!mine.is_empty(), "{name} left no record");
         for record in &mine {
             let outcome = &record["outcome"];
@@ -126,7 +127,8 @@ fn outcomes_are_typed(run: &Path) {
     assert_eq!(outcome_of("crasher")["signal"], "SIGSEGV");
     assert_eq!(outcome_of("leaver")["code"], 0);
     assert_eq!(outcome_of("late_leaver")["code"], 0);
-    assert_eq!(outcome_of("hanger")["after_s"], 10.0);
+    // A check may take longer than a timed process, on a machine where the baseline's took long.
+    assert!(outcome_of("hanger")["after_s"].as_f64().unwrap() >= 10.0);
     let ignored = records.iter().find(|record| record["allocator"] == "ignored").unwrap();
     assert!(word(ignored, "stderr").contains("cannot be preloaded"), "{ignored}");
     assert!(!outcome_of("hanger")["threads"].as_array().unwrap().is_empty());
@@ -197,7 +199,8 @@ fn json_has_no_measurement_of(place: &Place, good: &[&str], broken: &[&str]) {
         assert_eq!(word(state(name), "kind"), "failed", "{name}");
         assert!(state(name).get("ns_per_op").is_none(), "{name}");
     }
-    for record in document["records"].as_array().unwrap() {
+    let records = document["records"].as_array().unwrap().iter();
+    for record in records.filter(|record| record["purpose"] != "corners") {
         let is_broken = broken.contains(&word(record, "allocator"));
         assert_eq!(record.get("measurement").is_none_or(Value::is_null), is_broken, "{record}");
     }

@@ -1,9 +1,12 @@
-//! The checked run: every block that the allocator hands out is held against all that are live. Overlap and misalignment
-//! end the process as `wrong-result`. Never timed: it stands between the kernel and the allocator under one lock.
+//! The checked run: every block that the allocator hands out is held against all that are live, calloc's zeros are read, and
+//! what realloc moves must arrive. Overlap, misalignment and lost contents end the process as `wrong-result`. Never timed: it
+//! stands between the kernel and the allocator.
 //!
-//! A shadow of the address space in granules of 8 bytes: one bit says "taken", one "a block starts here". Nothing is
-//! written into the blocks themselves, since kernels write there.
+//! A shadow of the address space in granules of 8 bytes: one bit says "taken", one "a block starts here". Each page has a lock
+//! of its own, so that threads which share no page do not wait for each other. Nothing stays written in the blocks themselves,
+//! since kernels write there.
 
+mod contents;
 mod page;
 mod shadow;
 
@@ -12,6 +15,7 @@ use crate::fail;
 use crate::memory::Table;
 use crate::served;
 use crate::threads::wait_until;
+use contents::Contents;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use heapmark_wire::Held;
@@ -20,7 +24,8 @@ use shadow::Shadow;
 
 /// The allocator that is watched.
 struct Watched {
-    locked: AtomicBool,
+    /// Taken for each call if somebody is told what is live: only then the order of what they are told matters.
+    locked: Option<AtomicBool>,
     real: Api,
     shadow: Shadow,
 }
@@ -30,7 +35,8 @@ static WATCHED: AtomicPtr<Watched> = AtomicPtr::new(ptr::null_mut());
 /// Functions that call `real` and watch what it returns. `held` is kept told of what is live.
 pub fn watch(real: Api, held: Option<&'static Held>) -> Api {
     let mut watched = core::mem::ManuallyDrop::new(Table::<Watched>::zeroed(1));
-    let fresh = Watched { locked: AtomicBool::new(false), real, shadow: Shadow::new(held) };
+    let locked = held.map(|_| AtomicBool::new(false));
+    let fresh = Watched { locked, real, shadow: Shadow::new(held) };
     // SAFETY: zeroed memory is no `Watched`: it is written before anybody reads it.
     unsafe { ptr::write(watched.as_mut_ptr(), fresh) };
     WATCHED.store(watched.as_mut_ptr(), Ordering::Release);
@@ -54,13 +60,14 @@ pub fn watch(real: Api, held: Option<&'static Held>) -> Api {
     }
 }
 
-fn real() -> Api {
-    let watched = WATCHED.load(Ordering::Acquire);
-    if watched.is_null() {
-        fail::give_up("error", format_args!("the check was not set up"));
-    }
-    // SAFETY: set by `watch` before these functions were handed out, never changed.
-    unsafe { (*watched).real }
+fn watched() -> &'static Watched {
+    // SAFETY: null, or set by `watch` and never changed.
+    let watched = unsafe { WATCHED.load(Ordering::Acquire).as_ref() };
+    watched.unwrap_or_else(|| fail::give_up("error", format_args!("the check was not set up")))
+}
+
+fn real() -> &'static Api {
+    &watched().real
 }
 
 unsafe extern "C" fn malloc(size: usize) -> *mut u8 {
@@ -73,19 +80,47 @@ unsafe extern "C" fn malloc(size: usize) -> *mut u8 {
 unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut u8 {
     // SAFETY: the allocator's own function.
     let block = unsafe { (real().calloc)(count, size) };
-    take("calloc", block, count * size);
+    // An overflow is the allocator's to refuse; then there is no block.
+    let bytes = count.saturating_mul(size);
+    take("calloc", block, bytes);
     // SAFETY: calloc promised that many zeroed bytes.
-    if !block.is_null() && (0..count * size).any(|i| unsafe { block.add(i).read_volatile() } != 0) {
+    if !block.is_null() && !unsafe { is_zero(block, bytes) } {
         fail::give_up("wrong-result", format_args!("calloc({count}, {size}) returned bytes that are not zero"));
     }
     block
 }
 
+/// Whether all bytes of a block are zero.
+///
+/// # Safety
+/// It must have that many bytes.
+unsafe fn is_zero(block: *mut u8, bytes: usize) -> bool {
+    // SAFETY: as the caller promises; an allocator's block may hold anything, which makes a number.
+    let (head, words, tail) = unsafe { core::slice::from_raw_parts(block, bytes).align_to::<u64>() };
+    words.iter().all(|word| *word == 0) && head.iter().chain(tail).all(|byte| *byte == 0)
+}
+
 unsafe extern "C" fn realloc(block: *mut u8, size: usize) -> *mut u8 {
-    give_back(block);
+    // Before the call: another thread may get the block at once.
+    let old = if block.is_null() { None } else { with_shadow(|shadow| shadow.give_back(block as usize)) };
+    let kept = old.unwrap_or(0).min(size);
+    // Where memory is followed, looking at a block's bytes would bring them into memory.
+    let looks = watched().locked.is_none() && kept > 0;
+    // SAFETY: a live block of at least that many bytes, which is this thread's to move.
+    let contents = looks.then(|| unsafe { Contents::seal(block, kept) });
     // SAFETY: the allocator's own function with a block of its own.
     let moved = unsafe { (real().realloc)(block, size) };
-    take("realloc", moved, size);
+    // A realloc that fails leaves the block as it was.
+    let holder = if moved.is_null() && size > 0 { block } else { moved };
+    // SAFETY: it promised the first bytes of the block in one of this size.
+    if contents.is_some_and(|contents| !holder.is_null() && !unsafe { contents.unseal(holder) }) {
+        let old = old.unwrap_or(0);
+        fail::give_up("wrong-result", format_args!("realloc from {old} to {size} bytes lost what the block held"));
+    }
+    match (moved.is_null(), old) {
+        (true, Some(old)) if size > 0 => take("realloc", block, old),
+        _ => take("realloc", moved, size),
+    }
     moved
 }
 
@@ -179,7 +214,7 @@ fn take(call: &str, block: *mut u8, size: usize) {
 
 fn give_back(block: *mut u8) {
     if !block.is_null() {
-        with_shadow(|shadow| shadow.give_back(block as usize));
+        _ = with_shadow(|shadow| shadow.give_back(block as usize));
     }
 }
 
@@ -199,8 +234,7 @@ pub fn occupied() -> Occupied {
     if WATCHED.load(Ordering::Acquire).is_null() {
         return Occupied::default();
     }
-    let mut by_granules = [0; GRANULES + 1];
-    with_shadow(|shadow| by_granules = shadow.by_granules());
+    let mut by_granules = with_shadow(Shadow::by_granules);
     by_granules[0] = 0;
     let pages: u64 = by_granules.iter().sum();
     let mut passed = 0;
@@ -215,27 +249,26 @@ pub fn occupied() -> Occupied {
 /// Bytes of memory that the pages with live blocks take, as far as the kernel shows page tables: whatever they are mapped from, but not
 /// what several places share, the page of zeros first of all.
 pub fn present_bytes() -> Option<u64> {
-    let mut pages = None;
-    if !WATCHED.load(Ordering::Acquire).is_null() {
-        with_shadow(|shadow| pages = shadow.present());
+    if WATCHED.load(Ordering::Acquire).is_null() {
+        return None;
     }
-    pages.map(|pages| pages << 12)
+    with_shadow(Shadow::present).map(|pages| pages << 12)
 }
 
 /// Bytes of all live blocks, in granules.
 pub fn live_bytes() -> u64 {
-    let mut by_granules = [0; GRANULES + 1];
-    with_shadow(|shadow| by_granules = shadow.by_granules());
-    by_granules.iter().zip(0..).map(|(pages, granules)| 8 * granules * pages).sum()
+    with_shadow(Shadow::by_granules).iter().zip(0..).map(|(pages, granules)| 8 * granules * pages).sum()
 }
 
-fn with_shadow(act: impl FnOnce(&mut Shadow)) {
-    let watched = WATCHED.load(Ordering::Acquire);
-    // SAFETY: set once by `watch`, lives for ever.
-    let locked = unsafe { &(*watched).locked };
-    // With more threads than CPUs, whoever holds the lock may be waiting for a CPU.
-    wait_until(|| !locked.swap(true, Ordering::Acquire));
-    // SAFETY: the lock makes this the only reference.
-    act(unsafe { &mut (*watched).shadow });
-    locked.store(false, Ordering::Release);
+fn with_shadow<T>(act: impl FnOnce(&Shadow) -> T) -> T {
+    let Watched { locked, shadow, .. } = watched();
+    if let Some(locked) = locked {
+        // With more threads than CPUs, the thread that holds the lock may be waiting for a CPU.
+        wait_until(|| !locked.swap(true, Ordering::Acquire));
+    }
+    let done = act(shadow);
+    if let Some(locked) = locked {
+        locked.store(false, Ordering::Release);
+    }
+    done
 }

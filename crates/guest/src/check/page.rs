@@ -1,12 +1,64 @@
 //! A page of the address space in granules of 8 bytes: one bit says "taken", one "a block starts here".
 
+use crate::threads::wait_until;
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
 /// Granules of a page.
 pub(super) const GRANULES: usize = 512;
+
+/// An entry of the shadow's table. All zero is one that no page has.
+pub(super) struct Entry {
+    number: AtomicUsize,
+    locked: AtomicBool,
+    page: UnsafeCell<Page>,
+}
+
+// SAFETY: the page is reached under its lock only.
+unsafe impl Sync for Entry {}
+
+/// How an entry was found.
+pub(super) enum Found {
+    /// It has been this page's.
+    Own,
+    /// It is this page's from now on.
+    Fresh,
+    /// It is another page's.
+    Other,
+}
+
+impl Entry {
+    /// Whose it is; an entry of none becomes this page's.
+    pub fn claim(&self, number: usize) -> Found {
+        let mut found = self.number.load(Ordering::Acquire);
+        if found == 0 {
+            match self.number.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Found::Fresh,
+                Err(other) => found = other,
+            }
+        }
+        if found == number { Found::Own } else { Found::Other }
+    }
+
+    /// Whose it is; 0: nobody's.
+    pub fn number(&self) -> usize {
+        self.number.load(Ordering::Acquire)
+    }
+
+    /// The page, as long as no other thread looks at it.
+    pub fn with<T>(&self, act: impl FnOnce(&mut Page) -> T) -> T {
+        // With more threads than CPUs, the thread that holds the lock may be waiting for a CPU.
+        wait_until(|| !self.locked.swap(true, Ordering::Acquire));
+        // SAFETY: the lock makes this the only reference.
+        let done = act(unsafe { &mut *self.page.get() });
+        self.locked.store(false, Ordering::Release);
+        done
+    }
+}
 
 /// All zero is a page without blocks.
 #[derive(Clone, Copy)]
 pub(super) struct Page {
-    pub number: usize,
     pub taken: Granules,
     start: Granules,
     /// Of a block that starts here: by how many bytes its granules are more than what was requested, in three bits.
@@ -31,13 +83,13 @@ impl Page {
     }
 
     /// The block that starts here is no more; returns its slack. `None` where none starts.
-    pub fn end(&mut self, granule: usize) -> Option<u64> {
+    pub fn end(&mut self, granule: usize) -> Option<usize> {
         let (word, bit) = (granule % GRANULES / 64, granule % 64);
         if self.start[word] & 1 << bit == 0 {
             return None;
         }
         self.start[word] &= !(1 << bit);
-        Some((0..3).map(|place| (self.slack[place][word] >> bit & 1) << place).sum())
+        Some((0..3).map(|place| (self.slack[place][word] >> bit & 1) as usize * (1 << place)).sum())
     }
 
     /// Clears from this granule to the end of the block or of the page; returns how many granules. The block goes on as long as

@@ -1,9 +1,10 @@
 //! The shadow of the address space: which granules are taken, where blocks start, what is live.
 
-use super::page::{GRANULES, Page, span};
+use super::page::{Entry, Found, GRANULES, span};
 use crate::fail;
 use crate::memory::Table;
 use crate::watched;
+use core::sync::atomic::{AtomicU64, Ordering};
 use heapmark_wire::Held;
 
 /// A page of the shadow's own table.
@@ -13,14 +14,14 @@ const MOST_PAGES: usize = 1 << 22;
 /// So many pages in a row share one place in the table of pages.
 const GROUP: usize = 64;
 
-/// Everything that is live.
+/// Everything that is live. Threads work on different pages side by side.
 pub(super) struct Shadow {
-    pages: Table<Page>,
+    pages: Table<Entry>,
     /// Which pages of that table hold anything: a bit for each.
-    touched: Table<u64>,
-    live_bytes: u64,
-    occupied_pages: u64,
-    /// Where what is live is told, if anybody wants to know.
+    touched: Table<AtomicU64>,
+    /// What is live, counted only if somebody is told: all threads would share it.
+    live_bytes: AtomicU64,
+    occupied_pages: AtomicU64,
     held: Option<&'static Held>,
 }
 
@@ -29,113 +30,123 @@ impl Shadow {
     pub fn new(held: Option<&'static Held>) -> Shadow {
         Shadow {
             pages: Table::reserved(MOST_PAGES),
-            touched: Table::zeroed((MOST_PAGES * size_of::<Page>()).div_ceil(64 * OWN_PAGE)),
-            live_bytes: 0,
-            occupied_pages: 0,
+            touched: Table::zeroed((MOST_PAGES * size_of::<Entry>()).div_ceil(64 * OWN_PAGE)),
+            live_bytes: AtomicU64::new(0),
+            occupied_pages: AtomicU64::new(0),
             held,
         }
     }
 
     /// A block that `call` returned; it must overlap none.
-    pub fn take(&mut self, call: &str, address: usize, size: usize) {
+    pub fn take(&self, call: &str, address: usize, size: usize) {
         let (first, end) = (address / 8, address / 8 + size.div_ceil(8).max(1));
-        let mut granule = first;
-        while granule < end {
-            let page = self.page(granule / GRANULES);
-            let was_empty = page.is_empty();
-            let page_end = end.min((granule / GRANULES + 1) * GRANULES);
-            while granule < page_end {
-                let (bits, next) = span(granule, page_end);
-                let taken = &mut page.taken[granule % GRANULES / 64];
-                // Blocks of 0 bytes may share an address: nobody writes to them.
-                if *taken & bits != 0 && size > 0 {
-                    fail::give_up(
-                        "wrong-result",
-                        format_args!("{call} of {size} bytes returned {address:#x}, which overlaps a live block"),
-                    );
-                }
-                *taken |= bits;
-                granule = next.min(page_end);
-            }
-            self.occupied_pages += u64::from(was_empty);
-        }
         // A block of 0 bytes is told as one of 8: it has an address, and so a granule.
         let slack = (8 - size % 8) % 8;
-        self.page(first / GRANULES).begin(first, slack);
-        self.live_bytes += (8 * (end - first) - slack) as u64;
-        self.tell();
+        let (mut granule, mut occupied) = (first, 0);
+        while granule < end {
+            let page_end = end.min((granule / GRANULES + 1) * GRANULES);
+            self.entry(granule / GRANULES).with(|page| {
+                occupied += u64::from(page.is_empty());
+                // Together with its granules: a block that ends right before it must not go on into it.
+                if granule == first {
+                    page.begin(first, slack);
+                }
+                while granule < page_end {
+                    let (bits, next) = span(granule, page_end);
+                    let taken = &mut page.taken[granule % GRANULES / 64];
+                    // Blocks of 0 bytes may share an address: nobody writes to them.
+                    if *taken & bits != 0 && size > 0 {
+                        fail::give_up(
+                            "wrong-result",
+                            format_args!("{call} of {size} bytes returned {address:#x}, which overlaps a live block"),
+                        );
+                    }
+                    *taken |= bits;
+                    granule = next.min(page_end);
+                }
+            });
+        }
+        self.tell((8 * (end - first) - slack) as u64, occupied);
     }
 
-    /// The block that starts here is no more; nothing happens where none does.
-    pub fn give_back(&mut self, address: usize) {
-        let mut granule = address / 8;
-        let Some(slack) = self.page(granule / GRANULES).end(granule) else { return };
-        self.live_bytes += slack;
+    /// The block that starts here is no more; returns its size. `None` if none does.
+    pub fn give_back(&self, address: usize) -> Option<usize> {
+        let first = address / 8;
+        let (mut granule, mut occupied, mut slack) = (first, 0, 0);
         loop {
-            let page = self.page(granule / GRANULES);
-            let freed = page.clear(granule);
-            let emptied = freed > 0 && page.is_empty();
-            self.live_bytes -= 8 * freed as u64;
-            self.occupied_pages -= u64::from(emptied);
+            let freed = self.entry(granule / GRANULES).with(|page| {
+                if granule == first {
+                    slack = page.end(first)?;
+                }
+                let freed = page.clear(granule);
+                occupied += u64::from(freed > 0 && page.is_empty());
+                Some(freed)
+            })?;
             granule += freed;
             // It goes on in the next page only where it reached the end of this one.
             if freed == 0 || !granule.is_multiple_of(GRANULES) {
                 break;
             }
         }
-        self.tell();
+        let size = (8 * (granule - first)).saturating_sub(slack);
+        self.tell((size as u64).wrapping_neg(), occupied.wrapping_neg());
+        Some(size)
     }
 
     /// The shadow of a page of the address space. Pages that have no block left keep their entry. Neighbours stay together:
     /// a large block's pages are found in a row.
-    fn page(&mut self, number: usize) -> &mut Page {
+    fn entry(&self, number: usize) -> &Entry {
         let group = (number / GROUP).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - (MOST_PAGES / GROUP).ilog2());
         let mut index = group * GROUP + number % GROUP;
         for _ in 0..MOST_PAGES / GROUP {
-            let found = self.pages[index].number;
-            if found == number || found == 0 {
-                if found == 0 {
+            match self.pages[index].claim(number) {
+                Found::Own => return &self.pages[index],
+                Found::Fresh => {
                     self.touch(index);
+                    return &self.pages[index];
                 }
-                self.pages[index].number = number;
-                return &mut self.pages[index];
+                Found::Other => index = (index + GROUP) % MOST_PAGES,
             }
-            index = (index + GROUP) % MOST_PAGES;
         }
         fail::give_up("unsupported", format_args!("blocks are spread over more pages than the check can watch"))
     }
 
     /// An entry is written to for the first time: its pages of the table become resident.
-    fn touch(&mut self, index: usize) {
-        let (start, bytes) = (index * size_of::<Page>(), size_of::<Page>());
+    fn touch(&self, index: usize) {
+        let (start, bytes) = (index * size_of::<Entry>(), size_of::<Entry>());
         for page in start / OWN_PAGE..=(start + bytes - 1) / OWN_PAGE {
-            let (word, bit) = (&mut self.touched[page / 64], 1 << (page % 64));
-            if *word & bit == 0 {
-                *word |= bit;
+            let bit = 1 << (page % 64);
+            if self.touched[page / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
                 watched::harness_grows(OWN_PAGE as i64);
             }
         }
     }
 
-    fn tell(&self) {
-        self.held.iter().for_each(|held| held.set(self.live_bytes, self.occupied_pages << 12));
+    /// So many bytes and pages more; negative numbers wrap. Under a lock of the caller's, or what is told last may be old.
+    fn tell(&self, bytes: u64, pages: u64) {
+        if let Some(held) = self.held {
+            let live_bytes = self.live_bytes.fetch_add(bytes, Ordering::Relaxed).wrapping_add(bytes);
+            let occupied_pages = self.occupied_pages.fetch_add(pages, Ordering::Relaxed).wrapping_add(pages);
+            held.set(live_bytes, occupied_pages << 12);
+        }
     }
 
     /// Pages by how many of their granules are taken. Pages that have no block left count as pages of 0.
     pub fn by_granules(&self) -> [u64; GRANULES + 1] {
         let mut pages = [0; GRANULES + 1];
-        for Page { taken, .. } in self.seen() {
+        for entry in self.seen() {
+            let taken = entry.with(|page| page.taken);
             pages[taken.iter().map(|word| word.count_ones() as usize).sum::<usize>()] += 1;
         }
         pages
     }
 
     /// Every page that may have held a block.
-    fn seen(&self) -> impl Iterator<Item = &Page> {
+    fn seen(&self) -> impl Iterator<Item = &Entry> {
         // Most of the table was never touched, and looking at it would bring it into memory.
         let touched = |index: &usize| {
-            let own_page = index * size_of::<Page>() / OWN_PAGE;
-            self.touched[own_page / 64] & 1 << (own_page % 64) != 0
+            let own_page = index * size_of::<Entry>() / OWN_PAGE;
+            self.touched[own_page / 64].load(Ordering::Relaxed) & 1 << (own_page % 64) != 0
         };
         (0..MOST_PAGES).filter(touched).map(|index| &self.pages[index])
     }
@@ -146,9 +157,10 @@ impl Shadow {
         // SAFETY: plain system calls on a descriptor of ours, into a buffer of that length.
         let file = unsafe { libc::open(c"/proc/self/pagemap".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
         let (mut present, mut group, mut flags) = (0, usize::MAX, [0u64; GROUP]);
-        for page in self.seen().filter(|page| !page.is_empty()) {
-            if page.number / GROUP != group {
-                group = page.number / GROUP;
+        for entry in self.seen().filter(|entry| !entry.with(|page| page.is_empty())) {
+            let number = entry.number();
+            if number / GROUP != group {
+                group = number / GROUP;
                 let at = (group * size_of_val(&flags)) as i64;
                 // SAFETY: as above.
                 let read = unsafe { libc::pread(file, flags.as_mut_ptr().cast(), size_of_val(&flags), at) };
@@ -157,7 +169,7 @@ impl Shadow {
                     break;
                 }
             }
-            present += u64::from(flags[page.number % GROUP] & PRESENT_AT_ONE_PLACE == PRESENT_AT_ONE_PLACE);
+            present += u64::from(flags[number % GROUP] & PRESENT_AT_ONE_PLACE == PRESENT_AT_ONE_PLACE);
         }
         // SAFETY: as above.
         unsafe { libc::close(file) };

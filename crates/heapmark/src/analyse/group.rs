@@ -21,7 +21,11 @@ fn makes_a_row(record: &Record) -> bool {
 }
 
 /// Records by row, so that each row is found without a look at all others.
-pub(super) struct Filed<'a>(HashMap<(&'a str, u32, &'a str), Vec<&'a Record>>);
+pub(super) struct Filed<'a> {
+    rows: HashMap<(&'a str, u32, &'a str), Vec<&'a Record>>,
+    /// What was found in calls that few workloads make, by allocator.
+    findings: HashMap<&'a str, Vec<&'a String>>,
+}
 
 impl<'a> Filed<'a> {
     pub fn new(records: &[&'a Record]) -> Filed<'a> {
@@ -30,12 +34,20 @@ impl<'a> Filed<'a> {
             let row = (record.workload.as_str(), record.threads, record.allocator.as_str());
             rows.entry(row).or_default().push(record);
         }
-        Filed(rows)
+        let corners = records.iter().filter(|record| record.purpose == Purpose::Corners);
+        let mut findings: HashMap<&str, Vec<&String>> = HashMap::new();
+        corners.for_each(|record| findings.entry(&record.allocator).or_default().extend(&record.findings));
+        Filed { rows, findings }
+    }
+
+    /// What is wrong with calls of an allocator that few workloads make.
+    fn findings(&self, allocator: &str) -> Vec<String> {
+        self.findings.get(allocator).into_iter().flatten().map(|finding| finding.to_string()).collect()
     }
 
     /// The checks of a row, and its processes of one kind: what was run for another purpose is not looked at.
     pub fn of_row(&self, case: &PlannedCase, allocator: &AllocatorInfo, purpose: Purpose) -> Vec<&'a Record> {
-        let own = self.0.get(&(case.workload.as_str(), case.threads, allocator.name.as_str()));
+        let own = self.rows.get(&(case.workload.as_str(), case.threads, allocator.name.as_str()));
         let wanted = |record: &&&Record| record.purpose == Purpose::Check || record.purpose == purpose;
         own.into_iter().flatten().filter(wanted).copied().collect()
     }
@@ -47,7 +59,7 @@ impl<'a> Filed<'a> {
             let case = cases.find(|case| (case.workload.as_str(), case.threads) == (*workload, *threads));
             case.is_some_and(|case| run.entrants(case).any(|entrant| entrant.name == *allocator))
         };
-        self.0.iter().filter(|(row, _)| !planned(row)).map(|(_, records)| records.len()).sum()
+        self.rows.iter().filter(|(row, _)| !planned(row)).map(|(_, records)| records.len()).sum()
     }
 }
 
@@ -74,6 +86,8 @@ pub(super) struct Group<'a> {
     pub mean_heaps: Vec<&'a MeanHeap>,
     /// Samples that ended `ok` and have nothing to divide.
     pub unusable: usize,
+    /// What is wrong with calls of the allocator that few workloads make.
+    pub findings: Vec<String>,
 }
 
 impl<'a> Group<'a> {
@@ -103,9 +117,10 @@ impl<'a> Group<'a> {
         }
         let check = own.iter().find(|record| record.purpose == Purpose::Check && failed.is_none());
         let check = check.and_then(|record| record.measurement.as_ref());
+        let findings = records.findings(&allocator.name);
         // At once: a map that grows in order is half empty.
         let processes = processes.into_iter().collect();
-        Group { case, allocator, failed, processes, disturbed, stalled, check, mean_heaps, unusable }
+        Group { case, allocator, failed, processes, disturbed, stalled, check, mean_heaps, unusable, findings }
     }
 
     /// In how many blocks it has a process.

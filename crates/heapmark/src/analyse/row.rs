@@ -18,6 +18,8 @@ pub struct Row {
     pub role: Role,
     /// Functions of the malloc family that it leaves to libc; a row with any is `partial`.
     pub leaves: Vec<String>,
+    /// What is wrong with calls of it that few workloads make; a row with any is `flawed`.
+    pub findings: Vec<String>,
     /// How it gives memory back here.
     pub purge: Purge,
     /// The family of the catalogue by whose purge: the library came by its path.
@@ -113,6 +115,7 @@ impl Row {
             tier: group.allocator.tier.clone(),
             role,
             leaves: group.allocator.leaves.clone(),
+            findings: group.findings.clone(),
             purge: purge(group),
             purged_as: group.allocator.purged_as.clone(),
             served: group.check.and_then(|check| check.notes.get("served").cloned()),

@@ -22,7 +22,7 @@ mod system;
 mod toolchain;
 mod user;
 
-pub use cache::hash_of_file;
+pub use cache::{hash_of_file, root as cache_root};
 pub use cargo_sources::directory as sources_of;
 pub use copy::copy;
 pub use inspect::{Inspection, Refusal, inspect};

@@ -123,6 +123,12 @@ pub fn end_orphans() {
     heapmark_guest::launch::sweep(0);
 }
 
+/// From now on this thread's descriptors are its own: what other threads open no child of its inherits. Says whether that is so.
+pub fn own_descriptors() -> bool {
+    // SAFETY: a plain system call.
+    unsafe { libc::unshare(libc::CLONE_FILES) == 0 }
+}
+
 fn before_exec(host: i32) -> std::io::Result<()> {
     // SAFETY: plain system calls with plain numbers.
     unsafe {

@@ -6,6 +6,7 @@ use super::{Attempt, Job, Subject, child, page, report::Report};
 use crate::build::Library;
 use crate::catalog::{Allocator, Source, Tier};
 use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -44,6 +45,26 @@ impl Guest {
     /// The negative control: the same guest, nothing preloaded. If the proof does not show libc then, it proves nothing.
     pub fn control(&self, libc: &Subject, stop: &AtomicBool) -> Result<Option<Attempt>> {
         super::run(self, libc, &Job::control(), SHORT, stop)
+    }
+
+    /// What is wrong with one kind of call that few workloads make, and the environment in which it was made; `None` where `stop`
+    /// was set meanwhile.
+    pub fn corner(
+        &self,
+        subject: &Subject,
+        corner: &str,
+        stop: &AtomicBool,
+    ) -> Result<Option<(Vec<String>, BTreeMap<String, String>)>> {
+        let page = page::SharedPage::new(&Job::corner_text(corner))?;
+        let (mut command, account) = child::below(&self.path, &subject.environment(), 0)?;
+        page.to(command.arg(&self.path));
+        let Some(end) = child::run(command, stderr_file()?, SHORT, stop, None)? else { return Ok(None) };
+        let end = end.started(&account, &self.path)?;
+        let said = page.report();
+        let report = Report::parse(&said);
+        let ended = end.outcome(page.phase(), &report).map(|outcome| format!("{corner}: {}", outcome.in_words()));
+        let findings = report.values("finding").map(String::from).chain(ended).collect();
+        Ok(Some((findings, Subject::record_environment(subject.environment(), 0))))
     }
 
     /// The version that a library tells of itself; `None` where it cannot be asked.

@@ -99,6 +99,25 @@ impl Job {
         format!("version.symbol={}\nversion.returns={returns}\n", probe.symbol)
     }
 
+    /// A look at calls that few workloads make.
+    pub(super) fn corner_text(corner: &str) -> String {
+        format!("corner={corner}\nallocator=library\n")
+    }
+
+    /// What a process finds if it finds nothing of the moment: the job without how often it is done, and without the folders that
+    /// its files lie in. A trace is named by its hash, a score by its own key.
+    pub fn work(&self, subject: &Subject) -> String {
+        let text = self.text(subject);
+        let lines = text
+            .lines()
+            .filter(|line| !["iterations=", "cold=", "param.trace="].iter().any(|key| line.starts_with(key)));
+        let lines = lines.map(|line| match line.strip_prefix("param.score=") {
+            Some(path) => path.rsplit('/').next().unwrap_or(path),
+            None => line,
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
     /// The text that the guest reads.
     pub(super) fn text(&self, subject: &Subject) -> String {
         let null = matches!(subject.allocator.source, Source::Null);

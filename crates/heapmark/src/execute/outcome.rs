@@ -106,6 +106,18 @@ fn place(steps: &[Step]) -> Option<String> {
     (!told.is_empty()).then(|| told.join("; ") + &more)
 }
 
+impl Outcome {
+    /// How it ended, without where.
+    pub fn in_words(&self) -> String {
+        match self {
+            Outcome::Crash { signal, .. } => format!("crash, {signal}"),
+            Outcome::Exit { code, .. } => format!("exit with code {code}"),
+            Outcome::Hang { after_s, .. } => format!("no end after {after_s} s"),
+            other => other.to_string(),
+        }
+    }
+}
+
 impl std::fmt::Display for Outcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let word = self.word();

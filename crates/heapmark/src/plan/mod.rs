@@ -13,6 +13,7 @@ pub use counter::Counter;
 pub use trial::{Client, Trial};
 
 use crate::catalog::Iterations;
+use heapmark_guest::corners::ALL;
 use rand::RngExt;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -212,6 +213,15 @@ impl Plan {
 
     fn check(&self, case: usize, name: &str) -> Cell {
         self.unmeasured(case, name, &format!("check/{name}"))
+    }
+
+    /// Looks at calls that few workloads make: a process for each allocator and kind of call.
+    pub fn corners(&self) -> Vec<(Cell, &'static str)> {
+        let of = |allocator: &String, corner: &'static str| {
+            let id = format!("corners/{allocator}/{}", corner.replace(' ', "-"));
+            (Cell { id, allocator: allocator.clone(), seed: UNMEASURED_SEED, ..Cell::default() }, corner)
+        };
+        self.allocators.iter().flat_map(|allocator| ALL.map(|corner| of(allocator, corner))).collect()
     }
 
     /// The checked process of the case's baseline.

@@ -72,6 +72,11 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
                 .to_owned(),
         );
     }
+    let flawed: BTreeSet<String> = rows()
+        .filter(|(_, row)| !row.findings.is_empty() && row.numbers().is_some())
+        .map(|(_, row)| format!("{}: {}", row.allocator, row.findings.join("; ")))
+        .collect();
+    lines.extend(flawed.into_iter().map(|found| format!("flawed: {found}. No number is taken away for it.")));
     if marked(&|case, row| case.counts_purge && row.purge <= Purge::None) {
         lines.push(
             "not purged: the clock includes giving memory back, and this allocator does not, or is not known to."

@@ -17,7 +17,7 @@ pub use crate::plan::Case;
 pub use lines::Lines;
 pub use looks::Looks;
 pub use read::{Run, read, read_for_tables};
-pub use record::{Purpose, Record};
+pub use record::{Passed, Purpose, Record};
 pub use records::Records;
 pub use run::{AllocatorInfo, RunFile, SCHEMA};
 pub use seal::sealed;

@@ -26,6 +26,8 @@ pub enum Purpose {
     Count,
     /// Processes that were followed for their memory: no time of them means anything.
     Memory,
+    /// Calls that few workloads make, once for each allocator: what is found there is said, and is no failure.
+    Corners,
 }
 
 impl Purpose {
@@ -33,6 +35,21 @@ impl Purpose {
     pub fn is_of_a_block(self) -> bool {
         matches!(self, Purpose::Sample | Purpose::Latency | Purpose::Count | Purpose::Memory)
     }
+}
+
+/// A check that an earlier run has passed, with the same library, guest and work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Passed {
+    /// The cell's name in that run.
+    pub cell: String,
+    /// UTC, RFC 3339: when it was run.
+    pub at: String,
+    /// Iterations that it made: at least as many as a timed process of the run that takes it over.
+    pub iterations: u32,
+    /// From spawn to reaped.
+    pub wall_ns: u64,
+    /// The highest resident set of its life.
+    pub peak_rss_bytes: u64,
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -71,6 +88,12 @@ pub struct Record {
     /// What it measured; absent unless the outcome is `ok`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measurement: Option<Measurement>,
+    /// What is wrong with calls that few workloads make; only of the process that looks at them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
+    /// Of a check that was not run: the one of an earlier run that stands for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passed: Option<Box<Passed>>,
     /// What the kernel counted; absent where no process was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Box<Usage>>,
@@ -115,6 +138,8 @@ impl Record {
             started: String::new(),
             outcome,
             measurement: None,
+            findings: Vec::new(),
+            passed: None,
             usage: None,
             disturbance: None,
             course: None,

@@ -78,6 +78,7 @@ pub fn is_whole(place: &Place, name: &str) {
     }
     let mut planned: Vec<String> = plan.cells().into_iter().chain(plan.checks()).map(|cell| cell.id).collect();
     planned.extend(["control".into(), plan.calibration(0).id]);
+    planned.extend(plan.corners().into_iter().map(|(cell, _)| cell.id));
     let expected: BTreeMap<String, i32> = planned.into_iter().map(|cell| (cell, 1)).collect();
     assert_eq!(counts, expected);
     tables_are_whole(place, name);

@@ -4,7 +4,7 @@ use super::progress::Progress;
 use super::select::Selection;
 use super::session::{Interrupted, Session};
 use crate::cmd::{Exit, print, usage};
-use crate::execute::{Guest, Job};
+use crate::execute::Guest;
 use crate::report::plain;
 use crate::store::Record;
 use anyhow::{Result, anyhow};
@@ -32,8 +32,12 @@ pub(super) fn run(
         Err(error) if error.is::<Interrupted>() => return Ok(Exit::Interrupted),
         pace => pace?,
     };
-    let job = if check { Job::new(session.case(cell), cell, 0, 1, true)? } else { session.measured(cell, &pace)?.1 };
-    let Some(attempt) = session.start(cell, &job, pace.timeout, None)? else { return Ok(Exit::Interrupted) };
+    let (job, timeout) = if check {
+        (session.checked(cell, pace.checked)?, session.check_timeout(cell, &pace))
+    } else {
+        (session.measured(cell, pace.iterations)?.1, pace.timeout)
+    };
+    let Some(attempt) = session.start(cell, &job, timeout, None)? else { return Ok(Exit::Interrupted) };
     let stderr = if attempt.stderr.is_empty() { String::new() } else { format!("stderr: {}\n", attempt.stderr) };
     let said = format!("{}{stderr}outcome: {}\n", attempt.report, attempt.outcome);
     print(&said.lines().map(|line| plain(line) + "\n").collect::<String>())?;

@@ -18,6 +18,6 @@ pub(in crate::cmd) fn run(selection: Selection, output: Option<PathBuf>) -> Resu
     let head = selection.head(&guest)?;
     let store = Store::create(&dir, &head).map_err(usage)?;
     store.keep_look(When::Before, Preflight::look(&root, When::Before))?;
-    let ended = Session::new(guest, selection, Some(store), Vec::new(), stop_on_signals()).run(&head, &root)?;
+    let ended = Session::new(guest, selection, Some(store), Vec::new(), stop_on_signals()).run(&head, &root, false)?;
     Ok((store::read(&dir)?, ended.whole))
 }

@@ -49,6 +49,9 @@ pub struct Comparison {
     /// Measure nothing where `heapmark doctor` has a warning: exit code 5
     #[arg(long)]
     pub(in crate::cmd) strict: bool,
+    /// Run the checks again that earlier runs have passed with the same library and the same work
+    #[arg(long)]
+    pub(in crate::cmd) check_again: bool,
     /// Print the plan and how long it takes, measure nothing
     #[arg(long)]
     pub(in crate::cmd) dry_run: bool,

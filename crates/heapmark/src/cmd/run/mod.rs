@@ -143,7 +143,7 @@ pub(super) fn go(selection: Selection, args: &Comparison) -> Result<Exit> {
     say(&report::warnings(&look.warnings()));
     store.keep_look(When::Before, look)?;
     let timed = !plan.is_for_kernels();
-    let ended = Session::new(guest, selection, Some(store), known, stop).run(&head, &root)?;
+    let ended = Session::new(guest, selection, Some(store), known, stop).run(&head, &root, args.check_again)?;
     let all_ok = print_results(&dir)?;
     if timed {
         say(&share(&ended));
@@ -187,7 +187,7 @@ fn print_results(dir: &Path) -> Result<bool> {
     let tables = report::terminal(&analysis, screen);
     let (html, text, samples) = (html.display(), text.display(), dir.join("samples.jsonl"));
     print(&format!("\n{tables}\nReport: {html} (as text: {text})   raw samples: {}\n", samples.display()))?;
-    let judged = run.records.iter().filter(|record| record.purpose != Purpose::Control);
+    let judged = run.records.iter().filter(|record| !matches!(record.purpose, Purpose::Control | Purpose::Corners));
     Ok(judged.into_iter().all(|record| record.outcome.is_ok()))
 }
 

@@ -18,6 +18,7 @@ struct RowLine {
     outcome: &'static str,
     detail: String,
     leaves: String,
+    findings: String,
     purge: &'static str,
     blocks: Option<usize>,
     samples: Option<usize>,
@@ -90,6 +91,7 @@ fn row_line(case: &Case, row: &Row, planned_blocks: u32) -> RowLine {
             State::Measured(_) | State::Missing { .. } => String::new(),
         },
         leaves: plain(&row.leaves.join(" ")),
+        findings: plain(&row.findings.join("; ")),
         purge: match row.purge {
             Purge::Unknown => "unknown",
             Purge::None => "none",

@@ -71,6 +71,7 @@ fn head(analysis: &Analysis, record: &Record) -> SampleLine {
             Purpose::Control => "control",
             Purpose::Calibration => "calibration",
             Purpose::Check => "check",
+            Purpose::Corners => "corners",
             Purpose::Sample => "sample",
             Purpose::Latency => "latency",
             Purpose::Count => "count",

@@ -56,6 +56,9 @@ pub(super) fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u
         notes.push("partial".to_owned());
     }
     notes.extend(row.served.clone());
+    if !row.findings.is_empty() {
+        notes.push("flawed".to_owned());
+    }
     if case.counts_purge {
         match row.purge {
             Purge::None => notes.push("not purged".to_owned()),

@@ -65,7 +65,7 @@ impl Session {
             let run = !self.known.has(&cell.id) && !self.failures.are_enough(self.case(cell), cell);
             if run {
                 let pace = &paces[cell.case];
-                let (purpose, job) = self.measured(cell, pace)?;
+                let (purpose, job) = self.measured(cell, pace.iterations)?;
                 self.once(purpose, cell, &job, pace.timeout, progress)?;
             }
             progress.step(run);
@@ -89,25 +89,25 @@ impl Session {
 
     /// What a cell of a block is run for. Where single calls are timed no iteration is set apart as a warm-up: that a heap
     /// grows is a part of the tail.
-    pub(in crate::cmd) fn measured(&self, cell: &Cell, pace: &Pace) -> Result<(Purpose, Job)> {
+    pub(in crate::cmd) fn measured(&self, cell: &Cell, iterations: u32) -> Result<(Purpose, Job)> {
         let case = self.case(cell);
         if let Some(counter) = self.selection.plan.counter {
             let (cold, iterations) = match counter {
                 Counter::Callgrind => (0, 1),
-                Counter::Perf => (case.cold, pace.iterations),
-                Counter::Kernel => (case.cold, pace.iterations.min(SLOW_ITERATIONS)),
+                Counter::Perf => (case.cold, iterations),
+                Counter::Kernel => (case.cold, iterations.min(SLOW_ITERATIONS)),
             };
             let job = Job::new(case, cell, cold, iterations, false)?;
             return Ok((Purpose::Count, Job { counter: Some(counter), ..job }));
         }
         if self.selection.plan.memory {
-            let job = Job::new(case, cell, case.cold, pace.iterations.min(SLOW_ITERATIONS), false)?;
+            let job = Job::new(case, cell, case.cold, iterations.min(SLOW_ITERATIONS), false)?;
             return Ok((Purpose::Memory, Job { memory: true, ..job }));
         }
         Ok(match self.selection.plan.latency_every {
-            None => (Purpose::Sample, Job::new(case, cell, case.cold, pace.iterations, false)?),
+            None => (Purpose::Sample, Job::new(case, cell, case.cold, iterations, false)?),
             every => {
-                let job = Job::new(case, cell, 0, pace.iterations, false)?;
+                let job = Job::new(case, cell, 0, iterations, false)?;
                 (Purpose::Latency, Job { latency_every: every, ..job })
             }
         })

@@ -2,8 +2,10 @@
 //! allocator, then the blocks. Every process is stored before the next one starts.
 
 mod blocks;
+mod checks;
 mod failures;
 mod pace;
+mod passed;
 mod process;
 mod trial;
 
@@ -12,7 +14,7 @@ pub(in crate::cmd) use trial::TOOLS;
 use super::progress::Progress;
 use super::select::Selection;
 use crate::execute::child::adopt_orphans;
-use crate::execute::{Guest, Job, Subject};
+use crate::execute::{Guest, Subject};
 use crate::plan::{Case, Cell};
 use crate::sample::disturbance::Counters;
 use crate::sample::preflight::{Preflight, When};
@@ -20,6 +22,7 @@ use crate::sample::root::Root;
 use crate::store::{Purpose, Record, Records, RunFile, Store};
 use anyhow::{Result, bail};
 use failures::Failures;
+use passed::Shelf;
 use process::{now, record};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -38,7 +41,16 @@ pub(in crate::cmd) struct Session {
     measured_ns: u64,
     stop: Arc<AtomicBool>,
     reference: trial::Known,
+    /// Checks that earlier runs have passed, once the negative control has shown the C library.
+    shelf: Option<Shelf>,
+    /// Whether they are run again all the same.
+    check_again: bool,
+    /// Memory that could be had before the first process.
+    memory_bytes: Option<u64>,
 }
+
+/// The negative control's cell.
+const CONTROL: &str = "control";
 
 /// How a run came to its end.
 pub(in crate::cmd) struct Ended {
@@ -73,11 +85,27 @@ impl Session {
         adopt_orphans();
         let (failures, counters) = (Failures::of(&known), Counters::open(&Root::machine()));
         let (known, reference) = (known.into_iter().collect(), Default::default());
-        Session { guest, selection, store, known, failures, counters, repeats: 0, measured_ns: 0, stop, reference }
+        let memory_bytes = Root::machine().memory_bytes("MemAvailable");
+        Session {
+            guest,
+            selection,
+            store,
+            known,
+            failures,
+            counters,
+            repeats: 0,
+            measured_ns: 0,
+            stop,
+            reference,
+            shelf: None,
+            check_again: false,
+            memory_bytes,
+        }
     }
 
-    /// Runs what is not stored yet.
-    pub(in crate::cmd) fn run(mut self, head: &RunFile, root: &Root) -> Result<Ended> {
+    /// Runs what is not stored yet; with `check_again`, also the checks that earlier runs have passed.
+    pub(in crate::cmd) fn run(mut self, head: &RunFile, root: &Root, check_again: bool) -> Result<Ended> {
+        self.check_again = check_again;
         let (checks, began) = (self.selection.plan.checks(), Instant::now());
         let mut progress = Progress::new(checks.len() + self.selection.plan.cells().len());
         let done = self.all(head, &checks, &mut progress);
@@ -100,27 +128,21 @@ impl Session {
             paces.push(self.pace(case, progress)?);
         }
         self.refuse_what_does_not_run()?;
-        for cell in checks {
-            progress.begin(&cell.id);
-            let job = Job::new(self.case(cell), cell, 0, 1, true)?;
-            let known = self.known.has(&cell.id);
-            self.once(Purpose::Check, cell, &job, paces[cell.case].timeout, progress)?;
-            progress.step(!known);
-        }
+        self.checks(checks, &paces, progress)?;
+        self.corners(progress)?;
         self.blocks(head, &paces, progress)
     }
 
     /// The negative control: without preload the proof must show libc. Once per run, and again where it has failed: no
     /// `--resume` gets around it.
     fn control(&mut self) -> Result<()> {
-        const CELL: &str = "control";
-        if self.known.get(CELL).is_some_and(|record| record.outcome.is_ok()) {
+        if self.known.get(CONTROL).is_some_and(|record| record.outcome.is_ok()) {
             return Ok(());
         }
         let (libc, started) = (Subject::libc(), now());
         let attempt = self.guest.control(&libc, &self.stop)?.ok_or(Interrupted)?;
         let outcome = attempt.outcome.clone();
-        let cell = Cell { id: CELL.into(), allocator: libc.allocator.name, seed: 1, ..Cell::default() };
+        let cell = Cell { id: CONTROL.into(), allocator: libc.allocator.name, seed: 1, ..Cell::default() };
         self.keep(record(Purpose::Control, &cell, "churn", 1, started, attempt), None)?;
         if !outcome.is_ok() {
             bail!(

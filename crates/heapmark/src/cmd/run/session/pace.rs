@@ -17,10 +17,17 @@ const LEAST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Before anything is known.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(600);
 
+/// A check of a kernel, which makes more calls and slower ones, may take this many times what a timed process of the baseline takes,
+/// whatever the user allows for a timed one.
+const CHECKED: f64 = 30.0;
+
 /// What a calibration tells about a case.
 pub(in crate::cmd) struct Pace {
     pub(in crate::cmd) iterations: u32,
     pub(in crate::cmd) timeout: Duration,
+    expected_s: f64,
+    /// Of a checked process: as many iterations as a timed one makes, cold ones included.
+    pub(in crate::cmd) checked: u32,
 }
 
 impl Session {
@@ -35,31 +42,59 @@ impl Session {
     /// Where the work is fixed, the baseline's check tells how long it takes: longer than a timed process, never less.
     fn fixed(&mut self, case: usize, iterations: u32, progress: &Progress) -> Result<Pace> {
         let cell = self.selection.plan.check_of_baseline(case);
-        let job = Job::new(self.case(&cell), &cell, 0, 1, true)?;
-        let process_s = self.first(Purpose::Check, &cell, &job, progress)?;
-        let all = iterations + self.case(&cell).cold;
-        Ok(Pace { iterations, timeout: self.patience(process_s * f64::from(all)) })
+        let checked = self.iterations_of(&cell, iterations)?;
+        self.check(&cell, checked, self.first_timeout(), progress)?;
+        let record = self.known.get(&cell.id);
+        let passed_s = record.and_then(|record| record.passed.as_ref()).map(|passed| passed.wall_ns as f64 / 1e9);
+        let process_s = passed_s.unwrap_or_else(|| self.seconds_of(&cell));
+        // A program makes one iteration in its check.
+        let share = f64::from(checked) / f64::from(self.checked(&cell, checked)?.iterations.max(1));
+        Ok(self.paced(iterations, checked, process_s * share))
     }
 
     fn calibrated(&mut self, case: usize, progress: &Progress) -> Result<Pace> {
         let cell = self.selection.plan.calibration(case);
         let cold = self.case(&cell).cold;
         let job = Job::new(self.case(&cell), &cell, cold, CALIBRATION_ITERATIONS, false)?;
-        let process_s = self.first(Purpose::Calibration, &cell, &job, progress)?;
+        self.once(Purpose::Calibration, &cell, &job, self.first_timeout(), progress)?;
+        let process_s = self.seconds_of(&cell);
         let measurement = self.known.get(&cell.id).and_then(|record| record.measurement.as_ref());
         let one_ns = measurement.map_or(0, one_iteration_ns);
         // A baseline that cannot run a case shows why in its own row; the others run one iteration.
         let iterations = if one_ns == 0 { 1 } else { self.selection.plan.iterations(case, one_ns) };
         let share = f64::from(iterations + cold) / f64::from(CALIBRATION_ITERATIONS + cold);
-        Ok(Pace { iterations, timeout: self.patience(process_s * share) })
+        let checked = self.iterations_of(&cell, iterations)?;
+        Ok(self.paced(iterations, checked, process_s * share))
     }
 
-    /// Runs the first process of a case unless it is stored already, and returns its seconds.
-    fn first(&mut self, purpose: Purpose, cell: &Cell, job: &Job, progress: &Progress) -> Result<f64> {
-        let limit = self.selection.timeout_s.map_or(FIRST_TIMEOUT, Duration::from_secs_f64);
-        self.once(purpose, cell, job, limit, progress)?;
+    /// What a process of a block makes of so many iterations, cold ones included.
+    fn iterations_of(&self, cell: &Cell, iterations: u32) -> Result<u32> {
+        let (_, job) = self.measured(cell, iterations)?;
+        Ok(job.cold + job.iterations)
+    }
+
+    /// The pace of a case whose timed processes are expected to take so long.
+    fn paced(&self, iterations: u32, checked: u32, expected_s: f64) -> Pace {
+        Pace { iterations, timeout: self.patience(expected_s), expected_s, checked }
+    }
+
+    /// How long a check may take.
+    pub(in crate::cmd) fn check_timeout(&self, cell: &Cell, pace: &Pace) -> Duration {
+        match self.runs_kernel(cell) {
+            true => pace.timeout.max(Duration::from_secs_f64(pace.expected_s * CHECKED)),
+            false => pace.timeout,
+        }
+    }
+
+    /// How long the first process of a case may take.
+    fn first_timeout(&self) -> Duration {
+        self.selection.timeout_s.map_or(FIRST_TIMEOUT, Duration::from_secs_f64)
+    }
+
+    /// How long a stored process took.
+    fn seconds_of(&self, cell: &Cell) -> f64 {
         let usage = self.known.get(&cell.id).and_then(|record| record.usage.as_ref());
-        Ok(usage.map_or(0.0, |usage| usage.wall_ns as f64 / 1e9))
+        usage.map_or(0.0, |usage| usage.wall_ns as f64 / 1e9)
     }
 
     /// How long a process may take of which this long is expected.

@@ -1,0 +1,141 @@
+//! Whether a block that realloc moved still holds what it held. The bytes are mixed with a pattern before the call, since a
+//! kernel may have written nothing, and mixed back after it: what the kernel wrote stays what it was.
+
+/// Blocks up to this size are looked at byte by byte.
+const WHOLE_BYTES: usize = 64 << 10;
+/// Of larger ones so much at both ends, where a copy of a wrong length shows, ...
+const END_BYTES: usize = 16 << 10;
+/// ... and so many single words between: a large block that is only reserved must not become resident.
+const BETWEEN: usize = 64;
+
+/// A word of the block.
+const WORD: usize = size_of::<u64>();
+/// Odd, with no pattern in its bits: 2^64 over the golden ratio.
+const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// What the first bytes of a block held when they were mixed.
+#[derive(Clone, Copy)]
+pub(super) struct Contents {
+    bytes: usize,
+    key: u64,
+    sum: u64,
+}
+
+impl Contents {
+    /// Mixes a pattern into the first `bytes` of a block.
+    ///
+    /// # Safety
+    /// The block must have that many bytes, which nobody else reads or writes meanwhile.
+    pub unsafe fn seal(block: *mut u8, bytes: usize) -> Contents {
+        let key = (block as u64 ^ bytes as u64).wrapping_mul(ODD) | 1;
+        let mut sum = key;
+        // SAFETY: as the caller promises.
+        unsafe {
+            mix(block, bytes, key, |_, after| sum = add(sum, after));
+        }
+        Contents { bytes, key, sum }
+    }
+
+    /// Mixes the pattern back out of the block that has the contents now; says whether they are the same.
+    ///
+    /// # Safety
+    /// As for [`Contents::seal`].
+    pub unsafe fn unseal(self, block: *mut u8) -> bool {
+        let mut sum = self.key;
+        // SAFETY: as the caller promises.
+        unsafe {
+            mix(block, self.bytes, self.key, |before, _| sum = add(sum, before));
+        }
+        sum == self.sum
+    }
+}
+
+fn add(sum: u64, word: u64) -> u64 {
+    (sum ^ word).wrapping_mul(ODD).rotate_left(29)
+}
+
+/// Mixes the pattern into the parts that are looked at, and tells what each word was before and after.
+///
+/// # Safety
+/// The block must have `bytes` bytes, which nobody else reads or writes meanwhile.
+unsafe fn mix(block: *mut u8, bytes: usize, key: u64, mut tell: impl FnMut(u64, u64)) {
+    let pattern = |at: usize| key.wrapping_mul(at as u64 | 1);
+    // SAFETY: `at` is a word of the block, which may start anywhere.
+    let mut word = |at: usize| unsafe {
+        let place = block.add(at * WORD).cast::<u64>();
+        let before = place.read_unaligned();
+        let after = before ^ pattern(at);
+        place.write_unaligned(after);
+        tell(before, after);
+    };
+    let words = bytes / WORD;
+    if bytes <= WHOLE_BYTES {
+        (0..words).for_each(&mut word);
+    } else {
+        let end = END_BYTES / WORD;
+        let step = (words - 2 * end) / BETWEEN;
+        (0..end).for_each(&mut word);
+        (0..BETWEEN).for_each(|place| word(end + place * step));
+        (words - end..words).for_each(&mut word);
+    }
+    for at in words * WORD..bytes {
+        // SAFETY: one of the last bytes, which make no word.
+        unsafe {
+            let before = block.add(at).read();
+            let after = before ^ pattern(at) as u8;
+            block.add(at).write(after);
+            tell(u64::from(before), u64::from(after));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::vec;
+    use std::vec::Vec;
+
+    const SIZES: [usize; 9] = [0, 1, 7, 8, 9, 500, 65_536, 65_537, 300_003];
+
+    fn filled(bytes: usize) -> Vec<u8> {
+        (0..bytes).map(|at| (at * 7 % 251) as u8).collect()
+    }
+
+    #[test]
+    fn what_was_written_is_what_is_read_afterwards() {
+        for bytes in SIZES {
+            let mut block = filled(bytes);
+            // SAFETY: a block of that size.
+            let contents = unsafe { Contents::seal(block.as_mut_ptr(), bytes) };
+            let mut moved = block.clone();
+            // SAFETY: as above.
+            assert!(unsafe { contents.unseal(moved.as_mut_ptr()) }, "{bytes}");
+            assert_eq!(moved, filled(bytes));
+        }
+    }
+
+    #[test]
+    fn zeros_in_place_of_zeros_are_found() {
+        for bytes in SIZES {
+            let mut block = vec![0; bytes];
+            // SAFETY: a block of that size.
+            let contents = unsafe { Contents::seal(block.as_mut_ptr(), bytes) };
+            // SAFETY: as above.
+            assert_eq!(unsafe { contents.unseal(vec![0; bytes].as_mut_ptr()) }, bytes == 0, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_copy_that_ends_too_early_is_found() {
+        for (bytes, lost) in [(9, 1), (500, 1), (65_537, 1), (65_537, 9), (1 << 20, 1), (1 << 20, 100_000)] {
+            let mut block = filled(bytes);
+            // SAFETY: a block of that size.
+            let contents = unsafe { Contents::seal(block.as_mut_ptr(), bytes) };
+            let mut moved = block.clone();
+            moved[bytes - lost..].fill(0);
+            // SAFETY: as above.
+            assert!(!unsafe { contents.unseal(moved.as_mut_ptr()) }, "{lost} of {bytes}");
+        }
+    }
+}

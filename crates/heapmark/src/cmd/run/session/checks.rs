@@ -1,0 +1,288 @@
+//! The checked processes: as many iterations as a timed process makes, side by side while there are idle CPUs, and not again
+//! what an earlier run has passed.
+
+use super::pace::Pace;
+use super::passed::{self, Kept, Shelf};
+use super::process::{now, record};
+use super::{Interrupted, Progress, Session};
+use crate::execute::child::{end_orphans, own_descriptors};
+use crate::execute::{self, Attempt, Job, Outcome, Subject};
+use crate::plan::Cell;
+use crate::sample::machine::usable_cpus;
+use crate::store::{Passed, Purpose, Record};
+use anyhow::Result;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::scope;
+use std::time::Duration;
+
+/// A workload that lasts for a time, or is cut after one, gets so many times of it in a check, whose calls take longer.
+const LONGER: f64 = 4.0;
+/// Parameters that are such times.
+const TIMES: [&str; 2] = ["seconds", "cap-seconds"];
+/// Another allocator may need so many times the memory of the baseline.
+const MEMORY: u64 = 3;
+
+/// A check that has ended: which one, when it began, what came of it.
+type Ending = (usize, String, Result<Option<Attempt>>);
+
+/// A check that is to be run.
+struct Due {
+    cell: Cell,
+    job: Job,
+    timeout: Duration,
+    /// Where it is kept once it is passed.
+    place: Option<PathBuf>,
+}
+
+impl Session {
+    /// The job of a check, in a case whose timed processes make so many iterations, cold ones included.
+    pub(in crate::cmd) fn checked(&self, cell: &Cell, iterations: u32) -> Result<Job> {
+        let case = self.case(cell);
+        // A program is held against what it prints, once.
+        let of_kernel = self.runs_kernel(cell);
+        let mut job = Job::new(case, cell, 0, if of_kernel { iterations } else { 1 }, true)?;
+        for name in TIMES {
+            if let Some(value) = job.parameters.get_mut(name).filter(|_| of_kernel)
+                && let Ok(seconds) = value.parse::<f64>()
+            {
+                *value = (seconds * LONGER).to_string();
+            }
+        }
+        Ok(job)
+    }
+
+    pub(super) fn runs_kernel(&self, cell: &Cell) -> bool {
+        let case = self.case(cell);
+        case.kernel.is_some() && case.row(&cell.allocator).is_none()
+    }
+
+    /// Runs one check alone, unless it is stored or was passed.
+    pub(super) fn check(&mut self, cell: &Cell, iterations: u32, timeout: Duration, progress: &Progress) -> Result<()> {
+        match self.due(cell, iterations, timeout)? {
+            Some(check) => self.alone(&check, progress),
+            None => Ok(()),
+        }
+    }
+
+    /// All checks of the plan.
+    pub(super) fn checks(&mut self, cells: &[Cell], paces: &[Pace], progress: &mut Progress) -> Result<()> {
+        let (mut first, mut others) = (Vec::new(), Vec::new());
+        for cell in cells {
+            let pace = &paces[cell.case];
+            let known = self.known.has(&cell.id);
+            let timeout = self.check_timeout(cell, pace);
+            match self.due(cell, pace.checked, timeout)? {
+                // What memory a case needs is not known before the baseline's check.
+                Some(check) if self.is_of_baseline(cell) => first.push(check),
+                Some(check) => others.push(check),
+                None => progress.step(!known),
+            }
+        }
+        for check in &first {
+            progress.begin(&check.cell.id);
+            self.alone(check, progress)?;
+            progress.step(true);
+        }
+        others.sort_by_cached_key(|check| self.lanes(check));
+        while !others.is_empty() {
+            let lanes = self.lanes(&others[0]);
+            let rest = others.split_off(others.partition_point(|check| self.lanes(check) == lanes));
+            self.side_by_side(lanes, &others, progress)?;
+            others = rest;
+        }
+        let checks = self.known.all().iter().filter(|record| record.purpose == Purpose::Check);
+        let passed = checks.filter(|record| record.passed.is_some()).count();
+        if passed > 0 {
+            let of = cells.len();
+            progress
+                .say(&format!("{passed} of {of} checks were passed in earlier runs (--check-again runs them again)"));
+        }
+        Ok(())
+    }
+
+    /// What is to be done for a check: nothing if it is stored, or was passed by an earlier run, which is stored then.
+    fn due(&mut self, cell: &Cell, iterations: u32, timeout: Duration) -> Result<Option<Due>> {
+        if self.known.has(&cell.id) {
+            return Ok(None);
+        }
+        let job = self.checked(cell, iterations)?;
+        let place = self.place(cell, &job)?;
+        let known = place.as_deref().filter(|_| !self.check_again).and_then(|place| passed::find(place, iterations));
+        let Some(Kept { passed, measurement, .. }) = known else {
+            // A machine is not always equally fast: with twice as many iterations the next run finds enough of them.
+            let iterations = if job.iterations > 1 { job.iterations.saturating_mul(2) } else { job.iterations };
+            let job = Job { iterations, ..job };
+            return Ok(Some(Due { cell: cell.clone(), job, timeout, place }));
+        };
+        let case = self.case(cell);
+        let record = Record::new(Purpose::Check, cell, &case.workload, case.threads, Outcome::Ok);
+        self.keep(Record { started: now(), measurement, passed: Some(Box::new(passed)), ..record }, None)?;
+        Ok(None)
+    }
+
+    /// Where a check is kept; `None` for programs, which are more than files that could be hashed.
+    fn place(&mut self, cell: &Cell, job: &Job) -> Result<Option<PathBuf>> {
+        if !self.runs_kernel(cell) {
+            return Ok(None);
+        }
+        let subject = self.subject(&cell.allocator)?.clone();
+        self.place_of(&subject, &job.work(&subject))
+    }
+
+    /// Where what was found of a library in this work is kept.
+    fn place_of(&mut self, subject: &Subject, work: &str) -> Result<Option<PathBuf>> {
+        if self.shelf.is_none() {
+            let control = self.known.get(super::CONTROL);
+            self.shelf = control.map(|control| Shelf::open(&self.guest, control)).transpose()?;
+        }
+        let shelf = self.shelf.as_mut().filter(|_| subject.refused.is_none());
+        shelf.map(|shelf| shelf.place(subject, work)).transpose()
+    }
+
+    /// Looks once at the calls of each allocator that few workloads make, unless all its checks have failed.
+    pub(super) fn corners(&mut self, progress: &Progress) -> Result<()> {
+        for (cell, corner) in self.selection.plan.corners() {
+            let runs = |record: &&Record| record.allocator == cell.allocator && record.outcome.is_ok();
+            let checked = self.known.all().iter().filter(runs).any(|record| record.purpose == Purpose::Check);
+            if !checked || self.known.has(&cell.id) {
+                continue;
+            }
+            progress.begin(&cell.id);
+            let subject = self.subject(&cell.allocator)?.clone();
+            let place = self.place_of(&subject, &format!("corner {corner}"))?;
+            let known = place.as_deref().filter(|_| !self.check_again).and_then(|place| passed::find(place, 0));
+            let started = now();
+            let (findings, environment, passed) = match known {
+                Some(Kept { findings, passed, .. }) => (findings, Default::default(), Some(Box::new(passed))),
+                None => {
+                    let corner = self.guest.corner(&subject, corner, &self.stop);
+                    end_orphans();
+                    let (findings, environment) = corner?.ok_or(Interrupted)?;
+                    let (name, at) = (cell.id.clone(), started.clone());
+                    let passed = Passed { cell: name, at, iterations: 0, wall_ns: 0, peak_rss_bytes: 0 };
+                    let kept = Kept { passed, measurement: None, findings };
+                    place.iter().try_for_each(|place| passed::keep(place, Some(&kept)))?;
+                    (kept.findings, environment, None)
+                }
+            };
+            let record = Record::new(Purpose::Corners, &cell, "", 0, Outcome::Ok);
+            self.keep(Record { started, findings, environment, passed, ..record }, None)?;
+        }
+        Ok(())
+    }
+
+    fn is_of_baseline(&self, cell: &Cell) -> bool {
+        cell.allocator == self.case(cell).baseline(&self.selection.plan.baseline)
+    }
+
+    /// How many such checks may run at a time: each has CPUs of its own, and memory.
+    fn lanes(&self, check: &Due) -> usize {
+        let plan = &self.selection.plan;
+        let peak = self.known.get(&plan.check_of_baseline(check.cell.case).id).and_then(|record| {
+            let measured = record.measurement.as_ref().map(|measurement| measurement.peak_rss_bytes);
+            measured.or(record.passed.as_ref().map(|passed| passed.peak_rss_bytes))
+        });
+        let available = self.memory_bytes;
+        match (&check.place, peak, available) {
+            (Some(_), Some(peak), Some(available)) => {
+                let by_cpus = usable_cpus() / self.case(&check.cell).threads.max(1);
+                let by_memory = available / (peak * MEMORY).max(1);
+                u64::from(by_cpus).min(by_memory).max(1) as usize
+            }
+            _ => 1,
+        }
+    }
+
+    fn alone(&mut self, check: &Due, progress: &Progress) -> Result<()> {
+        self.once(Purpose::Check, &check.cell, &check.job, check.timeout, progress)?;
+        self.shelve(check)
+    }
+
+    /// Runs checks of kernels, so many at a time. Each is stored as soon as it has ended.
+    fn side_by_side(&mut self, lanes: usize, checks: &[Due], progress: &mut Progress) -> Result<()> {
+        if lanes == 1 {
+            for check in checks {
+                progress.begin(&check.cell.id);
+                self.alone(check, progress)?;
+                progress.step(true);
+            }
+            return Ok(());
+        }
+        let subjects = checks.iter().map(|check| self.subject(&check.cell.allocator).cloned());
+        let subjects = subjects.collect::<Result<Vec<_>>>()?;
+        let (guest, stop) = (self.guest.clone(), self.stop.clone());
+        let (next, (ended, endings)) = (AtomicUsize::new(0), channel::<Ending>());
+        let lane = |number: usize, ended: Sender<Ending>| {
+            // What one process inherits is not for the others. If the system does not let us, one after the other will do.
+            if !own_descriptors() && number > 0 {
+                return;
+            }
+            while let Some(index) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|index| *index < checks.len()) {
+                let (check, started) = (&checks[index], now());
+                let attempt = execute::run(&guest, &subjects[index], &check.job, check.timeout, &stop);
+                // If nobody listens any more, something else has failed.
+                _ = ended.send((index, started, attempt));
+            }
+        };
+        let again = scope(|scope| {
+            for number in 0..lanes.min(checks.len()) {
+                let (lane, ended) = (&lane, ended.clone());
+                scope.spawn(move || lane(number, ended));
+            }
+            drop(ended);
+            let again = self.take_in(checks, endings, progress);
+            // What went wrong is told at once, not after all that is still to be run.
+            next.store(checks.len(), Ordering::Relaxed);
+            again
+        });
+        end_orphans();
+        let again = again?;
+        for index in again {
+            self.alone(&checks[index], progress)?;
+            progress.step(true);
+        }
+        Ok(())
+    }
+
+    /// Stores checks as they end; returns those that must be run alone.
+    fn take_in(&mut self, checks: &[Due], endings: Receiver<Ending>, progress: &mut Progress) -> Result<Vec<usize>> {
+        let mut again = Vec::new();
+        for (index, started, attempt) in endings {
+            let check = &checks[index];
+            let attempt = attempt?.ok_or(Interrupted)?;
+            // Memory that another check has is no fault of this one.
+            if matches!(attempt.outcome, Outcome::Oom { .. } | Outcome::Unsupported { .. }) {
+                again.push(index);
+                continue;
+            }
+            if !attempt.outcome.is_ok() {
+                progress.say(&format!("{}: {}", check.cell.id, attempt.outcome));
+            }
+            let case = self.case(&check.cell);
+            let record = record(Purpose::Check, &check.cell, &case.workload, case.threads, started, attempt);
+            self.keep(record, None)?;
+            self.shelve(check)?;
+            progress.step(true);
+        }
+        Ok(again)
+    }
+
+    /// Keeps a check that was passed for later runs, and forgets one that was not.
+    fn shelve(&self, check: &Due) -> Result<()> {
+        let (Some(place), Some(record)) = (&check.place, self.known.get(&check.cell.id)) else { return Ok(()) };
+        let kept = record.measurement.as_ref().zip(record.usage.as_ref()).map(|(measurement, usage)| Kept {
+            passed: Passed {
+                cell: record.cell.clone(),
+                at: record.started.clone(),
+                iterations: check.job.iterations,
+                wall_ns: usage.wall_ns,
+                peak_rss_bytes: measurement.peak_rss_bytes,
+            },
+            measurement: Some(measurement.clone()),
+            findings: Vec::new(),
+        });
+        passed::keep(place, kept.as_ref())
+    }
+}

@@ -1,0 +1,87 @@
+//! Checks that were passed, kept beside what was built: with the same library, guest and work a check finds the same again. A
+//! check that fails is never kept.
+
+use crate::build;
+use crate::execute::{Guest, Measurement, Subject};
+use crate::file;
+use crate::store::{Passed, Record};
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// Changes whenever the same names mean something else.
+const FORMAT: &str = "heapmark check 1";
+
+/// What is kept of a check that was passed.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Kept {
+    pub(super) passed: Passed,
+    /// What it said.
+    pub(super) measurement: Option<Measurement>,
+    pub(super) findings: Vec<String>,
+}
+
+/// The folder of passed checks.
+pub(super) struct Shelf {
+    folder: PathBuf,
+    /// Hashes of what is a part of every checked process: the guest, and the C library below all allocators.
+    common: Vec<String>,
+    /// Of files that were hashed already.
+    hashes: HashMap<PathBuf, String>,
+}
+
+impl Shelf {
+    /// The folder that belongs to this guest, and to the C library that the negative control has shown.
+    pub(super) fn open(guest: &Guest, control: &Record) -> Result<Shelf> {
+        let proof = control.proof.as_ref().context("the negative control shows no C library")?;
+        let objects = proof.objects.iter().map(|object| Path::new(&object.path));
+        let common = objects.chain([guest.path()]).map(build::hash_of_file).collect::<Result<_>>()?;
+        Ok(Shelf { folder: build::cache_root()?.join("checks"), common, hashes: HashMap::new() })
+    }
+
+    /// Where the check of this work lies if it was passed.
+    pub(super) fn place(&mut self, subject: &Subject, work: &str) -> Result<PathBuf> {
+        let mut parts = vec![FORMAT.to_owned()];
+        parts.extend(self.common.iter().cloned());
+        for file in &subject.library.files {
+            if !self.hashes.contains_key(file) {
+                self.hashes.insert(file.clone(), build::hash_of_file(file)?);
+            }
+            parts.push(self.hashes[file].clone());
+        }
+        parts.push(format!("{:?}", subject.allocator.environment));
+        parts.push(work.to_owned());
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        let name: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(self.folder.join(name + ".json"))
+    }
+}
+
+/// The check that lies there, if it made at least so many iterations.
+pub(super) fn find(place: &Path, iterations: u32) -> Option<Kept> {
+    let text = std::fs::read(place).ok()?;
+    let kept: Kept = serde_json::from_slice(&text).ok()?;
+    (kept.passed.iterations >= iterations).then_some(kept)
+}
+
+/// Keeps a check that was passed; forgets an earlier one where it was not.
+pub(super) fn keep(place: &Path, kept: Option<&Kept>) -> Result<()> {
+    let Some(kept) = kept else {
+        return match std::fs::remove_file(place) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("cannot forget {}", place.display()))
+            }
+            _ => Ok(()),
+        };
+    };
+    let folder = place.parent().unwrap_or(place);
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let text = serde_json::to_string(kept).context("cannot write a passed check")?;
+    file::replace(place, text.as_bytes(), 0o666).with_context(|| format!("cannot write {}", place.display()))
+}
