@@ -37,7 +37,8 @@ fn compile(folder: &Path, name: &str, source: &str) {
 
 /// `own.so`, an allocator that hands on to the next.
 fn own_library(folder: &Path) -> PathBuf {
-    let (library, source) = (folder.join("own.so"), Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fakes/honest.c"));
+    let (library, source) =
+        (folder.join("own.so"), Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fakes/forward.c"));
     let end = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).output().unwrap();
     assert!(end.status.success(), "{}", words(&end));
     library
