@@ -55,6 +55,13 @@ impl File {
         // SAFETY: the kernel writes into the room.
         unsafe { call(libc::SYS_read, [self.0, room.as_mut_ptr().addr(), room.len(), 0, 0, 0]) }.max(0) as usize
     }
+
+    /// Fills the room from this place on; `false` where there is not so much, or that fails.
+    pub fn fill_from(&self, at: usize, room: &mut [u64]) -> bool {
+        let bytes = size_of_val(room);
+        // SAFETY: the kernel writes into the room.
+        unsafe { call(libc::SYS_pread64, [self.0, room.as_mut_ptr().addr(), bytes, at, 0, 0]) == bytes as isize }
+    }
 }
 
 impl Drop for File {

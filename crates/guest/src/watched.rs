@@ -149,22 +149,18 @@ impl Point<'_> {
     }
 
     fn copy(&mut self, path: &CStr) {
-        let from = open(path, libc::O_RDONLY);
+        let Some(from) = sys::File::open(path) else { return };
         loop {
             // Room for what one call may return, or the kernel splits a line's region over two locks.
             if self.room.len() - self.len < 8 << 10 {
                 self.flush();
             }
-            let rest = &mut self.room[self.len..];
-            // SAFETY: reads into a buffer of that length.
-            let read = unsafe { libc::read(from, rest.as_mut_ptr().cast(), rest.len()) };
-            if read <= 0 {
+            let read = from.read(&mut self.room[self.len..]);
+            if read == 0 {
                 break;
             }
-            self.len += read as usize;
+            self.len += read;
         }
-        // SAFETY: opened above.
-        unsafe { libc::close(from) };
     }
 
     fn flush(&mut self) {

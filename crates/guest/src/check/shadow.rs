@@ -3,6 +3,7 @@
 use super::page::{Entry, Found, GRANULES, span};
 use crate::fail;
 use crate::memory::Table;
+use crate::sys;
 use crate::watched;
 use core::sync::atomic::{AtomicU64, Ordering};
 use heapmark_wire::Held;
@@ -154,25 +155,18 @@ impl Shadow {
     /// How many pages that hold a live block are in memory and mapped at one place; `None` where the kernel does not tell.
     pub fn present(&self) -> Option<u64> {
         const PRESENT_AT_ONE_PLACE: u64 = 1 << 63 | 1 << 56;
-        // SAFETY: plain system calls on a descriptor of ours, into a buffer of that length.
-        let file = unsafe { libc::open(c"/proc/self/pagemap".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+        let file = sys::File::open(c"/proc/self/pagemap")?;
         let (mut present, mut group, mut flags) = (0, usize::MAX, [0u64; GROUP]);
         for entry in self.seen().filter(|entry| !entry.with(|page| page.is_empty())) {
             let number = entry.number();
             if number / GROUP != group {
                 group = number / GROUP;
-                let at = (group * size_of_val(&flags)) as i64;
-                // SAFETY: as above.
-                let read = unsafe { libc::pread(file, flags.as_mut_ptr().cast(), size_of_val(&flags), at) };
-                if read != size_of_val(&flags) as isize {
-                    present = u64::MAX;
-                    break;
+                if !file.fill_from(group * size_of_val(&flags), &mut flags) {
+                    return None;
                 }
             }
             present += u64::from(flags[number % GROUP] & PRESENT_AT_ONE_PLACE == PRESENT_AT_ONE_PLACE);
         }
-        // SAFETY: as above.
-        unsafe { libc::close(file) };
-        Some(present).filter(|present| *present != u64::MAX)
+        Some(present)
     }
 }
