@@ -54,8 +54,9 @@ fn what_is_never_given_back_is_still_there_after_5_seconds_and_in_every_overhead
         for (after_ms, bytes) in kept {
             assert_eq!(bytes >= all, name == "holder", "{name} after {after_ms} ms: {bytes} of {all}");
         }
-        // The last look at the running workload may be from the round before the last.
-        let seen = all - 38 * MIB;
+        // The last look at the running workload may be from the round before the last. Of two rounds that leaves one, which every
+        // allocator holds.
+        let seen = if name == "holder" { all - 38 * MIB } else { all };
         assert_eq!(at("peak_footprint", "heap_bytes") >= seen, name == "holder", "{name}: {course}");
         let series =
             std::fs::read_to_string(place.at("run").join(format!("series/same-thread-reuse@2_b00_{name}.csv")));
