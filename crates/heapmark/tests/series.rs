@@ -107,12 +107,15 @@ fn polled_from_outside_the_total_is_never_below_what_was_requested() {
             [("memory", ["objects=200000", "round=200000"]), ("memory-4x4", ["objects=50000", "round=500"])]
         {
             let about = format!("{workload} {name}");
-            let (table, requested) = series(&subject(name), workload, &set);
+            // On a busy machine no look may fall into a run.
+            let fell = |table: &Table| {
+                let phases = table.texts("phase");
+                let lives = table.numbers("requested_live_bytes").iter().any(|live| *live > 0);
+                phases.contains(&"setup") && phases.contains(&"run") && lives
+            };
+            let mut tables = (0..50).map(|_| series(&subject(name), workload, &set));
+            let (table, requested) = tables.find(|(table, _)| fell(table)).expect("a look that falls into the run");
             check_bounds(&table, requested, &about);
-            let phases = table.texts("phase");
-            assert!(phases.contains(&"setup") && phases.contains(&"run"), "{about}: {phases:?}");
-            let live = table.numbers("requested_live_bytes");
-            assert!(live.iter().any(|live| *live > 0), "{about}: no look fell into the run");
         }
     }
 }
