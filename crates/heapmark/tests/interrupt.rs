@@ -12,13 +12,14 @@ use support::live::{
     complete_lines, count, finish, guests, hanging, hanging_in, is_whole, lines, many, processes_of, send, start,
     wait_for,
 };
-use support::{Place, SMALL, of_purpose, samples, source};
+use support::{Place, SMALL, of_purpose, plan, samples, source};
 
 fn a_signal_stops_a_run_of_short_processes(signal: Signal) {
     let place = Place::new();
     let child = start(&place, &many("200"));
     let run = place.at("run");
-    wait_for("the first records", || lines(&run) >= 12);
+    // A block is whole by then.
+    wait_for("the first records", || lines(&run) >= 12 && lines(&run) >= 12 + plan(&run).corners().len());
     send(&child, signal);
     let end = finish(child);
     assert_eq!(end.code, Some(130), "{}", end.stderr);
