@@ -17,6 +17,14 @@ pub struct Guest {
     path: PathBuf,
 }
 
+/// What came of one kind of call that few workloads make.
+pub struct Corner {
+    /// What is wrong with it, a sentence each.
+    pub findings: Vec<String>,
+    /// The environment of its process.
+    pub environment: BTreeMap<String, String>,
+}
+
 const SHORT: Duration = Duration::from_secs(20);
 
 impl Guest {
@@ -47,14 +55,8 @@ impl Guest {
         super::run(self, libc, &Job::control(), SHORT, stop)
     }
 
-    /// What is wrong with one kind of call that few workloads make, and the environment in which it was made; `None` where `stop`
-    /// was set meanwhile.
-    pub fn corner(
-        &self,
-        subject: &Subject,
-        corner: &str,
-        stop: &AtomicBool,
-    ) -> Result<Option<(Vec<String>, BTreeMap<String, String>)>> {
+    /// Makes one kind of call that few workloads make; `None` where `stop` was set meanwhile.
+    pub fn corner(&self, subject: &Subject, corner: &str, stop: &AtomicBool) -> Result<Option<Corner>> {
         let page = page::SharedPage::new(&Job::corner_text(corner))?;
         let (mut command, account) = child::below(&self.path, &subject.environment(), 0)?;
         page.to(command.arg(&self.path));
@@ -64,7 +66,7 @@ impl Guest {
         let report = Report::parse(&said);
         let ended = end.outcome(page.phase(), &report).map(|outcome| format!("{corner}: {}", outcome.in_words()));
         let findings = report.values("finding").map(String::from).chain(ended).collect();
-        Ok(Some((findings, Subject::record_environment(subject.environment(), 0))))
+        Ok(Some(Corner { findings, environment: Subject::record_environment(subject.environment(), 0) }))
     }
 
     /// The version that a library tells of itself; `None` where it cannot be asked.

@@ -21,7 +21,7 @@ mod tree;
 pub mod trial;
 
 pub use footprint::Footprint;
-pub use guest::Guest;
+pub use guest::{Corner, Guest};
 pub use job::Job;
 pub use latency::Latency;
 pub use measurement::{Iteration, LoadedObject, Measurement, Proof, ThreadTime, Usage};

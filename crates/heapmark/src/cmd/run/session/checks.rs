@@ -6,7 +6,7 @@ use super::passed::{self, Kept, Shelf};
 use super::process::{now, record};
 use super::{Interrupted, Progress, Session};
 use crate::execute::child::{end_orphans, own_descriptors};
-use crate::execute::{self, Attempt, Job, Outcome, Subject};
+use crate::execute::{self, Attempt, Corner, Job, Outcome, Subject};
 use crate::plan::Cell;
 use crate::sample::machine::usable_cpus;
 use crate::store::{Passed, Purpose, Record};
@@ -159,7 +159,7 @@ impl Session {
                 None => {
                     let corner = self.guest.corner(&subject, corner, &self.stop);
                     end_orphans();
-                    let (findings, environment) = corner?.ok_or(Interrupted)?;
+                    let Corner { findings, environment } = corner?.ok_or(Interrupted)?;
                     let (name, at) = (cell.id.clone(), started.clone());
                     let passed = Passed { cell: name, at, iterations: 0, wall_ns: 0, peak_rss_bytes: 0 };
                     let kept = Kept { passed, measurement: None, findings };
