@@ -103,6 +103,14 @@ impl Place {
             .env("XDG_CONFIG_HOME", self.at("config"))
             .envs(["PATH", "HEAPMARK_CACHE"].iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
             .current_dir(self.dir.path());
+        // SAFETY: one async-signal-safe call between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                // Tests that run below `nohup` would hand it on, and a terminal that ends would end nothing.
+                libc::signal(libc::SIGHUP, libc::SIG_DFL);
+                Ok(())
+            })
+        };
         command
     }
 
