@@ -15,6 +15,7 @@ use heapmark::plan::Plan;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
