@@ -135,7 +135,7 @@ fn figures_say_what_the_instruction_was_and_where_the_workers_ran() {
     assert!(!alone.figures.contains_key("line_overlap"), "one thread has no neighbours");
     let more = std::thread::available_parallelism().unwrap().get() as u32 + 1;
     assert_eq!(measurement("cache-thrash", more, &["rw=1", "iterations=1"]).figures["pinned_cores"], 0.0);
-    let two = measurement("cache-scratch", 2, &["iterations=200", "rw=20000"]).figures;
+    let two = measurement("cache-scratch", 2, &["iterations=200", "rw=1000000"]).figures;
     assert!((0.0..=1.0).contains(&two["line_overlap"]), "{two:?}");
     let chains = measurement("speed-one-process", 1, &["objects=50"]).figures;
     assert_eq!(chains.keys().filter(|name| name.starts_with("ns_per_call_")).count(), 12);

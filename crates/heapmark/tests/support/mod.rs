@@ -24,7 +24,7 @@ use tempfile::TempDir;
 pub const GUEST: &str = env!("CARGO_BIN_EXE_heapmark-guest");
 
 /// Flags of a run that takes a second or two: small work, one thread.
-pub const SMALL: [&str; 11] = [
+pub const SMALL: [&str; 12] = [
     "-w",
     "churn",
     "-t",
@@ -37,6 +37,8 @@ pub const SMALL: [&str; 11] = [
     "--no-floor",
     // How busy the machine is that runs the tests must not decide how many processes a test sees.
     "--no-repeat",
+    // Nor what other tests have had checked before.
+    "--check-again",
 ];
 
 /// Waits until no other test, nor another `cargo test`, makes what they share; the lock ends with the file.
