@@ -44,7 +44,10 @@ extern "C" fn nothing(_: *mut c_void) -> *mut c_void {
 fn read_counter() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every CPU of this architecture has it.
-    core::hint::black_box(unsafe { core::arch::x86_64::_rdtsc() });
+    core::hint::black_box(unsafe {
+        core::arch::x86_64::_mm_lfence();
+        core::arch::x86_64::_rdtsc()
+    });
 }
 
 fn time(count: u64, at_each: impl Fn()) -> f64 {
