@@ -3,7 +3,10 @@
 use crate::file::{self, Reason};
 use crate::{clock, front, next};
 use core::ffi::{CStr, c_char};
-use heapmark_wire::capture::{HEADER_BYTES, Header, PAYLOAD_BYTES, text::escaped};
+use heapmark_wire::capture::{HEADER_BYTES, Header, TEXT_BYTES, text::escaped};
+
+/// What fits.
+const MOST_BYTES: usize = TEXT_BYTES - HEADER_BYTES;
 
 unsafe extern "C" {
     static environ: *const *const c_char;
@@ -19,7 +22,7 @@ impl Text {
     fn line(&mut self, key: &[&[u8]], value: &[u8], most: usize) {
         // SAFETY: the chunk is mapped as long as the process lives, and one writes at a time.
         let (header, payload) = unsafe { (&*self.header, self.header.cast::<u8>().add(HEADER_BYTES)) };
-        let mut at = header.committed() as usize;
+        let mut at = header.sealed_bytes();
         let bytes = key.iter().flat_map(|part| part.iter().copied());
         for byte in bytes.chain([b'=']).chain(escaped(value)).chain([b'\n']) {
             if at >= most {
@@ -29,16 +32,17 @@ impl Text {
             unsafe { payload.add(at).write(byte) };
             at += 1;
         }
-        header.commit(at as u32);
+        // SAFETY: written until there.
+        header.seal(unsafe { core::slice::from_raw_parts(payload, at) }, false);
     }
 
     fn add(&mut self, key: &str, value: &[u8]) {
-        self.line(&[key.as_bytes()], value, PAYLOAD_BYTES / 4 * 3);
+        self.line(&[key.as_bytes()], value, MOST_BYTES / 4 * 3);
     }
 
     fn number(&mut self, key: &str, value: u64) {
         let mut digits = [0; 20];
-        self.line(&[key.as_bytes()], decimal(value, &mut digits), PAYLOAD_BYTES);
+        self.line(&[key.as_bytes()], decimal(value, &mut digits), MOST_BYTES);
     }
 }
 
@@ -70,7 +74,7 @@ pub fn describe(text: &mut Text, pid: u32, forked: bool, origin: (u64, u64)) {
     text.add("exe", &room[..bytes.max(0) as usize]);
     let line = file::read(c"/proc/self/cmdline", &mut room);
     for (index, word) in line.strip_suffix(b"\0").unwrap_or(line).split(|byte| *byte == 0).enumerate() {
-        text.line(&[b"argv.", decimal(index as u64, &mut [0; 20])], word, PAYLOAD_BYTES / 4 * 3);
+        text.line(&[b"argv.", decimal(index as u64, &mut [0; 20])], word, MOST_BYTES / 4 * 3);
     }
     let path = next::path_of_malloc();
     if !path.is_null() {
@@ -100,7 +104,7 @@ fn variables(text: &mut Text) {
             let mut halves = pair.splitn(2, |byte| *byte == b'=');
             let (name, value) = (halves.next().unwrap_or_default(), halves.next().unwrap_or_default());
             if name.starts_with(b"MALLOC_") || name == b"GLIBC_TUNABLES" {
-                text.line(&[b"env.", name], value, PAYLOAD_BYTES / 4 * 3);
+                text.line(&[b"env.", name], value, MOST_BYTES / 4 * 3);
             }
             at = at.add(1);
         }
@@ -121,9 +125,16 @@ fn machine(text: &mut Text, room: &mut [u8]) {
 
 /// Why and when recording ended. Without it a process was killed, or ended without its destructors.
 pub fn end(text: &mut Text, reason: Reason, stamp: u64, ns: u64) {
-    text.line(&[b"end"], reason.as_bytes(), PAYLOAD_BYTES);
+    text.line(&[b"end"], reason.as_bytes(), MOST_BYTES);
     text.number("end.stamp", stamp);
     text.number("end.ns", ns);
+}
+
+/// How many events a stream had at the end: a reader knows by it what is missing. Of more streams than there is room for it does not.
+pub fn events(text: &mut Text, stream: u32, events: u64) {
+    let mut digits = [0; 20];
+    let key = [&b"end.events."[..], decimal(stream.into(), &mut digits)];
+    text.line(&key, decimal(events, &mut [0; 20]), MOST_BYTES);
 }
 
 /// How much memory the process ever had, if it lived until its destructors.

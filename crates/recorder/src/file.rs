@@ -7,10 +7,11 @@
 //! maps a page that it already holds, and knows to be changed, three times as fast as one for which it has to ask the file system.
 
 use crate::about::decimal;
+use crate::lent;
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_long};
 use core::sync::atomic::{AtomicU32, Ordering};
-use heapmark_wire::capture::CHUNK_BYTES;
+use heapmark_wire::capture::{CHUNK_BYTES, FIRST_BYTES, Header};
 
 /// Why there is no further chunk. The word stands in the capture and is what a user is told about.
 pub type Reason = &'static str;
@@ -28,8 +29,13 @@ pub struct File {
 pub const PATH_BYTES: usize = 4096;
 
 impl File {
-    /// Creates `STEM.PID.cap`, or `STEM.PID.2.cap` where that exists.
+    /// Creates `STEM.PID.cap`, or `STEM.PID.2.cap` where that exists. Where this process may not, heapmark does, and the path may be
+    /// another's: what matters is the inode.
     pub fn create(&mut self, stem: &[u8], pid: u32) -> Result<(), Reason> {
+        // Where there is no room for any event there is no recording.
+        if file_size_limit() < (CHUNK_BYTES + FIRST_BYTES) as u64 {
+            return Err("file-size-limit");
+        }
         for attempt in 1..1000 {
             let mut path = Path { bytes: &mut self.path, length: 0 };
             path.add(stem)?.add(b".")?.add_number(pid)?;
@@ -39,15 +45,13 @@ impl File {
             path.add(b".cap\0")?;
             // Only for its owner: a command line may hold what others must not see.
             let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
-            match open(&self.path, flags) {
-                Ok(descriptor) => {
-                    let same = identity(&descriptor);
-                    (self.device, self.inode) = same.ok_or("no-file")?;
-                    return Ok(());
-                }
-                Err(libc::EEXIST) => {}
-                Err(error) => return Err(word(error)),
-            }
+            let descriptor = match open(&self.path, flags) {
+                Err(libc::EEXIST) => continue,
+                Err(error) if is_forbidden(error) => lend(0).ok_or(word(error))?,
+                opened => opened.map_err(word)?,
+            };
+            (self.device, self.inode) = identity(&descriptor).ok_or("no-file")?;
+            return Ok(());
         }
         Err("no-file")
     }
@@ -58,37 +62,51 @@ impl File {
         unsafe { libc::syscall(libc::SYS_unlinkat, libc::AT_FDCWD, self.path.as_ptr(), 0) };
     }
 
-    /// A fresh chunk, mapped: zeros.
-    pub fn chunk(&self, most: u32) -> Result<*mut u8, Reason> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        if number >= most {
+    /// A fresh chunk of so many bytes, mapped: zeros.
+    pub fn chunk(&self, bytes: usize, most: u32) -> Result<Fresh, Reason> {
+        let place = self.next.fetch_add(1, Ordering::Relaxed);
+        if place >= most {
             return Err("max-bytes");
         }
-        let descriptor = open(&self.path, libc::O_RDWR | libc::O_CLOEXEC).map_err(word)?;
+        let descriptor = match open(&self.path, libc::O_RDWR | libc::O_CLOEXEC) {
+            Err(error) if is_forbidden(error) => lend(self.inode).ok_or(word(error))?,
+            opened => opened.map_err(word)?,
+        };
         if identity(&descriptor) != Some((self.device, self.inode)) {
             return Err("file-gone");
         }
-        fill(&descriptor, number)?;
+        fill(&descriptor, place, bytes)?;
         // SAFETY: a new mapping.
         let chunk = unsafe {
             libc::syscall(
                 libc::SYS_mmap,
                 0,
-                CHUNK_BYTES,
+                bytes,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED,
                 descriptor.0,
-                offset(number),
+                offset(place),
             )
         };
-        if chunk == -1 { Err(word(errno())) } else { Ok(chunk as *mut u8) }
+        if chunk == -1 { Err(word(errno())) } else { Ok(Fresh { at: chunk as *mut u8, place, bytes: bytes as u32 }) }
     }
 }
 
+/// A chunk that is not in use yet.
+pub struct Fresh {
+    pub at: *mut u8,
+    /// Its number in the file.
+    pub place: u32,
+    pub bytes: u32,
+}
+
 /// Gives a chunk's address range back; what was written stays in the file.
-pub fn unmap(chunk: *mut u8) {
-    // SAFETY: a mapping of ours, which nobody uses any more.
-    unsafe { libc::syscall(libc::SYS_munmap, chunk, CHUNK_BYTES) };
+///
+/// # Safety
+/// A chunk of ours, which is not in use any more.
+pub unsafe fn unmap(chunk: *mut Header) {
+    // SAFETY: the caller's.
+    unsafe { libc::syscall(libc::SYS_munmap, chunk, (*chunk).bytes()) };
 }
 
 /// What a file begins with, as far as there is room; empty where it cannot be read.
@@ -123,6 +141,15 @@ fn open(path: &[u8], flags: i32) -> Result<Descriptor, i32> {
         .map(Descriptor)
 }
 
+/// The rights that it takes are not this process's, or not any more: heapmark may have them.
+fn is_forbidden(error: i32) -> bool {
+    matches!(error, libc::EACCES | libc::EPERM)
+}
+
+fn lend(inode: u64) -> Option<Descriptor> {
+    lent::ask(inode).map(|descriptor| Descriptor(descriptor.into()))
+}
+
 fn identity(descriptor: &Descriptor) -> Option<(u64, u64)> {
     // SAFETY: zeros are a valid value of a structure of numbers, which `fstat` fills.
     unsafe {
@@ -142,18 +169,18 @@ fn uninterrupted(call: impl Fn() -> c_long) -> Result<c_long, i32> {
     }
 }
 
-/// Writes zeros, and so sees to it that chunk `number` has room on the disk. As much at a time as possible: small writes get small
+/// Writes zeros, and so sees to it that the chunk at `place` has room on the disk. As much at a time as possible: small writes get small
 /// pages, which are mapped one by one.
-fn fill(descriptor: &Descriptor, number: u32) -> Result<(), Reason> {
+fn fill(descriptor: &Descriptor, place: u32, bytes: usize) -> Result<(), Reason> {
     // Beyond the limit the kernel would send a signal.
-    if u64::from(number) >= file_size_limit() / CHUNK_BYTES as u64 {
+    if offset(place) + bytes as u64 > file_size_limit() {
         return Err("file-size-limit");
     }
     let mut filled = 0;
-    while filled < CHUNK_BYTES {
-        let (zeros, at) = (ZEROS.0.get().cast::<u8>().wrapping_add(filled), offset(number) + filled as u64);
+    while filled < bytes {
+        let (zeros, at) = (ZEROS.0.get().cast::<u8>().wrapping_add(filled), offset(place) + filled as u64);
         // SAFETY: reads zeros that nobody ever writes; the chunk is ours and not in use yet.
-        let write = || unsafe { libc::syscall(libc::SYS_pwrite64, descriptor.0, zeros, CHUNK_BYTES - filled, at) };
+        let write = || unsafe { libc::syscall(libc::SYS_pwrite64, descriptor.0, zeros, bytes - filled, at) };
         match uninterrupted(write).map_err(word)? {
             0 => return Err("no-space"),
             bytes => filled += bytes as usize,

@@ -20,6 +20,7 @@ mod file;
 mod front;
 mod hooks;
 mod large;
+mod lent;
 mod local;
 mod next;
 mod note;

@@ -1,6 +1,7 @@
 //! The functions behind ours: those of the next library that defines them. Until they are found, calls land in functions that
 //! find them first, so that a hook never has to ask.
 
+use crate::hooks::Spawn;
 use crate::{clock, front, process};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -8,6 +9,7 @@ use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 type Block = *mut c_void;
 type Start = extern "C" fn(Block) -> Block;
+type Words = *const *const c_char;
 
 /// The functions behind ours.
 #[derive(Clone, Copy)]
@@ -28,6 +30,12 @@ pub struct Next {
     pub pthread_create:
         Option<unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, Start, Block) -> c_int>,
     pub fork: Option<unsafe extern "C" fn() -> libc::pid_t>,
+    pub execve: Option<unsafe extern "C" fn(*const c_char, Words, Words) -> c_int>,
+    pub execv: Option<unsafe extern "C" fn(*const c_char, Words) -> c_int>,
+    pub execvp: Option<unsafe extern "C" fn(*const c_char, Words) -> c_int>,
+    pub execvpe: Option<unsafe extern "C" fn(*const c_char, Words, Words) -> c_int>,
+    pub posix_spawn: Option<Spawn>,
+    pub posix_spawnp: Option<Spawn>,
 }
 
 struct Table(UnsafeCell<Next>);
@@ -51,6 +59,12 @@ static NEXT: Table = Table(UnsafeCell::new(Next {
     free_aligned_sized: None,
     pthread_create: None,
     fork: None,
+    execve: None,
+    execv: None,
+    execvp: None,
+    execvpe: None,
+    posix_spawn: None,
+    posix_spawnp: None,
 }));
 
 /// The functions behind ours.
@@ -96,6 +110,12 @@ pub fn find() -> bool {
             free_aligned_sized: look(c"free_aligned_sized"),
             pthread_create: look(c"pthread_create"),
             fork: look(c"fork"),
+            execve: look(c"execve"),
+            execv: look(c"execv"),
+            execvp: look(c"execvp"),
+            execvpe: look(c"execvpe"),
+            posix_spawn: look(c"posix_spawn"),
+            posix_spawnp: look(c"posix_spawnp"),
         };
         NEXT.0.get().write(found);
     }

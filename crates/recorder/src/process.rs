@@ -1,14 +1,14 @@
 //! A process on record: its file, its numbers, its end. All of it lies in memory that a child finds wiped, however it was forked.
 
-use crate::file::{self, File, Reason};
+use crate::file::{self, File, Fresh, Reason};
 use crate::large::Large;
 use crate::signals::Quiet;
 use crate::state::States;
-use crate::{about, clock};
+use crate::{about, clock, hooks, lent};
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use heapmark_wire::capture::{CHUNK_BYTES, Header, Kind, Start};
+use heapmark_wire::capture::{CHUNK_BYTES, Header, Kind, Start, TEXT_BYTES};
 
 /// The file's path without `.PID.cap`; nothing is recorded where it is not set.
 const TO: &CStr = c"HEAPMARK_RECORD_TO";
@@ -101,6 +101,8 @@ pub fn configure() {
         let chunks = (bytes / CHUNK_BYTES as u64).clamp(2, u64::from(u32::MAX));
         SETTINGS.most_chunks.store(chunks as u32, Ordering::Relaxed);
     }
+    lent::configure();
+    hooks::programs::configure();
     SETTINGS.until_ns.store(number(UNTIL).unwrap_or(u64::MAX), Ordering::Relaxed);
     SETTINGS.stem_bytes.store(stem.len() as u32, Ordering::Relaxed);
 }
@@ -146,14 +148,16 @@ impl Process {
         self.start_ns.store(ns, Ordering::Relaxed);
         // SAFETY: no arguments.
         let pid = unsafe { libc::getpid() } as u32;
-        let created = file.create(stem, pid).and_then(|()| file.chunk(u32::MAX).inspect_err(|_| file.remove()));
+        let created =
+            file.create(stem, pid).and_then(|()| file.chunk(TEXT_BYTES, u32::MAX).inspect_err(|_| file.remove()));
         let Ok(chunk) = created else {
             self.phase.store(OVER, Ordering::Release);
             return false;
         };
-        let header = chunk.cast::<Header>();
+        let header = chunk.at.cast::<Header>();
+        let start = Start { stamp, place: chunk.place, bytes: chunk.bytes, ..Start::default() };
         // SAFETY: a fresh chunk.
-        unsafe { Header::begin(header, Kind::Text, &Start { stamp, ..Start::default() }) };
+        unsafe { Header::begin(header, Kind::Text, &start) };
         self.text.store(header, Ordering::Release);
         let forked = SETTINGS.began.swap(true, Ordering::Relaxed);
         self.tell(|text| about::describe(text, pid, forked, (stamp, ns)));
@@ -162,10 +166,20 @@ impl Process {
     }
 
     /// A chunk for a stream. Where there is none, recording ends.
-    pub fn chunk(&self) -> Option<*mut u8> {
+    pub fn chunk(&self, bytes: usize) -> Option<Fresh> {
         // SAFETY: since the process is on record, the file is only read and counted in.
         let file = unsafe { &*self.file.get() };
-        file.chunk(SETTINGS.most_chunks.load(Ordering::Relaxed)).map_err(|reason| self.stop(reason)).ok()
+        file.chunk(bytes, SETTINGS.most_chunks.load(Ordering::Relaxed)).map_err(|reason| self.stop(reason)).ok()
+    }
+
+    /// A chunk has been given to a stream: a reader has to find it.
+    pub fn begun_chunk(&self) {
+        self.header().iter().for_each(|header| header.count_chunk());
+    }
+
+    fn header(&self) -> Option<&Header> {
+        // SAFETY: the text stays mapped.
+        unsafe { self.text.load(Ordering::Acquire).as_ref() }
     }
 
     /// Ends recording. Threads notice at their next chunk or pause; what they still write has later stamps.
@@ -194,10 +208,7 @@ impl Process {
 
     /// An event that nobody could write down.
     pub fn drop_event(&self) {
-        // SAFETY: the text stays mapped.
-        if let Some(header) = unsafe { self.text.load(Ordering::Acquire).as_ref() } {
-            header.dropped().fetch_add(1, Ordering::Relaxed);
-        }
+        self.header().iter().for_each(|header| header.count_dropped());
     }
 
     /// Adds to the text about the process. Who comes while another does is not heard: both would tell of an end.

@@ -8,12 +8,15 @@ use crate::signals::Quiet;
 use crate::state::State;
 use crate::thread::begin_thread_of_caller;
 use core::sync::atomic::Ordering;
-use heapmark_wire::capture::{Event, Start};
+use heapmark_wire::capture::{CHUNK_BYTES, Event, FIRST_BYTES, MOST_EVENT_BYTES, MOST_OPEN_BYTES, Start};
 
 /// Bytes of events between two looks at the time, without and with stamps. Some 64 events, and a thousand.
 const PAUSE_BYTES: [usize; 2] = [256, 4096];
 /// Room that such a look needs besides the event that caused it.
 const LOOK_BYTES: usize = 64;
+
+/// At each look, what is written is sealed.
+const _: () = assert!(LOOK_BYTES + PAUSE_BYTES[1] + MOST_EVENT_BYTES <= MOST_OPEN_BYTES);
 
 /// Notes for a state that the caller keeps to itself. False where there is no room.
 ///
@@ -87,12 +90,17 @@ pub unsafe fn make_room(state: *mut State) -> bool {
         }
         let clocked = (*state).clocked.load(Ordering::Relaxed) != clock::OFF;
         let writer = &mut (*state).writer;
-        if writer.at().is_null() || writer.at().wrapping_add(LOOK_BYTES) >= writer.last_place() {
+        let begun = !writer.at().is_null();
+        if begun {
+            writer.seal(false);
+        }
+        if !begun || writer.at().wrapping_add(LOOK_BYTES) >= writer.last_place() {
             let _quiet = Quiet::begin();
-            let Some(chunk) = process.chunk() else { return false };
-            if !writer.at().is_null() {
-                writer.seal();
-                file::unmap(writer.chunk());
+            // Most streams are those of short threads and small processes.
+            let Some(chunk) = process.chunk(if begun { CHUNK_BYTES } else { FIRST_BYTES }) else { return false };
+            if begun {
+                writer.seal(true);
+                file::unmap(writer.chunk().cast());
             }
             // Where the stream is to be clocked, a fresh chunk says so itself.
             if clocked {
@@ -106,8 +114,11 @@ pub unsafe fn make_room(state: *mut State) -> bool {
                 ns: process.ns(),
                 clocked,
                 first_event: 0,
+                place: chunk.place,
+                bytes: chunk.bytes,
             };
-            writer.begin(chunk, &start);
+            writer.begin(chunk.at, &start);
+            process.begun_chunk();
             (*state).chunks += 1;
         } else if !clocked && clock::kind() == clock::CPU {
             writer.put(&Event::Clock, Some(process.stamp()));
@@ -131,7 +142,7 @@ pub unsafe fn seal(state: *mut State) {
     unsafe {
         (*state).limit = core::ptr::null_mut();
         if !(*state).is_writing() && !(*state).writer.at().is_null() {
-            (*state).writer.seal();
+            (*state).writer.seal(true);
         }
     }
 }

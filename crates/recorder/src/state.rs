@@ -168,6 +168,13 @@ impl States {
         }
     }
 
+    /// The events of each stream.
+    pub fn events(&self) -> impl Iterator<Item = (u32, u64)> {
+        let used = (self.used.load(Ordering::Acquire) as usize).min(MOST_STATES);
+        // SAFETY: states stay.
+        (0..used as u32).map(|number| (number, unsafe { Writer::events(&raw const (*self.get(number)).writer) }))
+    }
+
     /// Seals the chunks of the idle ones, which stay with us: the process ends.
     pub fn seal_idle(&self) {
         while let Some(state) = self.pop() {

@@ -109,4 +109,5 @@ pub fn end_process() {
         }
     }
     WIPED.states.seal_idle();
+    process.tell(|text| WIPED.states.events().for_each(|(stream, events)| about::events(text, stream, events)));
 }

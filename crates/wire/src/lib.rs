@@ -7,6 +7,7 @@ mod buckets;
 pub mod capture;
 mod followed;
 mod launched;
+pub mod lent;
 mod page;
 mod pairs;
 mod phase;

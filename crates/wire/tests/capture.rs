@@ -1,10 +1,12 @@
 //! What a writer puts into chunks is what a reader finds, and any other bytes are events or damage, never a panic.
 
 use heapmark_wire::capture::{
-    CHUNK_BYTES, Call, Chunk, Event, HEADER_BYTES, Header, Kind, MOST_EVENT_BYTES, Record, Start, Variant, Writer,
-    Wrong, crc32c,
+    CHUNK_BYTES, Call, Chunk, Event, HEADER_BYTES, Header, Kind, MOST_EVENT_BYTES, MOST_OPEN_BYTES, Record, Start,
+    Variant, Writer, Wrong, crc32c,
 };
 use proptest::prelude::*;
+
+const BYTES: u32 = CHUNK_BYTES as u32;
 
 /// A chunk in memory; its words keep it aligned.
 struct Room(Vec<u64>);
@@ -22,8 +24,9 @@ impl Room {
 /// Writes each event with its stamp, as a stream that is clocked from the first event on, or never.
 fn write(events: &[(Event<'_>, u64)], clocked: bool, seal: bool) -> Vec<u8> {
     let mut room = Room::new();
-    let mut writer = Writer::nowhere();
-    let start = Start { thread: 3, stream: 5, number: 7, stamp: 1000, ns: 9, clocked, first_event: 0 };
+    let (mut writer, mut open) = (Writer::nowhere(), 0);
+    let start =
+        Start { thread: 3, stream: 5, number: 7, stamp: 1000, ns: 9, clocked, place: 1, bytes: BYTES, first_event: 0 };
     // SAFETY: the chunk is zeros, and no test writes more than fits.
     unsafe {
         writer.begin(room.0.as_mut_ptr().cast(), &start);
@@ -33,9 +36,15 @@ fn write(events: &[(Event<'_>, u64)], clocked: bool, seal: bool) -> Vec<u8> {
             let timed = clocked || matches!(event, Event::Clock | Event::ClockedOn);
             writer.put(event, timed.then_some(*stamp));
             assert!(writer.at() as usize - before <= MOST_EVENT_BYTES);
+            open += writer.at() as usize - before;
+            // As a recorder does from time to time.
+            if open > MOST_OPEN_BYTES - MOST_EVENT_BYTES {
+                writer.seal(false);
+                open = 0;
+            }
         }
         if seal {
-            writer.seal();
+            writer.seal(true);
         }
     }
     room.bytes()
@@ -109,7 +118,6 @@ proptest! {
     fn any_payload_is_events_or_damage(payload in prop::collection::vec(any::<u8>(), 0..400), clocked: bool) {
         let mut bytes = write(&[], clocked, false);
         bytes[HEADER_BYTES..HEADER_BYTES + payload.len()].copy_from_slice(&payload);
-        bytes[48..52].copy_from_slice(&(payload.len() as u32).to_le_bytes());
         let chunk = Chunk::parse(&bytes).unwrap().unwrap();
         let found: Vec<_> = chunk.records().collect();
         prop_assert!(found.len() <= payload.len());
@@ -121,7 +129,11 @@ proptest! {
     fn any_header_is_a_chunk_or_wrong(header in prop::collection::vec(any::<u8>(), 0..200), magic: bool) {
         let mut header = header;
         if magic && header.len() >= 12 {
-            header[..11].copy_from_slice(b"heapcapt\x01\0\x02");
+            header[..11].copy_from_slice(b"heapcapt\x03\0\x02");
+        }
+        if magic && header.len() >= HEADER_BYTES {
+            let crc = crc32c(&header[..56]);
+            header[56..60].copy_from_slice(&crc.to_le_bytes());
         }
         if let Ok(Some(chunk)) = Chunk::parse(&header) {
             chunk.records().for_each(drop);
@@ -139,7 +151,8 @@ fn a_stream_can_be_clocked_from_an_event_on() {
     let mut writer = Writer::nowhere();
     // SAFETY: three events fit.
     unsafe {
-        writer.begin(room.0.as_mut_ptr().cast(), &Start { stream: 5, number: 7, ..Start::default() });
+        let start = Start { stream: 5, number: 7, bytes: BYTES, ..Start::default() };
+        writer.begin(room.0.as_mut_ptr().cast(), &start);
         writer.put(&MALLOC, None);
         writer.put(&Event::ClockedOn, Some(50));
         writer.put(&FREE, Some(60));
@@ -157,7 +170,8 @@ fn a_writer_that_was_left_in_the_middle_goes_on_where_it_stood() {
         let stamp = |stamp: u64| clocked.then_some(stamp);
         // SAFETY: a few events fit.
         unsafe {
-            writer.begin(room.0.as_mut_ptr().cast(), &Start { stream: 5, number: 7, clocked, ..Start::default() });
+            let start = Start { stream: 5, number: 7, clocked, bytes: BYTES, ..Start::default() };
+            writer.begin(room.0.as_mut_ptr().cast(), &start);
             writer.put(&MALLOC, stamp(10));
             // Far away, and late; its last number was never stored.
             let from = writer.at();
@@ -207,10 +221,10 @@ fn an_event_holds_when_its_last_byte_is_stored() {
 #[test]
 fn an_event_that_is_cut_off_in_a_sealed_chunk_is_damage() {
     let mut bytes = write(&[(MALLOC, 0)], false, true);
-    let whole = u32::from_le_bytes(bytes[48..52].try_into().unwrap());
-    bytes[48..52].copy_from_slice(&(whole - 1).to_le_bytes());
-    let sum = crc32c(&bytes[HEADER_BYTES..][..whole as usize - 1]);
-    bytes[52..56].copy_from_slice(&sum.to_le_bytes());
+    let whole = u32::from_le_bytes(bytes[64..68].try_into().unwrap());
+    bytes[64..68].copy_from_slice(&(whole - 1).to_le_bytes());
+    let sum = !crc32c(&bytes[HEADER_BYTES..][..whole as usize - 1]);
+    bytes[68..72].copy_from_slice(&sum.to_le_bytes());
     let damage = Chunk::parse(&bytes).unwrap().unwrap().records().last().unwrap().unwrap_err();
     assert_eq!((damage.offset, damage.to_string().as_str()), (0, "an event is cut off at byte 0 of the chunk"));
 }
@@ -224,9 +238,11 @@ fn a_chunk_that_is_none_says_why() {
         Chunk::parse(&bytes).err()
     };
     assert_eq!(with(0, b'H'), Some(Wrong::Magic));
-    assert_eq!(with(8, 3), Some(Wrong::Version(3)));
-    assert_eq!(with(10, 9), Some(Wrong::Kind(9)));
-    assert_eq!(with(51, 1), Some(Wrong::Committed(1 << 24 | 7)));
+    assert_eq!(with(8, 2), Some(Wrong::Version(2)));
+    assert!((10..60).all(|at| with(at, !good[at]) == Some(Wrong::Header)));
+    assert_eq!(with(67, 1), Some(Wrong::Committed(1 << 24 | 7)));
+    assert_eq!(with(64, !good[64]), Some(Wrong::Checksum));
+    assert_eq!(with(72, 1), Some(Wrong::Count));
     assert_eq!(with(HEADER_BYTES, !good[HEADER_BYTES]), Some(Wrong::Checksum));
     assert_eq!(Chunk::parse(&good[..HEADER_BYTES + 3]).err(), Some(Wrong::Short));
     assert_eq!(Chunk::parse(&good[..20]).err(), Some(Wrong::Short));
@@ -242,13 +258,50 @@ fn text_is_read_from_its_chunk() {
     let header = room.0.as_mut_ptr().cast::<Header>();
     // SAFETY: a chunk of zeros.
     unsafe {
-        Header::begin(header, Kind::Text, &Start::default());
+        Header::begin(header, Kind::Text, &Start { bytes: BYTES, ..Start::default() });
         header.cast::<u8>().add(HEADER_BYTES).copy_from(text.as_ptr(), text.len());
-        (*header).commit(text.len() as u32);
-        (*header).dropped().store(4, std::sync::atomic::Ordering::Relaxed);
+        (*header).seal(&text[..7], false);
+        (*header).seal(text, false);
+        (0..4).for_each(|_| (*header).count_dropped());
+        (0..3).for_each(|_| (*header).count_chunk());
     }
     let bytes = room.bytes();
     let chunk = Chunk::parse(&bytes).unwrap().unwrap();
-    assert_eq!((chunk.kind, chunk.dropped), (Kind::Text, 4));
+    assert_eq!((chunk.kind, chunk.dropped, chunk.chunks), (Kind::Text, 4, 3));
     assert_eq!(chunk.pairs().collect::<Vec<_>>(), [("pid", "7"), ("exe", "/bin/true")]);
+}
+
+#[test]
+fn what_is_sealed_as_it_comes_is_guarded_and_what_came_behind_it_is_read() {
+    let mut room = Room::new();
+    let mut writer = Writer::nowhere();
+    let at = room.0.as_mut_ptr().cast::<u8>();
+    // SAFETY: a few events fit, and the header is the room's own.
+    unsafe {
+        writer.begin(at, &Start { stream: 5, number: 7, bytes: BYTES, ..Start::default() });
+        writer.put(&MALLOC, None);
+        writer.seal(false);
+        writer.put(&FREE, None);
+    }
+    fn events(bytes: &[u8]) -> Vec<Event<'_>> {
+        read(bytes).into_iter().map(|record| record.event).collect()
+    }
+    let open = room.bytes();
+    assert_eq!(events(&open), [MALLOC, FREE]);
+    let mut damaged = open.clone();
+    damaged[HEADER_BYTES + 2] ^= 1;
+    assert_eq!(Chunk::parse(&damaged).err(), Some(Wrong::Checksum));
+    // Written where nothing can have been.
+    let mut damaged = open.clone();
+    let sealed = u32::from_le_bytes(open[64..68].try_into().unwrap()) as usize;
+    damaged[HEADER_BYTES + sealed + MOST_OPEN_BYTES] = 1;
+    assert_eq!(Chunk::parse(&damaged).err(), Some(Wrong::Open));
+    // Zeros within what is not sealed are no events.
+    let mut damaged = open;
+    damaged[HEADER_BYTES + 40] = 1;
+    assert!(Chunk::parse(&damaged).unwrap().unwrap().records().any(|record| record.is_err()));
+    // SAFETY: as above.
+    unsafe { writer.seal(true) };
+    let ended = room.bytes();
+    assert!(Chunk::parse(&ended).unwrap().unwrap().sealed && events(&ended) == [MALLOC, FREE]);
 }

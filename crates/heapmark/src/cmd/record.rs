@@ -9,10 +9,11 @@ use super::{say, usage, width_of};
 use crate::build::command::{find, recognise};
 use crate::catalog::Catalog;
 use crate::execute::recording::{Cost, Recorded, Recorder, Recording};
-use crate::execute::{Guest, Subject};
+use crate::execute::{Guest, Subject, ground, signal_name};
 use crate::file::{self, Draft, Existing};
 use crate::report::{self, RecordedProcess, units};
 use crate::trace::Reader;
+use crate::trace::ended_early;
 use crate::trace::finish::{self, Finished, Unfinished};
 use anyhow::{Context, Error, Result, anyhow, bail};
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use std::ffi::OsString;
 use std::io::{BufWriter, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 /// Run your own program and write down what it allocates: every call, of every thread and child, to be replayed anywhere.
@@ -87,9 +89,12 @@ pub fn run(args: Args) -> Result<u8> {
     let mut command = args.command;
     command[0] = program.into_os_string();
     // Another recording may go on beside this one.
-    let mut stem = output.clone().into_os_string();
+    let (folder, note) = ground::for_captures(output.parent().unwrap_or(Path::new("/")));
+    note.iter().for_each(|note| say(note));
+    let mut stem = folder.join(output.file_name().unwrap_or_default()).into_os_string();
     stem.push(format!(".{}", std::process::id()));
     signals::answer(Answer::PassOn);
+    let over = say_when_over(args.duration);
     let recorded = recorder.run(&Recording {
         command: &command,
         subject: subject.as_ref(),
@@ -100,7 +105,9 @@ pub fn run(args: Args) -> Result<u8> {
     signals::answer(Answer::End(
         "interrupted: no trace was made; captures are kept, for `heapmark trace finish CAPTURE`",
     ));
+    drop(over);
     if recorded.captures.is_empty() {
+        tell_unrecorded(&recorded);
         bail!(
             "nothing was recorded ({}): the program started no process that the recorder got into, or {} cannot be written to",
             recorded.status,
@@ -108,12 +115,36 @@ pub fn run(args: Args) -> Result<u8> {
         );
     }
     if args.raw {
-        recorded.captures.iter().for_each(|capture| say(&from_here(capture).display().to_string()));
+        tell_raw(&recorded);
+        tell_unrecorded(&recorded);
     } else {
         let kept = "captures are kept, for `heapmark trace finish CAPTURE -o FILE`";
         finish(&recorded, &place, &cost).context(kept)?;
     }
     Ok(recorded.code())
+}
+
+/// Where the captures are, and what ended them early.
+fn tell_raw(recorded: &Recorded) {
+    for capture in &recorded.captures {
+        let early = finish::head_of(capture).ok().and_then(|head| ended_early(&head));
+        let words = early.map_or(String::new(), |words| format!(": {words}"));
+        say(&format!("{}{words}", from_here(capture).display()));
+    }
+    recorded.status.signal().map(killed).iter().for_each(|words| say(words));
+}
+
+/// Says when recording is over and the program is not, unless what is returned goes first.
+fn say_when_over(duration: Option<Duration>) -> Sender<()> {
+    let (over, ended) = channel();
+    if let Some(duration) = duration {
+        std::thread::spawn(move || {
+            if ended.recv_timeout(duration) == Err(RecvTimeoutError::Timeout) {
+                say("--duration is over: recording has ended, the program goes on; traces are made when it ends");
+            }
+        });
+    }
+    over
 }
 
 /// `300M`, `2G`, `1000000`; K, M and G are powers of 1024.
@@ -206,7 +237,9 @@ fn finish(recorded: &Recorded, place: &Place, cost: &Cost) -> Result<()> {
     let output = place.now();
     let mut old = if place.force { earlier(&output) } else { Vec::new() };
     let mut parts = BTreeMap::new();
-    finish::finish_all(&recorded.captures, &mut |capture| into_part(capture, place, &mut parts));
+    let killed_by = recorded.status.signal().map(signal_name);
+    let killed_by = main.zip(killed_by.as_deref());
+    finish::finish_all(&recorded.captures, &mut |capture| into_part(capture, place, killed_by, &mut parts));
     let (mut processes, mut running, mut failed) = (Vec::new(), false, None);
     for (capture, part) in parts {
         let main = Some(&capture) == main;
@@ -225,13 +258,14 @@ fn finish(recorded: &Recorded, place: &Place, cost: &Cost) -> Result<()> {
         part.keep(&trace, place.existing()).with_context(cannot)?;
         old.retain(|old| *old != trace);
         running |= is_running(&finished);
-        let mut process = process(&trace, &finished, cost, main);
+        let mut process = process(&trace, &finished, cost, main, recorded.unrecorded.is_empty());
         if main {
-            process.remarks.extend(recorded.status.signal().and_then(killed).map(String::from));
+            process.remarks.extend(recorded.status.signal().map(killed));
         }
         processes.push(process);
     }
     say(&report::recorded(&mut processes, width_of(&std::io::stderr())));
+    tell_unrecorded(recorded);
     if let Some(error) = failed {
         return Err(error);
     }
@@ -244,16 +278,25 @@ fn finish(recorded: &Recorded, place: &Place, cost: &Cost) -> Result<()> {
     recorded.captures.iter().try_for_each(std::fs::remove_file).context("cannot remove a capture")
 }
 
+/// What of the tree is in no trace.
+fn tell_unrecorded(recorded: &Recorded) {
+    recorded.unrecorded.iter().for_each(|program| say(&format!("ran unrecorded: {program}")));
+}
+
 /// What came of each capture, in a file whose name follows from what is in it.
 type Parts = BTreeMap<PathBuf, Result<(Draft, Finished)>>;
 
-/// Makes the traces of a capture and of its children.
-fn into_part(capture: Unfinished, place: &Place, parts: &mut Parts) {
+/// Makes the traces of a capture and of its children. The signal that killed one of them is known here alone.
+fn into_part(capture: Unfinished, place: &Place, killed_by: Option<(&PathBuf, &str)>, parts: &mut Parts) {
     let path = capture.path().to_path_buf();
+    let capture = match killed_by.filter(|(killed, _)| **killed == path) {
+        Some((_, signal)) => capture.with("end.signal", signal),
+        None => capture,
+    };
     let capture = if place.without_argv { capture.without_argv() } else { capture };
     let part = file::draft(&path, file::mode_of([&path]), |to| {
         let mut to = BufWriter::new(to);
-        let finished = capture.with_peak().finish(&mut to, &mut |child| into_part(child, place, parts));
+        let finished = capture.with_peak().finish(&mut to, &mut |child| into_part(child, place, killed_by, parts));
         let finished = in_file(finished, &path)?;
         to.flush()?;
         Ok::<_, Error>(finished)
@@ -295,15 +338,16 @@ fn is_running(finished: &Finished) -> bool {
 }
 
 /// A line of the table. What a program says of its own end matters for the one that was asked for.
-fn process(trace: &Path, finished: &Finished, cost: &Cost, main: bool) -> RecordedProcess {
+/// Where something of its tree ran unrecorded, nothing is said to be `whole`.
+fn process(trace: &Path, finished: &Finished, cost: &Cost, main: bool, whole: bool) -> RecordedProcess {
     let mut remarks = warnings(finished);
     remarks.extend(elsewhere(finished));
     match finished.head.get("end") {
-        Some("exit") => {}
-        Some(reason) => remarks.push(format!("recording ended early: {}", why(reason))),
+        Some(_) => remarks.extend(ended_early(&finished.head)),
         None if is_running(finished) => remarks.push("it still runs; the trace holds what there is".into()),
         None if main => {
-            remarks.push("it ended without its destructors (killed, _exit); all its events are there".into())
+            let all = if whole { "; all its events are there" } else { "" };
+            remarks.push(format!("it ended without its destructors (killed, _exit){all}"));
         }
         None => {}
     }
@@ -323,15 +367,16 @@ fn process(trace: &Path, finished: &Finished, cost: &Cost, main: bool) -> Record
 }
 
 /// What a user may not know of a signal that nobody sent.
-fn killed(signal: i32) -> Option<&'static str> {
-    match signal {
-        libc::SIGKILL => Some("it was killed by SIGKILL: if nobody sent that, the kernel did, for lack of memory"),
-        libc::SIGSYS => Some(
-            "it was killed by SIGSYS: it forbids calls of the system (seccomp) that recording needs (openat, pwrite64, mmap); \
-             switch its sandbox off to record it",
-        ),
-        _ => None,
-    }
+fn killed(signal: i32) -> String {
+    let more = match signal {
+        libc::SIGKILL => ": if nobody sent that, the kernel did, for lack of memory",
+        libc::SIGSYS => {
+            ": it forbids calls of the system (seccomp) that recording needs (openat, pwrite64, mmap); \
+             switch its sandbox off to record it"
+        }
+        _ => "",
+    };
+    format!("it was killed by {}{more}", signal_name(signal))
 }
 
 /// What of the process's memory cannot be on record, as far as that shows.
@@ -349,21 +394,4 @@ fn elsewhere(finished: &Finished) -> Vec<String> {
         ));
     }
     remarks
-}
-
-/// The recorder's word in the words of the person who asks.
-fn why(reason: &str) -> String {
-    match reason {
-        "max-bytes" => "--max-bytes was reached",
-        "duration" => "--duration was over",
-        "no-space" => "the disk is full",
-        "quota" => "the disk quota is used up",
-        "file-size-limit" => "files may not get larger (ulimit -f)",
-        "no-permission" => "the program gave up the right to write its file",
-        "file-gone" => "its file is out of reach (removed, or the program changed its root)",
-        "no-descriptor" => "the program has no file descriptor left",
-        "no-memory" => "the program has no address space left",
-        _ => "its file cannot be written to",
-    }
-    .into()
 }

@@ -124,7 +124,8 @@ impl End {
     }
 }
 
-fn signal_name(signal: i32) -> String {
+/// As people write it.
+pub fn signal_name(signal: i32) -> String {
     let name = match signal {
         libc::SIGSEGV => "SIGSEGV",
         libc::SIGABRT => "SIGABRT",
@@ -135,6 +136,15 @@ fn signal_name(signal: i32) -> String {
         libc::SIGSYS => "SIGSYS",
         libc::SIGKILL => "SIGKILL",
         libc::SIGTERM => "SIGTERM",
+        libc::SIGHUP => "SIGHUP",
+        libc::SIGINT => "SIGINT",
+        libc::SIGQUIT => "SIGQUIT",
+        libc::SIGPIPE => "SIGPIPE",
+        libc::SIGALRM => "SIGALRM",
+        libc::SIGXCPU => "SIGXCPU",
+        libc::SIGXFSZ => "SIGXFSZ",
+        libc::SIGUSR1 => "SIGUSR1",
+        libc::SIGUSR2 => "SIGUSR2",
         other => return format!("signal {other}"),
     };
     name.to_string()

@@ -3,11 +3,14 @@
 pub mod callgrind;
 pub mod child;
 mod end;
+mod executed;
 pub mod footprint;
+pub mod ground;
 mod guest;
 mod handed;
 mod job;
 pub mod latency;
+mod lender;
 pub mod measurement;
 mod memory_file;
 pub mod outcome;
@@ -19,7 +22,9 @@ pub mod recording;
 mod report;
 mod tree;
 pub mod trial;
+mod unrecorded;
 
+pub use end::signal_name;
 pub use footprint::Footprint;
 pub use guest::{Corner, Guest};
 pub use job::Job;

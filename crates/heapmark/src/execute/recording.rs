@@ -1,10 +1,13 @@
 //! A command of the user's under the recorder. It is their own program: it keeps its environment, its streams, its folder and its
 //! exit code, and gets no more than what records it.
 
+use super::lender::Lender;
+use super::unrecorded::{Captured, Programs, Watch};
 use super::{Guest, Subject};
 use crate::file::Draft;
+use crate::trace::finish::head_of;
 use anyhow::{Context, Result, bail};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -14,6 +17,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
+/// Signals that are meant for the program: to end, and those that mean what it pleases.
+const PASSED_ON: [i32; 4] = [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
 const LIBRARY: &str = "libheapmark_recorder.so";
 /// Of some tries the quickest.
 const TRIES: usize = 3;
@@ -45,6 +50,8 @@ pub struct Recorded {
     pub captures: Vec<PathBuf>,
     /// What their names begin with.
     pub stem: PathBuf,
+    /// Programs of the tree that ran unrecorded, with the reasons.
+    pub unrecorded: Vec<String>,
 }
 
 /// Nanoseconds of CPU time that noting an event takes on this machine.
@@ -98,11 +105,16 @@ impl Recorder {
         }
         // A terminal tells all of us of Ctrl-C: whether that ends the program is the program's to say. Other signals go to heapmark
         // alone and are meant for it.
-        let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP]).context("cannot watch signals")?;
+        let mut signals = Signals::new([SIGINT, SIGQUIT].iter().chain(&PASSED_ON)).context("cannot watch signals")?;
+        let lender = Lender::new(recording.stem)?;
+        let (name, word) = lender.variable();
+        let programs = Programs::new()?;
+        command.envs([programs.variable()]).env(name, word);
         let mut child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
         let (pid, handle) = (child.id(), signals.handle());
+        let watch = Watch::new(pid as i32, &self.0).context("cannot start a thread")?;
         let watcher = std::thread::spawn(move || {
-            for signal in signals.forever().filter(|signal| [SIGTERM, SIGHUP].contains(signal)) {
+            for signal in signals.forever().filter(|signal| PASSED_ON.contains(signal)) {
                 // SAFETY: a plain system call; the process is not yet waited for, or the watch is over.
                 unsafe { libc::kill(pid as i32, signal) };
             }
@@ -110,9 +122,11 @@ impl Recorder {
         let status = child.wait();
         handle.close();
         let _ = watcher.join();
-        let captures = captures(recording.stem)?.difference(&before).cloned().collect();
+        let captures: Vec<PathBuf> = captures(recording.stem)?.difference(&before).cloned().collect();
         let status = status.context("cannot wait for the program")?;
-        Ok(Recorded { pid, status, captures, stem: recording.stem.to_path_buf() })
+        let unrecorded =
+            watch.unrecorded(&captures.iter().filter_map(|path| of(path)).collect::<Vec<_>>(), &programs, &self.0);
+        Ok(Recorded { pid, status, captures, stem: recording.stem.to_path_buf(), unrecorded })
     }
 
     fn command(&self, program: &OsStr, subject: Option<&Subject>, stem: &Path) -> Command {
@@ -182,6 +196,12 @@ impl Recorded {
     pub fn code(&self) -> u8 {
         self.status.code().or(self.status.signal().map(|signal| 128 + signal)).unwrap_or(1) as u8
     }
+}
+
+fn of(capture: &Path) -> Option<Captured> {
+    let head = head_of(capture).ok()?;
+    let started = head.get("begin") != Some("fork");
+    Some(Captured { pid: head.get("pid")?.parse().ok()?, program: head.text("exe")?, started })
 }
 
 /// The captures with this stem. Who is killed before there is room for a word leaves an empty file, which is none.

@@ -60,6 +60,34 @@ pub fn check<R: Read>(mut reader: Reader<R>) -> Checked {
     checked
 }
 
+/// Refuses what no event can be, whatever came before it.
+#[inline]
+pub(super) fn alone(event: &Event) -> Result<(), Fault> {
+    let cannot_be = match *event {
+        Event::Aligned { align, variant: Variant::PosixMemalign, .. } if !align.is_power_of_two() || align < 8 => true,
+        Event::Touch { resident_pages, pages, .. } => resident_pages > pages,
+        _ => event.begins().is_some_and(|size| size > MOST_SIZE),
+    };
+    if cannot_be { Err(impossible(why_not(event))) } else { Ok(()) }
+}
+
+#[cold]
+fn why_not(event: &Event) -> String {
+    match *event {
+        Event::Touch { resident_pages, pages, .. } => format!("{resident_pages} of {pages} pages are in memory"),
+        Event::Calloc { count, size } if count.checked_mul(size).is_none() => {
+            format!("calloc({count}, {size}) did not fail, but its product is more than 64 bits")
+        }
+        Event::Aligned { align, size, .. } if size <= MOST_SIZE => {
+            format!("posix_memalign with an alignment of {align} did not fail")
+        }
+        _ => {
+            let size = event.begins().unwrap_or(0);
+            format!("an allocation of {size} bytes did not fail: more than a process has addresses")
+        }
+    }
+}
+
 struct Check {
     /// Bytes asked for of each object.
     live: Live<u64>,
@@ -82,23 +110,12 @@ impl Check {
             }
             self.inherited_left = left - 1;
         }
-        let size = event.begins();
         let (_, ended) = self.live.follow(thread, event, |size, _| size)?;
-        if let Some(size) = size.filter(|size| *size > MOST_SIZE) {
-            return Err(impossible(match event {
-                Event::Calloc { count, size } if count.checked_mul(*size).is_none() => {
-                    format!("calloc({count}, {size}) did not fail, but its product is more than 64 bits")
-                }
-                _ => format!("an allocation of {size} bytes did not fail: more than a process has addresses"),
-            }));
-        }
-        if size == Some(0) {
+        alone(event)?;
+        if event.begins() == Some(0) {
             note("allocations of 0 bytes");
         }
         match *event {
-            Event::Aligned { align, variant: Variant::PosixMemalign, .. } if !align.is_power_of_two() || align < 8 => {
-                return Err(impossible(format!("posix_memalign with an alignment of {align} did not fail")));
-            }
             Event::Aligned { align, .. } if align > USUAL_ALIGN => note("alignments above 1 GiB"),
             Event::Aligned { align, .. } if !align.is_power_of_two() => note("alignments that are no power of two"),
             Event::FreeSized { size, .. } | Event::FreeAlignedSized { size, .. } if ended != Some(size) => {
@@ -107,9 +124,6 @@ impl Check {
             Event::ReallocFree { .. } => note("realloc(object, 0) that freed"),
             Event::Failed { .. } => note("allocations that failed"),
             Event::Dropped { count } if count > 0 => note("places where the recorder lost events"),
-            Event::Touch { resident_pages, pages, .. } if resident_pages > pages => {
-                return Err(impossible(format!("{resident_pages} of {pages} pages are in memory")));
-            }
             Event::Inherit { objects } if number > 0 => {
                 return Err(impossible(format!("{objects} objects from before the trace, after event 0")));
             }

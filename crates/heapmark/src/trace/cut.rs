@@ -37,13 +37,22 @@ enum Place {
     After,
 }
 
+/// What a cut came to.
+#[derive(Debug)]
+pub struct Stretched {
+    /// What was written.
+    pub totals: Totals,
+    /// Events of the stretch itself.
+    pub within: u64,
+    /// Events before it, and the time by then in nanoseconds.
+    pub before: (u64, u64),
+    /// Where the trace is damaged.
+    pub damage: Option<Fault>,
+}
+
 /// Reads as far as the stretch goes and writes it; memory is that of what is alive where it begins. Of a damaged trace, what stands
 /// before the damage is written, and the damage told.
-pub fn cut<R: Read, W: Write>(
-    mut reader: Reader<R>,
-    to: W,
-    stretch: &Stretch,
-) -> Result<(Totals, Option<Fault>), Fault> {
+pub fn cut<R: Read, W: Write>(mut reader: Reader<R>, to: W, stretch: &Stretch) -> Result<Stretched, Fault> {
     let mut head = reader.head().clone();
     let mut before = Live::default();
     let (mut ns, mut inherited_left, mut number) = (0, 0, 0);
@@ -65,7 +74,7 @@ pub fn cut<R: Read, W: Write>(
         }
         number += 1;
     };
-    let start_ns = ns;
+    let (start_ns, start) = (ns, number);
     let (name, range) = match stretch {
         Stretch::Events(range) => ("cut.events", range),
         Stretch::Time(range) => ("cut.ns", range),
@@ -94,7 +103,7 @@ pub fn cut<R: Read, W: Write>(
             other => other?,
         };
     }
-    Ok((writer.finish()?.1, damage))
+    Ok(Stretched { totals: writer.finish()?.1, within: number - start, before: (start, start_ns), damage })
 }
 
 /// The call that makes such an object where nothing came before.

@@ -16,6 +16,10 @@ pub struct Imported {
     pub totals: Totals,
     /// What did not fit.
     pub mended: Mended,
+    /// Whether it ends as such a text does when the program says that it has ended (`muntrace`).
+    pub ended: bool,
+    /// Whether its last line is not whole: it was shortened, and that line is left out.
+    pub torn: bool,
 }
 
 /// Makes a trace of glibc's `mtrace` text.
@@ -24,17 +28,23 @@ pub fn import<R: BufRead, W: Write>(mut from: R, to: W) -> Result<Imported, Faul
     let mut head = Head::default();
     head.set("imported", "glibc mtrace");
     let mut import = Import { writer: Writer::new(to, &head)?, addresses: Addresses::default(), moving: None };
-    let mut line = Vec::new();
+    let (mut line, mut ended, mut torn) = (Vec::new(), false, false);
     for number in 1u64.. {
         line.clear();
         if (&mut from).take(MOST_LINE).read_until(b'\n', &mut line).map_err(unread)? == 0 {
             break;
         }
+        // A number that is cut off is another number.
+        torn = line.last() != Some(&b'\n') && from.fill_buf().map_err(unread)?.is_empty();
+        if torn {
+            break;
+        }
         let text = String::from_utf8_lossy(&line);
+        ended = text.trim_end() == "= End";
         import.line(text.trim_end()).map_err(|fault| Fault::new(fault.kind(), format!("line {number}: {fault}")))?;
     }
     let mended = import.addresses.mended;
-    Ok(Imported { totals: import.writer.finish()?.1, mended })
+    Ok(Imported { totals: import.writer.finish()?.1, mended, ended, torn })
 }
 
 /// Says what a file is that cannot be imported.

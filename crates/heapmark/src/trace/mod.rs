@@ -6,6 +6,7 @@ mod addresses;
 mod check;
 mod codec;
 mod cut;
+mod ended;
 mod event;
 mod fault;
 pub mod finish;
@@ -23,7 +24,8 @@ mod tests;
 
 pub use addresses::Mended;
 pub use check::{Checked, check};
-pub use cut::{Stretch, cut};
+pub use cut::{Stretch, Stretched, cut};
+pub use ended::{ended, ended_early};
 pub use event::{Event, Token};
 pub use fault::{Fault, Kind};
 pub use head::Head;

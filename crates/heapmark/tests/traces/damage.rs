@@ -1,14 +1,16 @@
 //! Captures and files that are damaged, or are none at all.
 
-use super::{capture, check, finish, free, malloc};
+use super::{capture, check, dump, finish, free, malloc};
 use crate::support::Place;
 use heapmark::trace::{Mended, Reader, finish as stage};
-use heapmark_wire::capture::{CHUNK_BYTES, Event};
+use heapmark_wire::capture::{CHUNK_BYTES, Event, HEADER_BYTES, MOST_OPEN_BYTES};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::PathBuf;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 #[test]
 fn of_a_damaged_capture_all_but_the_damaged_chunk_is_read() {
@@ -120,7 +122,8 @@ fn any_damage_to_a_capture_gives_a_trace_that_holds_together_or_one_line() {
     const SEED: u64 = 7;
     let place = Place::new();
     let mut events = Vec::new();
-    for n in 0..3000u64 {
+    // No stream is longer than may be unsealed.
+    for n in 0..900u64 {
         let (stream, stamp) = ((n % 3) as u32, n * 20);
         events.push((stream, malloc(0x1000 + n * 64, n), stamp));
         events.push(match n % 5 {
@@ -137,23 +140,23 @@ fn any_damage_to_a_capture_gives_a_trace_that_holds_together_or_one_line() {
     let whole = fs::read(place.at("a.cap")).unwrap();
     let mut random = ChaCha8Rng::seed_from_u64(SEED);
     let (mut refused, mut damaged, mut mended) = (0, 0, 0);
-    for round in 0..300 {
+    for round in 0..400 {
         let mut bytes = whole.clone();
         for _ in 0..random.random_range(1..4) {
             // Where the bytes are that say something: headers, the first events of a chunk, and sometimes a whole header gone.
             let chunk = random.random_range(0..bytes.len().div_ceil(CHUNK_BYTES)) * CHUNK_BYTES;
-            let at = (chunk + random.random_range(0..200)).min(bytes.len() - 1);
+            let at = (chunk + random.random_range(0..264)).min(bytes.len() - 1);
             match random.random_range(0..6) {
                 0 => bytes.truncate(at.max(1)),
-                1 => bytes[chunk..].iter_mut().take(64).for_each(|byte| *byte = 0),
+                1 => bytes[chunk..].iter_mut().take(128).for_each(|byte| *byte = 0),
                 // Not sealed: nothing but the events themselves shows the damage.
                 2 | 3 => {
-                    bytes[chunk + 11] &= !1;
+                    bytes[chunk + 64..chunk + 72].fill(0);
                     bytes[at] = random.random();
                 }
                 _ => bytes[at] = random.random(),
             }
-            if bytes.len() <= chunk + 11 {
+            if bytes.len() <= chunk + 72 {
                 break;
             }
         }
@@ -179,4 +182,175 @@ fn any_damage_to_a_capture_gives_a_trace_that_holds_together_or_one_line() {
     }
     println!("{refused} refused, {damaged} damaged, {mended} mended");
     assert!(refused > 10 && damaged > 50 && mended > 20, "the damage is too tame");
+}
+
+/// Two threads after another, and a third that is there at the end; then it is killed, or not.
+const BUSY: &str = "#include <pthread.h>\n#include <signal.h>\n#include <stdlib.h>\n
+static void *work(void *count) {
+    void *blocks[64] = {0};
+    for (long i = 0; i < (long)count; i++) {
+        void **block = blocks + i * 7 % 64;
+        if (i % 5 == 0) *block = realloc(*block, i % 3000);
+        else { free(*block); *block = malloc(i % 3000); }
+    }
+    return NULL;
+}
+int main(int words, char **word) {
+    pthread_t thread;
+    work((void *)12000);
+    for (int i = 0; words > 1 && i < 3; i++) {
+        pthread_create(&thread, NULL, work, (void *)8000);
+        if (i < 2) pthread_join(thread, NULL);
+    }
+    work((void *)9000);
+    if (words > 1) pthread_join(thread, NULL);
+    if (words > 2) raise(SIGKILL);
+    return 0;
+}\n";
+
+/// What a recorder wrote of it.
+fn recorded(place: &Place, words: &[&str]) -> Vec<u8> {
+    fs::write(place.at("busy.c"), BUSY).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.args(["-fno-builtin", "-pthread", "-o"]).args([place.at("busy"), place.at("busy.c")]);
+    assert!(compiler.status().unwrap().success());
+    let end = place.run(&[&["record", "--raw", "--", "./busy"], words].concat());
+    let capture = end.stderr.split([':', '\n']).find(|name| name.ends_with(".cap")).unwrap();
+    fs::read(place.at(capture)).unwrap()
+}
+
+/// A flipped bit, a cut, bytes put in, taken out, repeated or zeroed.
+fn damage(bytes: &mut Vec<u8>, random: &mut ChaCha8Rng) -> String {
+    let length = bytes.len();
+    // Half of it where headers and the first events are: much of a file is a hole.
+    let near = |random: &mut ChaCha8Rng| match random.random_range(0..2) {
+        0 => random.random_range(0..length),
+        _ => (random.random_range(0..length.div_ceil(CHUNK_BYTES)) * CHUNK_BYTES + random.random_range(0..4000))
+            .min(length - 1),
+    };
+    let (at, kind) = (near(random), random.random_range(0..6));
+    let end = (at + random.random_range(1..20_000)).min(length);
+    match kind {
+        0 => bytes[at] ^= 1 << random.random_range(0..8),
+        1 => bytes.truncate(at.max(1)),
+        2 => drop(bytes.splice(at..at, (at..end).map(|n| n as u8).collect::<Vec<_>>())),
+        3 => drop(bytes.drain(at..end)),
+        4 => {
+            let (piece, to) = (bytes[at..end].to_vec(), near(random));
+            let end = (to + piece.len()).min(length);
+            bytes[to..end].copy_from_slice(&piece[..end - to]);
+        }
+        _ => bytes[at..end].fill(0),
+    }
+    format!("{kind} at {at}..{end}")
+}
+
+fn traced(capture: &Path) -> Result<(Vec<u8>, stage::Finished), String> {
+    let mut trace = Vec::new();
+    let finished = stage::finish(capture, &mut trace).map_err(|fault| fault.to_string())?;
+    Ok((trace, finished))
+}
+
+#[test]
+fn no_damage_to_a_capture_of_a_program_that_ended_goes_unnoticed() {
+    const SEED: u64 = 11;
+    for words in [&[][..], &["threads"]] {
+        let place = Place::new();
+        let whole = recorded(&place, words);
+        let path = place.at("b.cap");
+        fs::write(&path, &whole).unwrap();
+        let (trace, finished) = traced(&path).unwrap();
+        assert_eq!((finished.damage.len(), finished.head.get("end")), (0, Some("exit")), "{:?}", finished.damage);
+        let mut random = ChaCha8Rng::seed_from_u64(SEED);
+        let (mut same, mut noticed) = (0, 0);
+        for round in 0..200 {
+            let mut bytes = whole.clone();
+            let what = damage(&mut bytes, &mut random);
+            fs::write(&path, &bytes).unwrap();
+            match traced(&path) {
+                Ok((other, found)) if found.damage.is_empty() => {
+                    assert!(other == trace, "seed {SEED}, round {round}: {what}");
+                    same += 1;
+                }
+                _ => noticed += 1,
+            }
+        }
+        assert!(same > 10 && noticed > 60, "{same} the same, {noticed} noticed");
+    }
+}
+
+#[test]
+fn of_a_program_that_was_killed_only_the_last_events_of_a_thread_can_be_damaged_unnoticed() {
+    const SEED: u64 = 13;
+    for words in [&["threads", "killed"][..]] {
+        let place = Place::new();
+        let whole = recorded(&place, words);
+        let path = place.at("b.cap");
+        fs::write(&path, &whole).unwrap();
+        let (trace, finished) = traced(&path).unwrap();
+        assert_eq!((finished.damage.len(), finished.head.get("end")), (0, None), "{:?}", finished.damage);
+        let mut random = ChaCha8Rng::seed_from_u64(SEED);
+        let mut noticed = 0;
+        for round in 0..200 {
+            let mut bytes = whole.clone();
+            let what = damage(&mut bytes, &mut random);
+            fs::write(&path, &bytes).unwrap();
+            match traced(&path) {
+                Ok((other, found)) if found.damage.is_empty() => {
+                    // Each event takes two bytes and more, in each of its streams.
+                    let most = 3 * MOST_OPEN_BYTES as u64 / 2;
+                    let events = found.totals.events.abs_diff(finished.totals.events);
+                    assert!(other == trace || events <= most, "seed {SEED}, round {round}: {what}: {events} events");
+                }
+                _ => noticed += 1,
+            }
+        }
+        assert!(noticed > 60, "{noticed} noticed");
+    }
+}
+
+#[test]
+fn a_capture_that_says_it_is_terabytes_long_is_read_at_once() {
+    let place = Place::new();
+    capture(&place, "a.cap", &[], &[(0, malloc(0x1000, 24), 0)]);
+    let file = File::options().write(true).open(place.at("a.cap")).unwrap();
+    file.set_len(8 << 40).unwrap();
+    let end = finish(&place);
+    assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""));
+    assert!(dump(&place, "a.trace")[0].contains("malloc"));
+}
+
+#[test]
+fn a_capture_of_more_streams_than_there_is_memory_for_is_refused() {
+    let place = Place::new();
+    capture(&place, "a.cap", &[], &[(0, malloc(0x1000, 24), 0)]);
+    let whole = fs::read(place.at("a.cap")).unwrap();
+    let mut header: [u8; HEADER_BYTES] = whole[CHUNK_BYTES..][..HEADER_BYTES].try_into().unwrap();
+    let file = File::options().write(true).open(place.at("a.cap")).unwrap();
+    // Headers alone: the file has holes behind them.
+    for place in 2..17_000_u32 {
+        header[16..20].copy_from_slice(&place.to_le_bytes());
+        header[48..52].copy_from_slice(&place.to_le_bytes());
+        let crc = heapmark_wire::capture::crc32c(&header[..56]);
+        header[56..60].copy_from_slice(&crc.to_le_bytes());
+        file.write_all_at(&header, u64::from(place) * CHUNK_BYTES as u64).unwrap();
+    }
+    let end = finish(&place);
+    assert_eq!((end.code, end.stderr.lines().count()), (Some(1), 1), "{}", end.stderr);
+    assert!(end.stderr.contains("streams") && end.stderr.contains("to be read at once"), "{}", end.stderr);
+}
+
+#[test]
+fn what_cannot_have_happened_is_noticed_by_finish_and_by_stats_too() {
+    let place = Place::new();
+    let events = [(0, malloc(0x1000, 1 << 60), 0), (0, Event::Touch { address: 0x1000, resident: 9, pages: 3 }, 0)];
+    capture(&place, "a.cap", &[], &events);
+    let end = finish(&place);
+    assert_eq!(end.code, Some(6), "{}", end.stderr);
+    assert!(end.stderr.contains("damaged: 2 events cannot have happened: an allocation of 1152921504606846976 bytes"));
+    for command in ["check", "stats"] {
+        let end = place.run(&["trace", command, "a.trace"]);
+        assert_eq!(end.code, Some(7), "{command}: {}", end.stderr);
+        assert!(end.stderr.contains("more than a process has addresses"), "{command}: {}", end.stderr);
+    }
 }

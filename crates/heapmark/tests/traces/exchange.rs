@@ -140,3 +140,34 @@ fn a_workload_draws_the_sizes_that_a_trace_has() {
         assert_eq!((end.code, end.stderr.lines().count()), (Some(2), 1), "{wrong}: {}", end.stderr);
     }
 }
+
+#[test]
+fn a_cut_of_an_empty_stretch_says_that_it_is_empty() {
+    let place = Place::new();
+    busy(&place);
+    for stretch in [["--time", "100..200"], ["--events", "100000000.."]] {
+        let end = place.run(&[&["trace", "cut", "a.trace", "-o", "b.trace", "--force"], &stretch[..]].concat());
+        assert_eq!(end.code, Some(0), "{}", end.stderr);
+        assert!(end.stderr.contains("no event lies in that stretch: "), "{}", end.stderr);
+    }
+    let end = place.run(&["trace", "cut", "a.trace", "-o", "b.trace", "--force", "--events", "..5"]);
+    assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_shortened_text_of_mtrace_says_so() {
+    let place = Place::new();
+    let text = "= Start\n@ ./a:[0x1] + 0x10 0x20\n@ ./a:[0x1] + 0x30 0x1234\n= End\n";
+    let import = |text: &str| {
+        fs::write(place.at("m.txt"), text).unwrap();
+        place.run(&["trace", "import", "m.txt", "-o", "b.trace", "--force"])
+    };
+    let end = import(text);
+    assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""));
+    let end = import(text.strip_suffix("= End\n").unwrap());
+    assert!(end.code == Some(0) && end.stderr.contains("did not call muntrace(), or the text was shortened"));
+    // Within the last size: 0x12 is another number.
+    let end = import(text.strip_suffix("34\n= End\n").unwrap());
+    assert!(end.code == Some(6) && end.stderr.contains("its last line is cut off"), "{}", end.stderr);
+    assert_eq!(dump(&place, "b.trace").len(), 1);
+}

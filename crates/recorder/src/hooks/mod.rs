@@ -3,3 +3,6 @@
 mod c;
 mod operators;
 mod others;
+pub mod programs;
+
+pub use programs::Spawn;

@@ -41,7 +41,7 @@ impl Capture {
         for bytes in bytes.chunks(CHUNK_BYTES) {
             match Chunk::parse(bytes).unwrap() {
                 Some(chunk) if chunk.kind == Kind::Text => {
-                    capture.dropped = chunk.dropped;
+                    capture.dropped = chunk.dropped.into();
                     let unescaped = |value| String::from_utf8(text::unescaped(value).collect()).unwrap();
                     capture.text = chunk.pairs().map(|(key, value)| (key.to_string(), unescaped(value))).collect();
                 }

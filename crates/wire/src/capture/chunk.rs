@@ -1,21 +1,29 @@
 //! A chunk's header: who wrote it, what it continues, how much of it holds.
 
+use super::crc::{continued, crc32c};
 use super::read::Records;
-use super::{crc32c, text};
+use super::text;
 use core::fmt;
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of a chunk: a power of two, and a multiple of every page size in use.
+/// How far apart chunks lie in a file, and the largest one: a power of two, and a multiple of every page size in use.
 pub const CHUNK_BYTES: usize = 256 << 10;
-/// Bytes of its header.
-pub const HEADER_BYTES: usize = 64;
-/// Bytes that remain.
-pub const PAYLOAD_BYTES: usize = CHUNK_BYTES - HEADER_BYTES;
+/// The first chunk of a stream. What a short process does fits into it, and the rest of its place in the file takes no disk.
+pub const FIRST_BYTES: usize = 32 << 10;
+/// The chunk of the text.
+pub const TEXT_BYTES: usize = 24 << 10;
+/// Bytes of a chunk's header.
+pub const HEADER_BYTES: usize = 128;
+/// A writer lets no more than this stand behind what is sealed.
+pub const MOST_OPEN_BYTES: usize = 4608;
 
 const MAGIC: [u8; 8] = *b"heapcapt";
-const VERSION: u16 = 2;
-const SEALED: u8 = 1;
-const CLOCKED: u8 = 2;
+const VERSION: u16 = 3;
+const CLOCKED: u8 = 1;
+/// Bytes of the header that do not change, which its checksum is of.
+const FIXED_BYTES: usize = 56;
+/// One more, in a number that is written down twice, so that a damaged one is known.
+const ONE_TWICE: u64 = 1 << 32 | 1;
 
 /// What a chunk holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,19 +41,26 @@ pub struct Header {
     magic: AtomicU64,
     version: u16,
     kind: u8,
-    flags: AtomicU8,
+    flags: u8,
     thread: u32,
     stream: u32,
     number: u32,
     first_event: u64,
     stamp: u64,
     ns: u64,
-    committed: AtomicU32,
-    crc: AtomicU32,
+    place: u32,
+    bytes: u32,
+    crc: u32,
+    _none: u32,
+    /// How many bytes of the payload are sealed, and above that their checksum; all its bits turned round where nothing will come behind
+    /// them. One word: a reader never finds the one without the other.
+    sealed: AtomicU64,
+    chunks: AtomicU64,
     dropped: AtomicU64,
+    _rest: [u64; 5],
 }
 
-const _: () = assert!(size_of::<Header>() == HEADER_BYTES);
+const _: () = assert!(size_of::<Header>() == HEADER_BYTES && core::mem::offset_of!(Header, crc) == FIXED_BYTES);
 
 /// What a writer says of a chunk when it begins it, and a reader finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -64,49 +79,65 @@ pub struct Start {
     pub ns: u64,
     /// Its events have stamps from the first on.
     pub clocked: bool,
+    /// Its number in the file, from 0.
+    pub place: u32,
+    /// Bytes of it that have room on the disk, its header among them.
+    pub bytes: u32,
 }
 
 impl Header {
     /// Makes a fresh chunk one of this kind. Its magic comes last: a header that was torn is none.
     ///
     /// # Safety
-    /// `header` must point to a chunk of zeros that is the caller's to write.
+    /// `header` must point to `start.bytes` of zeros that are the caller's to write.
     pub unsafe fn begin(header: *mut Header, kind: Kind, start: &Start) {
         // SAFETY: the caller's.
         unsafe {
             (*header).version = VERSION;
             (*header).kind = kind as u8;
-            (*header).flags = AtomicU8::new(if start.clocked { CLOCKED } else { 0 });
+            (*header).flags = if start.clocked { CLOCKED } else { 0 };
             (*header).thread = start.thread;
             (*header).stream = start.stream;
             (*header).number = start.number;
             (*header).first_event = start.first_event;
             (*header).stamp = start.stamp;
             (*header).ns = start.ns;
+            (*header).place = start.place;
+            (*header).bytes = start.bytes;
+            let behind_magic =
+                core::slice::from_raw_parts(header.cast::<u8>().add(MAGIC.len()), FIXED_BYTES - MAGIC.len());
+            (*header).crc = continued(crc32c(&MAGIC), behind_magic);
             (*header).magic.store(u64::from_le_bytes(MAGIC), Ordering::Release);
         }
     }
 
-    /// So much of the text holds. Events need nobody to say so: see [`Writer`](super::Writer).
-    pub fn commit(&self, bytes: u32) {
-        self.committed.store(bytes, Ordering::Release);
+    /// Bytes that the chunk has, its header among them.
+    pub fn bytes(&self) -> usize {
+        self.bytes as usize
     }
 
-    /// How much of the text holds.
-    pub fn committed(&self) -> u32 {
-        self.committed.load(Ordering::Acquire)
+    /// How many bytes of the payload are sealed.
+    pub fn sealed_bytes(&self) -> usize {
+        self.sealed.load(Ordering::Acquire) as u32 as usize
     }
 
-    /// In the first chunk of a file: events that nobody could write down.
-    pub fn dropped(&self) -> &AtomicU64 {
-        &self.dropped
+    /// Seals the payload so far: what was sealed before stays as it is. Without `end`, more may come behind it.
+    pub fn seal(&self, payload: &[u8], end: bool) {
+        let before = self.sealed.load(Ordering::Relaxed);
+        let (done, crc) = ((before as u32 as usize).min(payload.len()), (before >> 32) as u32);
+        let crc = continued(crc, &payload[done..]);
+        let told = if end { !crc } else { crc };
+        self.sealed.store(u64::from(told) << 32 | payload.len() as u64, Ordering::Release);
     }
 
-    /// The payload is complete.
-    pub fn seal(&self, payload: &[u8]) {
-        self.commit(payload.len() as u32);
-        self.crc.store(crc32c(payload), Ordering::Relaxed);
-        self.flags.fetch_or(SEALED, Ordering::Release);
+    /// In the first chunk of a file: another chunk was begun.
+    pub fn count_chunk(&self) {
+        self.chunks.fetch_add(ONE_TWICE, Ordering::Relaxed);
+    }
+
+    /// In the first chunk of a file: an event that could not be written down.
+    pub fn count_dropped(&self) {
+        self.dropped.fetch_add(ONE_TWICE, Ordering::Relaxed);
     }
 }
 
@@ -119,8 +150,10 @@ pub struct Chunk<'a> {
     pub start: Start,
     /// Its writer had finished with it, and its checksum is right.
     pub sealed: bool,
+    /// In the first chunk of a file: chunks of events that were begun.
+    pub chunks: u32,
     /// In the first chunk of a file: events that nobody could write down.
-    pub dropped: u64,
+    pub dropped: u32,
     /// What was written. Where its writer did not come to seal it, the last event may be torn.
     pub payload: &'a [u8],
 }
@@ -134,12 +167,18 @@ pub enum Wrong {
     Magic,
     /// Written by another version of the recorder.
     Version(u16),
+    /// The header is not what its writer wrote.
+    Header,
     /// A kind that there is not.
     Kind(u8),
     /// More was written than fits.
     Committed(u32),
     /// The payload is not what its writer sealed.
     Checksum,
+    /// A number that is there twice is not the same twice.
+    Count,
+    /// More stands behind what is sealed than a writer lets stand there.
+    Open,
 }
 
 impl fmt::Display for Wrong {
@@ -147,10 +186,16 @@ impl fmt::Display for Wrong {
         match self {
             Wrong::Short => f.write_str("the chunk is cut off"),
             Wrong::Magic => f.write_str("this is no chunk of a capture"),
-            Wrong::Version(found) => write!(f, "the capture has version {found}, this program reads version {VERSION}"),
+            Wrong::Version(found) => write!(
+                f,
+                "the capture has version {found}, this program reads version {VERSION}: finish it with the heapmark that recorded it"
+            ),
+            Wrong::Header => f.write_str("the checksum of the chunk's header is wrong"),
             Wrong::Kind(found) => write!(f, "a chunk of kind {found}, which there is not"),
-            Wrong::Committed(found) => write!(f, "{found} bytes in a chunk that holds {PAYLOAD_BYTES}"),
+            Wrong::Committed(found) => write!(f, "{found} bytes in a chunk that holds fewer"),
             Wrong::Checksum => f.write_str("the chunk's checksum is wrong"),
+            Wrong::Count => f.write_str("how many chunks there are is damaged"),
+            Wrong::Open => f.write_str("more is written than its writer can have left unsealed"),
         }
     }
 }
@@ -160,21 +205,10 @@ impl core::error::Error for Wrong {}
 /// What a header says that belongs to no writer.
 struct Rest {
     kind: Kind,
-    flags: u8,
-    committed: u32,
+    sealed: u32,
     crc: u32,
+    chunks: u64,
     dropped: u64,
-}
-
-impl Rest {
-    fn sealed(&self) -> bool {
-        self.flags & SEALED != 0
-    }
-
-    /// Events whose writer did not come to seal them end where zeros begin, wherever that is.
-    fn payload_bytes(&self) -> usize {
-        if self.kind == Kind::Events && !self.sealed() { PAYLOAD_BYTES } else { self.committed as usize }
-    }
 }
 
 fn read(header: &[u8; HEADER_BYTES]) -> Result<Option<(Start, Rest)>, Wrong> {
@@ -191,15 +225,14 @@ fn read(header: &[u8; HEADER_BYTES]) -> Result<Option<(Start, Rest)>, Wrong> {
     if version != VERSION {
         return Err(Wrong::Version(version));
     }
+    if crc32c(&header[..FIXED_BYTES]) != half(FIXED_BYTES) {
+        return Err(Wrong::Header);
+    }
     let kind = match header[10] {
         1 => Kind::Text,
         2 => Kind::Events,
         other => return Err(Wrong::Kind(other)),
     };
-    let rest = Rest { kind, flags: header[11], committed: half(48), crc: half(52), dropped: word(56) };
-    if rest.committed as usize > PAYLOAD_BYTES {
-        return Err(Wrong::Committed(rest.committed));
-    }
     let start = Start {
         thread: half(12),
         stream: half(16),
@@ -207,9 +240,23 @@ fn read(header: &[u8; HEADER_BYTES]) -> Result<Option<(Start, Rest)>, Wrong> {
         first_event: word(24),
         stamp: word(32),
         ns: word(40),
-        clocked: rest.flags & CLOCKED != 0,
+        clocked: header[11] & CLOCKED != 0,
+        place: half(48),
+        bytes: half(52),
     };
+    let rest = Rest { kind, sealed: half(64), crc: half(68), chunks: word(72), dropped: word(80) };
+    if !(HEADER_BYTES..=CHUNK_BYTES).contains(&(start.bytes as usize)) {
+        return Err(Wrong::Header);
+    }
+    if rest.sealed as usize > start.bytes as usize - HEADER_BYTES {
+        return Err(Wrong::Committed(rest.sealed));
+    }
     Ok(Some((start, rest)))
+}
+
+/// A number that is there twice.
+fn once(twice: u64) -> Result<u32, Wrong> {
+    if twice >> 32 == twice & u64::from(u32::MAX) { Ok(twice as u32) } else { Err(Wrong::Count) }
 }
 
 impl Start {
@@ -218,9 +265,18 @@ impl Start {
         Ok(read(header)?.map(|(start, rest)| (rest.kind, start)))
     }
 
-    /// How many bytes behind its header [`Chunk::parse`] needs of a chunk.
+    /// How many bytes behind its header [`Chunk::parse`] needs of a chunk; where the file ends before, zeros will do.
     pub fn payload_bytes(header: &[u8; HEADER_BYTES]) -> Result<usize, Wrong> {
-        Ok(read(header)?.map_or(0, |(_, rest)| rest.payload_bytes()))
+        let Some((start, rest)) = read(header)? else { return Ok(0) };
+        let room = start.bytes as usize - HEADER_BYTES;
+        let open = match rest.kind {
+            Kind::Text => 0,
+            // One that was just begun, or lacks its seal.
+            Kind::Events if rest.sealed == 0 => room,
+            // One byte more than can be there, to know whether it is.
+            Kind::Events => MOST_OPEN_BYTES + 1,
+        };
+        Ok((rest.sealed as usize + open).min(room))
     }
 }
 
@@ -229,16 +285,22 @@ impl<'a> Chunk<'a> {
     pub fn parse(bytes: &'a [u8]) -> Result<Option<Chunk<'a>>, Wrong> {
         let (header, behind) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(Wrong::Short)?;
         let Some((start, rest)) = read(header)? else { return Ok(None) };
-        let mut payload = behind.get(..rest.payload_bytes()).ok_or(Wrong::Short)?;
-        let (kind, sealed, dropped) = (rest.kind, rest.sealed(), rest.dropped);
-        if sealed && crc32c(payload) != rest.crc {
+        let Rest { kind, sealed, crc, chunks, dropped } = rest;
+        let (held, open) = behind.split_at_checked(sealed as usize).ok_or(Wrong::Short)?;
+        let found = crc32c(held);
+        let ended = crc == !found;
+        if !ended && crc != found {
             return Err(Wrong::Checksum);
         }
-        if kind == Kind::Events && !sealed {
-            let last = payload.iter().rposition(|byte| *byte != 0);
-            payload = &payload[..last.map_or(0, |last| last + 1)];
+        // What its writer did not come to seal ends where zeros begin, wherever that is.
+        let open = &open[..open.len().min(Start::payload_bytes(header)? - held.len())];
+        let written = if ended { None } else { open.iter().rposition(|byte| *byte != 0).map(|last| last + 1) };
+        if written.is_some_and(|bytes| bytes > MOST_OPEN_BYTES) {
+            return Err(Wrong::Open);
         }
-        Ok(Some(Chunk { kind, start, sealed, dropped, payload }))
+        let payload = &behind[..held.len() + written.unwrap_or(0)];
+        let (chunks, dropped) = (once(chunks)?, once(dropped)?);
+        Ok(Some(Chunk { kind, start, sealed: ended, chunks, dropped, payload }))
     }
 
     /// Its events.

@@ -39,17 +39,22 @@ const fn tables() -> [[u32; 256]; STEP] {
 
 /// The checksum of `bytes`.
 pub fn crc32c(bytes: &[u8]) -> u32 {
+    continued(0, bytes)
+}
+
+/// The checksum of what `crc` is that of, with `bytes` behind it.
+pub fn continued(crc: u32, bytes: &[u8]) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if has_instruction() {
         // SAFETY: it is there.
-        return unsafe { by_instruction(bytes) };
+        return unsafe { by_instruction(crc, bytes) };
     }
-    by_tables(bytes)
+    by_tables(crc, bytes)
 }
 
-fn by_tables(bytes: &[u8]) -> u32 {
+fn by_tables(crc: u32, bytes: &[u8]) -> u32 {
     let (steps, rest) = bytes.as_chunks::<STEP>();
-    let mut crc = u32::MAX;
+    let mut crc = !crc;
     for step in steps {
         let word = u128::from_le_bytes(*step) ^ u128::from(crc);
         crc = (0..STEP).fold(0, |crc, byte| crc ^ TABLES[STEP - 1 - byte][(word >> (8 * byte)) as usize & 255]);
@@ -74,10 +79,10 @@ fn has_instruction() -> bool {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse4.2")]
-fn by_instruction(bytes: &[u8]) -> u32 {
+fn by_instruction(crc: u32, bytes: &[u8]) -> u32 {
     use core::arch::x86_64::{_mm_crc32_u8, _mm_crc32_u64};
     let (words, rest) = bytes.as_chunks::<8>();
-    let crc = words.iter().fold(u64::from(u32::MAX), |crc, word| _mm_crc32_u64(crc, u64::from_le_bytes(*word)));
+    let crc = words.iter().fold(u64::from(!crc), |crc, word| _mm_crc32_u64(crc, u64::from_le_bytes(*word)));
     !rest.iter().fold(crc as u32, |crc, byte| _mm_crc32_u8(crc, *byte))
 }
 
@@ -87,10 +92,11 @@ mod tests {
 
     #[test]
     fn the_checksum_is_the_one_that_everybody_publishes() {
-        for crc in [crc32c, by_tables] {
-            assert_eq!(crc(b"123456789"), 0xe306_9283);
-            assert_eq!(crc(b""), 0);
-            assert_eq!(crc(&[0; 32]), 0x8a91_36aa);
+        for crc in [continued, by_tables] {
+            assert_eq!(crc(0, b"123456789"), 0xe306_9283);
+            assert_eq!(crc(0, b""), 0);
+            assert_eq!(crc(0, &[0; 32]), 0x8a91_36aa);
+            assert_eq!(crc(crc(0, b"1234"), b"56789"), 0xe306_9283);
         }
     }
 
@@ -98,7 +104,7 @@ mod tests {
     fn the_instruction_and_the_tables_agree_at_every_length() {
         let bytes: [u8; 100] = core::array::from_fn(|at| (at * 37 % 251) as u8);
         for length in 0..bytes.len() {
-            assert_eq!(crc32c(&bytes[..length]), by_tables(&bytes[..length]), "{length} bytes");
+            assert_eq!(crc32c(&bytes[..length]), by_tables(0, &bytes[..length]), "{length} bytes");
         }
     }
 }

@@ -81,6 +81,10 @@ impl<'a> Records<'a> {
 
     fn number(&mut self) -> Result<u64, &'static str> {
         let (value, length) = varint::get(&self.payload[self.at..]).ok_or(TORN)?;
+        // Zeros where an event was. No other number is longer than it must be.
+        if length == varint::MOST_BYTES && value >> 56 == 0 {
+            return Err("zeros stand where an event was");
+        }
         self.at += length;
         Ok(value)
     }

@@ -4,7 +4,7 @@
 //! Nothing says how far a chunk is written but what is written: behind it are zeros, and no number ends with a byte of zeros. So an
 //! event holds as soon as its last number is stored, and a reader knows one that lacks numbers.
 
-use super::chunk::{CHUNK_BYTES, Chunk, HEADER_BYTES, Header, Kind, Start};
+use super::chunk::{Chunk, HEADER_BYTES, Header, Kind, Start};
 use super::event::{Event, MOST_EVENT_BYTES, MOST_MARK_BYTES, further, op};
 use crate::varint::{put, zigzag};
 
@@ -30,7 +30,7 @@ impl Writer {
     /// Goes on in a fresh chunk. `start.first_event` is the writer's own to know.
     ///
     /// # Safety
-    /// `chunk` must be [`CHUNK_BYTES`] of zeros, aligned to eight, and the caller's to write until the writer leaves it.
+    /// `chunk` must be `start.bytes` of zeros, aligned to eight, and the caller's to write until the writer leaves it.
     pub unsafe fn begin(&mut self, chunk: *mut u8, start: &Start) {
         let header = chunk.cast::<Header>();
         // SAFETY: the caller's.
@@ -46,8 +46,13 @@ impl Writer {
     }
 
     /// The last place in the chunk where an event may begin.
-    pub fn last_place(&self) -> *mut u8 {
-        self.header.cast::<u8>().wrapping_add(CHUNK_BYTES - MOST_EVENT_BYTES)
+    ///
+    /// # Safety
+    /// The writer has a chunk.
+    pub unsafe fn last_place(&self) -> *mut u8 {
+        // SAFETY: the caller's.
+        let bytes = unsafe { (*self.header).bytes() };
+        self.header.cast::<u8>().wrapping_add(bytes - MOST_EVENT_BYTES)
     }
 
     /// The chunk.
@@ -55,9 +60,13 @@ impl Writer {
         self.header.cast()
     }
 
-    /// Events so far.
-    pub fn events(&self) -> u64 {
-        self.events
+    /// Events so far; of a writer that another thread may be using, these or more.
+    ///
+    /// # Safety
+    /// `writer` points to one.
+    pub unsafe fn events(writer: *const Writer) -> u64 {
+        // SAFETY: the caller's; a number that is written as one.
+        unsafe { (&raw const (*writer).events).read_volatile() }
     }
 
     /// Goes back to the last whole event, where something has jumped out of [`Writer::put`]. Says whether events there have stamps.
@@ -66,7 +75,7 @@ impl Writer {
     /// The writer has a chunk.
     pub unsafe fn recover(&mut self) -> bool {
         // SAFETY: a chunk of ours, which nobody else writes.
-        let bytes = unsafe { core::slice::from_raw_parts(self.chunk(), CHUNK_BYTES) };
+        let bytes = unsafe { core::slice::from_raw_parts(self.chunk(), (*self.header).bytes()) };
         let Ok(Some(chunk)) = Chunk::parse(bytes) else { return false };
         let mut records = chunk.records();
         let mut end = records.end();
@@ -80,16 +89,16 @@ impl Writer {
         end.clocked
     }
 
-    /// Seals the chunk. More may be put only after another [`Writer::begin`].
+    /// Seals what is written. With `end`, more may be put only after another [`Writer::begin`].
     ///
     /// # Safety
     /// The writer has a chunk, and is not in the middle of an event.
-    pub unsafe fn seal(&self) {
+    pub unsafe fn seal(&self, end: bool) {
         let payload = self.header.cast::<u8>().wrapping_add(HEADER_BYTES);
         // SAFETY: the caller's.
         unsafe {
             let written = self.at.offset_from_unsigned(payload);
-            (*self.header).seal(core::slice::from_raw_parts(payload, written));
+            (*self.header).seal(core::slice::from_raw_parts(payload, written), end);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Exit, exit, open};
 use crate::cmd::{print, say};
-use crate::trace::check;
+use crate::trace::{check, ended};
 use anyhow::Result;
 use std::path::PathBuf;
 
@@ -19,7 +19,11 @@ pub fn run(args: Args) -> Result<Exit> {
     let mut end = Exit::Done;
     for file in &args.traces {
         let name = file.display();
-        let checked = check(open(file)?);
+        let reader = open(file)?;
+        if let Some(words) = ended(reader.head()) {
+            print(&format!("{name}: note: {words}\n"))?;
+        }
+        let checked = check(reader);
         checked.faults.iter().for_each(|fault| say(&format!("{name}: {fault}")));
         let told = checked.faults.iter().filter(|fault| exit(fault.kind()) == Exit::Impossible).count() as u64;
         if checked.impossible > told {

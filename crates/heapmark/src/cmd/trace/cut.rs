@@ -3,7 +3,8 @@
 use super::{Exit, exit, in_file, open};
 use crate::cmd::output::{Force, Output};
 use crate::cmd::{print, say, usage};
-use crate::trace::{Stretch, cut};
+use crate::report::units;
+use crate::trace::{Stretch, Stretched, cut};
 use anyhow::{Result, anyhow, bail};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -38,7 +39,14 @@ pub fn run(args: Args) -> Result<Exit> {
     let output = Output::new(&args.output, args.force, [&args.trace])?;
     let reader = open(&args.trace)?;
     let written = output.write(|to| in_file(cut(reader, to, &stretch), &args.trace))?;
-    let Some((totals, damage)) = written else { return Ok(Exit::Done) };
+    let Some(Stretched { totals, within, before, damage }) = written else { return Ok(Exit::Done) };
+    if within == 0 {
+        let (events, seconds) = (before.0, units::duration(before.1 as f64));
+        say(&format!(
+            "{}: no event lies in that stretch: {events} events, {seconds} by its clock, lie before it; all that was written is what is alive then",
+            args.trace.display()
+        ));
+    }
     if !output.is_stdout() {
         print(&format!("{}: {} events, {} allocations\n", args.output.display(), totals.events, totals.allocations))?;
     }

@@ -4,6 +4,7 @@ use super::{Exit, in_file};
 use crate::cmd::output::{Force, Output};
 use crate::cmd::{print, say, usage};
 use crate::report::units;
+use crate::trace::ended;
 use crate::trace::finish::{Finished, Unfinished, finish_all};
 use anyhow::{Error, Result, anyhow};
 use std::collections::HashMap;
@@ -90,6 +91,7 @@ fn tell(capture: &Path, finished: &Finished) {
             capture.display()
         ));
     }
+    ended(&finished.head).iter().for_each(|words| say(&format!("{}: {words}", capture.display())));
     warnings(finished).iter().for_each(|line| say(&format!("{}: {line}", capture.display())));
 }
 

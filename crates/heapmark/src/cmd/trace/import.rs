@@ -38,9 +38,16 @@ pub fn run(args: Args) -> Result<Exit> {
             mended.unseen
         ));
     }
+    if imported.torn {
+        say(&format!("{name}: its last line is cut off, and left out: the text was shortened"));
+    } else if !imported.ended {
+        say(&format!(
+            "{name}: no `= End` stands at its end: the program did not call muntrace(), or the text was shortened"
+        ));
+    }
     if !output.is_stdout() {
         let totals = imported.totals;
         print(&format!("{}: {} events, {} allocations\n", args.output.display(), totals.events, totals.allocations))?;
     }
-    Ok(Exit::Done)
+    Ok(if imported.torn { Exit::Damaged } else { Exit::Done })
 }

@@ -2,7 +2,6 @@
 //! of the tree no allocator reaches.
 
 use super::Tried;
-use super::executed::search;
 use super::in_malloc::Times;
 use super::output::nowhere;
 use super::process::Ran;
@@ -10,6 +9,7 @@ use super::server::Drive;
 use super::witness::{Log, Silent};
 use crate::build::find_library;
 use crate::execute::Measurement;
+use crate::execute::executed::search;
 use crate::execute::memory_file::inherited_file;
 use crate::execute::report::Report;
 use anyhow::{Context, Result, bail};

@@ -4,7 +4,6 @@
 //! What takes longer than the plain command (counting, tracing) is asked in processes of the baseline's check.
 
 mod asked;
-mod executed;
 mod fault;
 mod in_malloc;
 mod output;

@@ -1,7 +1,7 @@
 //! What the witness in each process said of who serves its memory, and why others kept silent.
 
-use super::executed::Executed;
 use crate::build::command::recognise;
+use crate::execute::executed::Executed;
 use crate::execute::handed::Handed;
 use crate::execute::memory_file::text;
 use crate::execute::report::Report;

@@ -2,8 +2,8 @@
 
 use crate::report::text::{self, count, plain};
 use crate::report::units;
-use crate::trace::Head;
 use crate::trace::stats::{Histogram, Stats};
+use crate::trace::{Head, ended};
 use comfy_table::{CellAlignment, Table, presets};
 
 /// Threads that the terminal shows; the page and the files have all.
@@ -26,10 +26,15 @@ pub fn stats_json(stats: &Stats) -> String {
     text::json(stats)
 }
 
-/// The command line that was recorded.
-pub(in crate::report) fn program(stats: &Stats) -> String {
+fn head(stats: &Stats) -> Head {
     let mut head = Head::default();
     stats.head.iter().for_each(|(key, value)| head.set_escaped(key, value));
+    head
+}
+
+/// The command line that was recorded.
+pub(in crate::report) fn program(stats: &Stats) -> String {
+    let head = head(stats);
     let words: Vec<String> = (0..).map_while(|place| head.text(&format!("argv.{place}"))).collect();
     match (words.is_empty(), head.text("imported")) {
         (false, _) => words.join(" "),
@@ -102,6 +107,7 @@ pub(in crate::report) fn summary(stats: &Stats) -> Vec<(&'static str, String)> {
     if stats.dropped > 0 {
         lines.push(("lost by the recorder", count(stats.dropped as usize, "event")));
     }
+    lines.extend(ended(&head(stats)).map(|words| ("end", words)));
     lines
 }
 

@@ -3,12 +3,18 @@
 
 use crate::trace::Head;
 use crate::trace::fault::{Fault, foreign};
-use heapmark_wire::capture::{CHUNK_BYTES, Chunk, HEADER_BYTES, Kind, Start};
+use heapmark_wire::capture::{CHUNK_BYTES, Chunk, HEADER_BYTES, Kind, Start, Wrong};
+use rustix::fs::{SeekFrom, seek};
 use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+
+/// What a recorder has at most.
+const MOST_STREAMS: usize = 1 << 16;
+/// A chunk of each stream is in memory at once: some ten thousand threads that all do much. More is no recording.
+const MOST_BYTES_AT_ONCE: u64 = 4 << 30;
 
 /// A capture that is open.
 pub(super) struct Capture {
@@ -43,39 +49,96 @@ impl Capture {
         }
         let (head, streams, damage, shortened) = (Head::default(), Vec::new(), Vec::new(), Cell::default());
         let mut capture = Capture { file, length, head, dropped: 0, streams, damage, shortened };
-        capture.read_head(cannot)?;
-        capture.index().map_err(cannot)?;
+        let chunks = capture.read_head(cannot)?;
+        capture.index(chunks).map_err(cannot)?;
+        capture.check_memory()?;
         Ok(capture)
     }
 
-    fn read_head(&mut self, cannot: impl Fn(io::Error) -> Fault) -> Result<(), Fault> {
+    /// Gives how many chunks there must be besides.
+    fn read_head(&mut self, cannot: impl Fn(io::Error) -> Fault) -> Result<u32, Fault> {
         let none = |why: String| foreign(format!("this is no capture of `heapmark record`: {why}"));
         let mut room = Vec::new();
         self.read(0, &mut room).map_err(cannot)?;
-        let chunk = Chunk::parse(&room).map_err(|wrong| none(wrong.to_string()))?;
+        let chunk = match Chunk::parse(&room) {
+            Ok(chunk) => chunk,
+            Err(wrong @ (Wrong::Short | Wrong::Magic | Wrong::Version(_))) => return Err(none(wrong.to_string())),
+            // Events have chunks of their own.
+            Err(wrong) => {
+                self.damage.push(format!("chunk 0: {wrong}: what the recorder says of the process is lost"));
+                return Ok(0);
+            }
+        };
         let Some(chunk) = chunk.filter(|chunk| chunk.kind == Kind::Text) else {
             return Err(none("it does not begin with what it is of".into()));
         };
         chunk.pairs().for_each(|(key, value)| self.head.set_escaped(key, value));
-        self.dropped = chunk.dropped;
-        Ok(())
+        self.dropped = chunk.dropped.into();
+        if self.head.pairs().next().is_none() && chunk.chunks > 0 {
+            self.damage.push("chunk 0: what the recorder says of the process is lost".into());
+        }
+        Ok(chunk.chunks)
     }
 
     /// Reads the headers and nothing else.
-    fn index(&mut self) -> io::Result<()> {
+    fn index(&mut self, told: u32) -> io::Result<()> {
         let mut places: Vec<Place> = Vec::new();
-        for at in (CHUNK_BYTES as u64..self.length).step_by(CHUNK_BYTES) {
+        let mut at = 0;
+        while let Some(next) = self.next_used(at + CHUNK_BYTES as u64)? {
+            at = next;
+            let number = at / CHUNK_BYTES as u64;
             let mut header = [0; HEADER_BYTES];
-            self.fill(at, &mut header)?;
+            let there = self.fill(at, &mut header)?;
             match Start::of_header(&header) {
-                Ok(Some((Kind::Events, start))) => places.push(Place { at, start }),
-                Ok(Some((Kind::Text, _))) | Ok(None) => {}
-                Err(wrong) => self.damage.push(format!("chunk {}: {wrong}", at / CHUNK_BYTES as u64)),
+                _ if there < HEADER_BYTES => self.damage.push(format!("chunk {number}: {}", Wrong::Short)),
+                Ok(Some((Kind::Events, start))) if u64::from(start.place) == number => {
+                    places.push(Place { at, start });
+                    let end = at + u64::from(start.bytes);
+                    // A recorder that is at work makes room first.
+                    if end > self.length && end > self.file.metadata()?.len() {
+                        self.damage.push(format!("chunk {number}: the file ends within it"));
+                    }
+                }
+                Ok(Some((_, start))) => {
+                    self.damage.push(format!("chunk {number}: it says that it is chunk {}", start.place));
+                }
+                Ok(None) => {}
+                Err(wrong) => self.damage.push(format!("chunk {number}: {wrong}")),
             }
+        }
+        let missing = u64::from(told).saturating_sub(places.len() as u64);
+        if missing > 0 {
+            self.damage.push(format!("{missing} of {told} chunks are missing"));
         }
         places.sort_by_key(|place| (place.start.stream, place.start.number));
         let streams = places.chunk_by(|one, other| one.start.stream == other.start.stream);
         self.streams = streams.map(<[Place]>::to_vec).collect();
+        Ok(())
+    }
+
+    /// The first chunk from there on of which anything is in the file: what it lacks takes no time, however long it says that it is.
+    fn next_used(&self, from: u64) -> io::Result<Option<u64>> {
+        if from >= self.length {
+            return Ok(None);
+        }
+        let data = match seek(&self.file, SeekFrom::Data(from)) {
+            Ok(data) => data,
+            Err(rustix::io::Errno::NXIO) => return Ok(None),
+            // A file system that does not know.
+            Err(_) => from,
+        };
+        Ok(Some(from.max(data - data % CHUNK_BYTES as u64)))
+    }
+
+    /// How much of it is read at once, at most.
+    fn check_memory(&self) -> Result<(), Fault> {
+        let most = |places: &Vec<Place>| places.iter().map(|place| u64::from(place.start.bytes)).max().unwrap_or(0);
+        let bytes: u64 = self.streams.iter().map(most).sum();
+        let streams = self.streams.len();
+        if streams > MOST_STREAMS || bytes > MOST_BYTES_AT_ONCE {
+            let gib = bytes >> 30;
+            return Err(foreign(format!("{streams} streams, {gib} GiB to be read at once: no recorder writes that")));
+        }
         Ok(())
     }
 

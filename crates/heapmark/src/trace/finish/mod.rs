@@ -9,6 +9,7 @@ mod peak;
 mod stream;
 
 use super::addresses::Mended;
+use super::check::alone;
 use super::fault::Fault;
 use super::{Event, Head, Totals, Writer};
 use capture::Capture;
@@ -65,6 +66,11 @@ impl Finished {
     }
 }
 
+/// What a capture says of its process.
+pub fn head_of(capture: &Path) -> Result<Head, Fault> {
+    Ok(Capture::open(capture)?.head)
+}
+
 /// Makes the trace of one capture. Where the process was forked by one whose capture lies beside it, it begins with what that had.
 pub fn finish<W: Write>(capture: &Path, to: W) -> Result<Finished, Fault> {
     let (mut to, mut finished) = (Some(to), None);
@@ -77,7 +83,7 @@ pub fn finish<W: Write>(capture: &Path, to: W) -> Result<Finished, Fault> {
 pub fn finish_all(captures: &[PathBuf], each: &mut dyn FnMut(Unfinished)) {
     let family = Family::of(captures);
     while let Some(turn) = family.next() {
-        Unfinished { turn, family: &family, peak: None, without_argv: false }.begin(each);
+        Unfinished::new(turn, &family).begin(each);
     }
 }
 
@@ -87,6 +93,13 @@ pub struct Unfinished<'f> {
     family: &'f Family,
     peak: Option<Peak>,
     without_argv: bool,
+    more: Vec<(&'static str, String)>,
+}
+
+impl<'f> Unfinished<'f> {
+    fn new(turn: Turn, family: &'f Family) -> Unfinished<'f> {
+        Unfinished { turn, family, peak: None, without_argv: false, more: Vec::new() }
+    }
 }
 
 impl Unfinished<'_> {
@@ -105,17 +118,30 @@ impl Unfinished<'_> {
         Unfinished { without_argv: true, ..self }
     }
 
+    /// Shall tell this, too, which its recorder could not know.
+    pub fn with(mut self, key: &'static str, value: &str) -> Self {
+        self.more.push((key, value.to_owned()));
+        self
+    }
+
     /// Writes its trace. Where the process forks, `each` gets the child, as [`finish_all`] has it.
     pub fn finish<W: Write>(mut self, to: W, each: &mut dyn FnMut(Unfinished)) -> Result<Finished, Fault> {
         let capture = Capture::open(self.path())?;
-        let head = if self.without_argv { capture.head.without("argv.") } else { capture.head.clone() };
+        let head = capture.head.without(stream::EVENTS);
+        let mut head = if self.without_argv { head.without("argv.") } else { head };
+        self.more.iter().for_each(|(key, value)| head.set(key, value));
         let mut writer = Writer::new(to, &head)?;
         let (inherited, mut peak) = (self.turn.inherited.len() as u64, self.peak.take());
         if inherited > 0 {
             writer.write(0, &Event::Inherit { objects: inherited })?;
         }
+        let (mut impossible, mut first) = (0, None);
         let merged = self.merge(&capture, each, |thread, event| {
             peak.iter_mut().for_each(|peak| peak.follow(thread, event));
+            if let Err(fault) = alone(event) {
+                impossible += 1;
+                first.get_or_insert(fault);
+            }
             writer.write(thread, event)
         })?;
         let peak_live_bytes = peak.map(|peak| peak.most_bytes);
@@ -130,6 +156,7 @@ impl Unfinished<'_> {
         let (_, totals) = writer.finish()?;
         let Capture { head, mut damage, .. } = capture;
         damage.extend(merged.damage);
+        damage.extend(first.map(|first| format!("{impossible} events cannot have happened: {first}")));
         Ok(Finished { head, totals, inherited, mended, unknown_uses, lost, capture_bytes, peak_live_bytes, damage })
     }
 
@@ -173,7 +200,7 @@ impl Unfinished<'_> {
                 {
                     let turn = Turn { member: child, inherited: known.alive(addresses), depth: depth + 1 };
                     match turn.depth < MOST_AT_ONCE {
-                        true => Unfinished { turn, family, peak: None, without_argv: false }.begin(each),
+                        true => Unfinished::new(turn, family).begin(each),
                         false => family.later(turn),
                     }
                 }

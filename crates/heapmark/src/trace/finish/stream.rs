@@ -4,6 +4,9 @@ use super::capture::{Capture, Place};
 use heapmark_wire::capture::{CHUNK_BYTES, Chunk, Damage, Event, Record, Records, Start};
 use std::slice::Iter;
 
+/// The events of each stream when the process ended, in the capture's text: behind this, its number.
+pub(super) const EVENTS: &str = "end.events.";
+
 /// A `realloc` has two moments: the old address is free when it begins, and the new one is there when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
@@ -36,12 +39,16 @@ self_cell::self_cell! {
 /// A stream that is being read.
 pub(super) struct Stream<'a> {
     capture: &'a Capture,
+    /// Its number.
+    name: u32,
     places: Iter<'a, Place>,
     opened: Option<Opened>,
     /// Of the chunk before.
     room: Vec<u8>,
     /// When the recording ended. Threads notice a little later, each at another time.
     end: u64,
+    /// The events that it had when the process ended, if that is known.
+    told: u64,
     /// The number that the first event of the next chunk must have.
     expected: u64,
     /// Orders what happened in different streams. It never goes back within one.
@@ -60,13 +67,17 @@ pub(super) struct Stream<'a> {
 
 impl<'a> Stream<'a> {
     pub(super) fn new(capture: &'a Capture, places: &'a [Place]) -> Stream<'a> {
-        let end = capture.head.get("end.stamp").and_then(|text| text.parse().ok()).unwrap_or(u64::MAX);
+        let number = |key: &str| capture.head.get(key).and_then(|text| text.parse().ok());
+        let end = number("end.stamp").unwrap_or(u64::MAX);
+        let name = places.first().map_or(0, |place| place.start.stream);
         let mut stream = Stream {
             capture,
+            name,
             places: places.iter(),
             opened: None,
             room: Vec::new(),
             end,
+            told: number(&format!("{EVENTS}{name}")).unwrap_or(0),
             expected: 0,
             key: 0,
             part: None,
@@ -174,6 +185,12 @@ impl<'a> Stream<'a> {
                     }
                 }
             }
+        }
+        if self.told > self.expected {
+            let missing = self.told - self.expected;
+            self.lost = self.lost.saturating_add(missing);
+            self.damage.push(format!("stream {}: {missing} events at its end are missing", self.name));
+            self.told = 0;
         }
         false
     }

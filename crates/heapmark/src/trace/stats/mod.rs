@@ -8,6 +8,7 @@ pub use histogram::{Bucket, Histogram};
 pub use threads::{Pair, Thread};
 pub use timeline::Point;
 
+use super::check::alone;
 use super::fault::Fault;
 use super::{Event, Live, Reader};
 use serde::Serialize;
@@ -139,6 +140,7 @@ impl Count {
             let steps = before.map_or(0, |before| before.steps.saturating_add(1));
             Object { size, at_bytes, at_ns, steps, inherited }
         };
+        alone(event)?;
         let (_, ended) = self.live.follow(thread, event, about)?;
         let moves = event.begins().is_some();
         if let Some(object) = ended {

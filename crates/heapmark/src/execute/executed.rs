@@ -5,7 +5,7 @@
 //! The tree is seized, not attached to from its first moment on: only so the kernel tells a signal that is about to be delivered
 //! from a process that has been stopped by one, which must stay stopped until somebody lets it go on.
 
-use crate::execute::child::spawn;
+use super::child::spawn;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
@@ -35,7 +35,7 @@ impl Executed {
     }
 
     /// What `/proc` tells at its start.
-    fn at_its_start(pid: i32, witness: &Path) -> Option<Executed> {
+    pub(super) fn at_its_start(pid: i32, witness: &Path) -> Option<Executed> {
         let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
@@ -52,7 +52,7 @@ impl Executed {
     }
 }
 
-fn holds(text: &[u8], path: &Path) -> bool {
+pub(super) fn holds(text: &[u8], path: &Path) -> bool {
     let path = path.as_os_str().as_bytes();
     text.windows(path.len()).any(|part| part == path)
 }

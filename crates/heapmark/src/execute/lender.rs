@@ -1,0 +1,166 @@
+//! Opens captures for processes of the recorded tree that may not do so themselves: they run as other users, or have given up the right.
+//! So captures stay in the user's own folder, and are readable for that user alone. A process gets its own capture and no other's: the
+//! kernel says which process asks. And it must know a secret that stands in the tree's environment.
+
+use anyhow::{Context, Result};
+use heapmark_wire::lent::{ADDRESS_BYTES, QUESTION_BYTES, SECRET_BYTES, VARIABLE, filters};
+use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{ErrorKind, Read};
+use std::os::fd::AsRawFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A question must be complete within this.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// As many captures can one process number have in a recording.
+const MOST_NAMES: u32 = 1000;
+
+/// Waits for questions as long as it lives.
+pub(super) struct Lender {
+    socket: Arc<UnixListener>,
+    thread: Option<JoinHandle<()>>,
+    word: String,
+}
+
+impl Lender {
+    /// Lends captures of this stem.
+    pub fn new(stem: &Path) -> Result<Lender> {
+        let random = || format!("{:016x}", RandomState::new().build_hasher().finish());
+        let letters: String = [random(), random(), random(), random()].concat();
+        let (address, rest) = letters.split_at(ADDRESS_BYTES);
+        let secret = rest[..SECRET_BYTES].to_owned();
+        let name = SocketAddr::from_abstract_name(address).context("cannot make an address")?;
+        let socket = Arc::new(UnixListener::bind_addr(&name).context("cannot make a socket")?);
+        let own = std::fs::read("/proc/self/status").ok().and_then(|status| filters(&status)).unwrap_or(0);
+        let word = format!("{address}{secret}{own}");
+        let (listener, stem) = (socket.clone(), stem.to_path_buf());
+        let lend = move || {
+            // Fails once the socket is shut.
+            while let Ok((stream, _)) = listener.accept() {
+                // A wrong question gets no answer.
+                let _ = answer(&stream, secret.as_bytes(), &stem);
+            }
+        };
+        let thread = std::thread::Builder::new().spawn(lend).context("cannot start a thread")?;
+        Ok(Lender { socket, thread: Some(thread), word })
+    }
+
+    /// What a recorder must know.
+    pub fn variable(&self) -> (String, &str) {
+        (VARIABLE.to_string_lossy().into_owned(), &self.word)
+    }
+}
+
+impl Drop for Lender {
+    fn drop(&mut self) {
+        // SAFETY: a socket of ours. Ends the wait in `accept`.
+        unsafe { libc::shutdown(self.socket.as_raw_fd(), libc::SHUT_RDWR) };
+        self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn answer(mut stream: &UnixStream, secret: &[u8], stem: &Path) -> Result<()> {
+    stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_write_timeout(Some(PATIENCE)))?;
+    let mut question = [0; QUESTION_BYTES];
+    stream.read_exact(&mut question)?;
+    let (told, inode) = question.split_at(SECRET_BYTES);
+    let inode = u64::from_le_bytes(inode.try_into()?);
+    let pid = asking(stream).filter(|_| told == secret).context("a stranger asks")?;
+    let file = match inode {
+        0 => create(stem, pid)?,
+        inode => names(stem, pid).map_while(open).find(|file| file.metadata().is_ok_and(|it| it.ino() == inode)),
+    };
+    send(stream, &file.context("no such file")?)
+}
+
+/// The process at the other end.
+fn asking(stream: &UnixStream) -> Option<i32> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: fills a local of that length.
+    let told = unsafe {
+        let (fd, to) = (stream.as_raw_fd(), (&raw mut peer).cast());
+        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, to, &mut length)
+    };
+    (told == 0 && peer.pid > 0).then_some(peer.pid)
+}
+
+/// As the recorder calls them.
+fn names(stem: &Path, pid: i32) -> impl Iterator<Item = PathBuf> {
+    let numbers = std::iter::once(String::new()).chain((2..MOST_NAMES).map(|number| format!(".{number}")));
+    numbers.map(move |number| PathBuf::from(format!("{}.{pid}{number}.cap", stem.display())))
+}
+
+fn open(path: PathBuf) -> Option<File> {
+    File::options().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path).ok()
+}
+
+fn create(stem: &Path, pid: i32) -> Result<Option<File>> {
+    for path in names(stem, pid) {
+        match File::options().read(true).write(true).create_new(true).mode(0o600).open(path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => return Ok(Some(made?)),
+        }
+    }
+    Ok(None)
+}
+
+/// Sends a byte, and the file with it.
+fn send(stream: &UnixStream, file: &File) -> Result<()> {
+    let (mut byte, mut room, fd) = ([1_u8], [0_u64; 4], file.as_raw_fd());
+    let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+    // SAFETY: zeros are a valid message; it points to locals that outlive the call, and has room for one descriptor.
+    let sent = unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        (message.msg_iov, message.msg_iovlen) = (&mut part, 1);
+        message.msg_control = room.as_mut_ptr().cast();
+        message.msg_controllen = libc::CMSG_SPACE(size_of_val(&fd) as u32) as _;
+        let head = libc::CMSG_FIRSTHDR(&message);
+        ((*head).cmsg_level, (*head).cmsg_type) = (libc::SOL_SOCKET, libc::SCM_RIGHTS);
+        (*head).cmsg_len = libc::CMSG_LEN(size_of_val(&fd) as u32) as _;
+        libc::CMSG_DATA(head).cast::<i32>().write_unaligned(fd);
+        libc::sendmsg(stream.as_raw_fd(), &message, libc::MSG_NOSIGNAL)
+    };
+    if sent == 1 { Ok(()) } else { Err(std::io::Error::last_os_error()).context("cannot send a file") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn ask(word: &str, secret: &str, inode: u64) -> bool {
+        let name = SocketAddr::from_abstract_name(&word[..ADDRESS_BYTES]).unwrap();
+        let mut stream = UnixStream::connect_addr(&name).unwrap();
+        stream.write_all(secret.as_bytes()).and_then(|()| stream.write_all(&inode.to_le_bytes())).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        answer == [1]
+    }
+
+    #[test]
+    fn a_process_without_the_secret_gets_nothing_and_none_gets_anothers_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let stem = folder.path().join("x");
+        let lender = Lender::new(&stem).unwrap();
+        let word = lender.word.clone();
+        let (secret, wrong) = (&word[ADDRESS_BYTES..][..SECRET_BYTES], "0".repeat(SECRET_BYTES));
+        assert!(!ask(&word, &wrong, 0) && std::fs::read_dir(folder.path()).unwrap().next().is_none());
+        assert!(ask(&word, secret, 0));
+        let own = names(&stem, std::process::id() as i32).next().unwrap();
+        let known = own.metadata().unwrap();
+        assert_eq!(known.mode() & 0o777, 0o600);
+        assert!(ask(&word, secret, known.ino()) && !ask(&word, &wrong, known.ino()));
+        let others = names(&stem, 1).next().unwrap();
+        File::create(&others).unwrap();
+        assert!(!ask(&word, secret, others.metadata().unwrap().ino()));
+        drop(lender);
+        assert!(UnixStream::connect_addr(&SocketAddr::from_abstract_name(&word[..ADDRESS_BYTES]).unwrap()).is_err());
+    }
+}

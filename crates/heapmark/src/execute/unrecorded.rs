@@ -1,0 +1,271 @@
+//! Processes of a recorded tree that ran unrecorded, and why. Which programs there were is known of recorded processes, which note what they
+//! execute; and `/proc` shows what runs. The tree is looked at there some hundred times a second, and less often where it is large: no process
+//! is stopped. What an unrecorded process starts, and what has left the tree, is not seen if it lives shorter than that.
+
+use super::executed::{Executed, holds};
+use super::handed::Handed;
+use super::memory_file::text;
+use super::tree::descendants;
+use crate::build::command::{find, recognise};
+use anyhow::Result;
+use heapmark_wire::lent::LOG;
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// From one look to the next, at least.
+const WAIT: Duration = Duration::from_millis(10);
+/// And so many times as long as a look takes.
+const WAITS: u32 = 50;
+
+/// The file in which recorded processes note what they execute.
+pub(super) struct Programs(Handed);
+
+impl Programs {
+    pub fn new() -> Result<Programs> {
+        Ok(Programs(Handed::new(0o622)?))
+    }
+
+    /// What a recorder must know.
+    pub fn variable(&self) -> (String, String) {
+        (LOG.to_string_lossy().into_owned(), self.0.path())
+    }
+}
+
+/// A program that a process became, as the one that executed it called it, and whether it was to be recorded.
+#[derive(Debug, PartialEq)]
+struct Noted {
+    pid: i32,
+    given: bool,
+    path: String,
+}
+
+/// What a capture is of.
+pub(super) struct Captured {
+    pub pid: i32,
+    pub program: String,
+    /// Not forked by a process that was on record.
+    pub started: bool,
+}
+
+/// What was executed, without what failed.
+fn noted(text: &str) -> Vec<Noted> {
+    let mut all: Vec<Noted> = Vec::new();
+    // What stands behind the last zero is torn.
+    for part in text.split_inclusive('\0').filter_map(|part| part.strip_suffix('\0')) {
+        let mut words = part.splitn(3, ' ');
+        let (Some(head), Some(given), Some(path)) = (words.next(), words.next(), words.next()) else { continue };
+        let Some(pid) = head.get(1..).and_then(|pid| pid.parse().ok()) else { continue };
+        let one = Noted { pid, given: given == "1", path: path.to_owned() };
+        match head.starts_with('+') {
+            true => all.push(one),
+            false => _ = all.iter().rposition(|known| *known == one).map(|place| all.remove(place)),
+        }
+    }
+    all
+}
+
+impl Noted {
+    /// Its file, and why it left no capture if it left none.
+    fn unrecorded(&self, captured: &[Captured]) -> Option<(String, String)> {
+        let here = std::env::current_dir().ok()?;
+        // As the kernel or a search of PATH finds it; of another folder's, the name is all that is known. And it may be the process itself.
+        let file = if self.path.starts_with("/proc/") { None } else { find(&self.path, &here).ok() };
+        let Some(file) = file else { return (!self.given).then(|| (self.path.clone(), NOT_GIVEN.to_owned())) };
+        let recognised = recognise(&file);
+        let program = recognised.program();
+        let program = program.canonicalize().unwrap_or_else(|_| program.to_path_buf()).display().to_string();
+        if captured.iter().any(|one| one.pid == self.pid && one.program == program) {
+            return None;
+        }
+        let given = if self.given { "it had the recorder in LD_PRELOAD, and left no capture" } else { NOT_GIVEN };
+        Some((program, recognised.unreachable().unwrap_or_else(|| given.to_owned())))
+    }
+}
+
+const NOT_GIVEN: &str = "it was started without the recorder in LD_PRELOAD";
+
+/// Looks at a tree until it is asked what it saw.
+pub(super) struct Watch {
+    root: i32,
+    end: Sender<()>,
+    thread: JoinHandle<Seen>,
+}
+
+/// A program that a process was, by the process's number and the program's file.
+type Seen = BTreeMap<(i32, String), Look>;
+
+struct Look {
+    executed: Executed,
+    /// Its number as it knows it itself: it may be in a namespace of its own.
+    own_pid: i32,
+    /// Its parent was the same program: it was forked, and has executed nothing.
+    forked: bool,
+}
+
+impl Watch {
+    /// Of a process and all below it.
+    pub fn new(root: i32, library: &Path) -> std::io::Result<Watch> {
+        let (end, ended) = channel();
+        let library = library.canonicalize().unwrap_or_else(|_| library.to_path_buf());
+        let look = move || {
+            let mut seen = Seen::new();
+            let mut wait = WAIT;
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(wait) {
+                let began = Instant::now();
+                for pid in std::iter::once(root).chain(descendants(root)) {
+                    look(pid, &library, &mut seen);
+                }
+                wait = WAIT.max(began.elapsed() * WAITS);
+            }
+            seen
+        };
+        Ok(Watch { root, end, thread: std::thread::Builder::new().spawn(look)? })
+    }
+
+    /// What ran without leaving one of these captures, in words; told of them are the process and its program.
+    pub fn unrecorded(self, captured: &[Captured], programs: &Programs, library: &Path) -> Vec<String> {
+        drop(self.end);
+        let seen = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let mut words: BTreeMap<String, usize> = BTreeMap::new();
+        let of = |look: &Look, one: &Captured| one.pid == look.own_pid && one.program == look.executed.program;
+        let is_captured = |look: &&Look| captured.iter().any(|one| of(look, one));
+        for Look { executed, forked, .. } in seen.values().filter(|look| !is_captured(look)) {
+            // It made no call that could be on record.
+            if executed.loaded == Some(true) && *forked {
+                continue;
+            }
+            *words.entry(format!("{}: {}", executed.program, why(executed, library))).or_default() += 1;
+        }
+        let noted = noted(&text(programs.0.file(), 0));
+        // A process that left a capture for each program that it became is on record, whatever these are called.
+        let is_whole = |pid: i32| {
+            let times = noted.iter().filter(|one| one.pid == pid).count();
+            let began = captured.iter().filter(|one| one.pid == pid && one.started).count();
+            times + usize::from(pid == self.root) <= began
+        };
+        for noted in noted.iter().filter(|one| !is_whole(one.pid)) {
+            if let Some((program, why)) = noted.unrecorded(captured)
+                && !seen.contains_key(&(noted.pid, program.clone()))
+            {
+                *words.entry(format!("{program}: {why}")).or_default() += 1;
+            }
+        }
+        let times = |times| if times > 1 { format!(" ({times} times)") } else { String::new() };
+        words.into_iter().map(|(words, count)| format!("{words}{}", times(count))).collect()
+    }
+}
+
+/// What there is to be known of a process, once it is that.
+fn look(pid: i32, library: &Path, seen: &mut Seen) {
+    let Ok(program) = program(pid) else { return };
+    let key = (pid, program.display().to_string());
+    let known = seen.get(&key).and_then(|look| look.executed.loaded);
+    if known == Some(true) {
+        return;
+    }
+    let Ok(maps) = std::fs::read(format!("/proc/{pid}/maps")) else { return };
+    // One that has just ended has none.
+    let loaded = (!maps.is_empty()).then(|| holds(&maps, library));
+    if !seen.contains_key(&key) {
+        let Some(executed) = Executed::at_its_start(pid, library) else { return };
+        let parent = number(pid, "PPid:");
+        let forked = parent.is_some_and(|parent| self::program(parent).is_ok_and(|theirs| theirs == program));
+        if key.1 == executed.program {
+            let own_pid = number(pid, "NSpid:").unwrap_or(pid);
+            seen.insert(key.clone(), Look { executed, own_pid, forked });
+        }
+    }
+    if let (Some(look), Some(loaded)) = (seen.get_mut(&key), loaded) {
+        look.executed.loaded = Some(loaded);
+    }
+}
+
+fn program(pid: i32) -> std::io::Result<PathBuf> {
+    std::fs::read_link(format!("/proc/{pid}/exe"))
+}
+
+/// The last number of a line of its status.
+fn number(pid: i32, name: &str) -> Option<i32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().last()?.parse().ok()
+}
+
+/// Nothing but what its file and the kernel say.
+fn why(executed: &Executed, library: &Path) -> String {
+    let Executed { program, uid, given, loaded, .. } = executed;
+    let user = uid.map_or(String::new(), |uid| format!(" as user {uid}"));
+    if let Some(why) = recognise(Path::new(program)).unreachable() {
+        return why;
+    }
+    match (given, loaded) {
+        (Some(false), _) => NOT_GIVEN.into(),
+        (Some(true), Some(false)) => match closed(library) {
+            Some(place) => format!("it ran{user}, and others may not read the recorder: {} is closed", place.display()),
+            None => format!("it ran{user}, had the recorder in LD_PRELOAD, and had not loaded it when last seen"),
+        },
+        (_, Some(true)) => format!("the recorder was in it, and could not write a capture; it ran{user}"),
+        (Some(true), None) => "it had the recorder in LD_PRELOAD, and left no capture".into(),
+        (None, _) => format!("it left no capture, and the kernel shows nothing more of it; it ran{user}"),
+    }
+}
+
+/// What keeps other users from reading a file: the file itself or a folder above it.
+fn closed(file: &Path) -> Option<&Path> {
+    let bits = |path: &Path| if path == file { 0o004 } else { 0o001 };
+    file.ancestors().find(|path| path.metadata().is_ok_and(|known| known.permissions().mode() & bits(path) == 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    /// What is said of a process that sleeps, started so.
+    fn said(change: impl FnOnce(&mut Command, &Path), captured: bool) -> Vec<String> {
+        let library = crate::build::find_library("libm.so.6").unwrap();
+        let mut command = Command::new("sleep");
+        command.arg("60").stdin(Stdio::null());
+        change(&mut command, &library);
+        let mut child = command.spawn().unwrap();
+        let watch = Watch::new(child.id() as i32, &library).unwrap();
+        std::thread::sleep(WAIT * 20);
+        let program = program(child.id() as i32).unwrap().display().to_string();
+        child.kill().and_then(|()| child.wait()).unwrap();
+        let pid = child.id() as i32;
+        let captured = captured.then_some(Captured { pid, program, started: true });
+        watch.unrecorded(captured.as_slice(), &Programs::new().unwrap(), &library)
+    }
+
+    #[test]
+    fn what_was_noted_counts_unless_it_failed() {
+        let text = "+7 1 /bin/a\0+7 1 b c\0-7 1 b c\0+8 0 x\0nonsense\0+9";
+        let one = |pid, given, path: &str| Noted { pid, given, path: path.into() };
+        assert_eq!(noted(text), [one(7, true, "/bin/a"), one(8, false, "x")]);
+        let (sh, place) = (one(7, true, "/bin/sh"), Path::new("/bin/sh").canonicalize().unwrap().display().to_string());
+        assert_eq!(sh.unrecorded(&[Captured { pid: 7, program: place.clone(), started: true }]), None);
+        assert!(sh.unrecorded(&[]).unwrap().1.ends_with("left no capture"));
+        assert_eq!(one(7, false, "sh").unrecorded(&[]), Some((place, NOT_GIVEN.into())));
+    }
+
+    #[test]
+    fn a_process_that_left_no_capture_is_named_with_what_the_kernel_shows_of_it() {
+        let without = said(|_, _| {}, false);
+        assert!(without.len() == 1 && without[0].ends_with("sleep: it was started without the recorder in LD_PRELOAD"));
+        assert_eq!(said(|_, _| {}, true), [""; 0]);
+        let loaded = said(|command, library| _ = command.env("LD_PRELOAD", library), false);
+        assert!(loaded.len() == 1 && loaded[0].contains("the recorder was in it, and could not write"), "{loaded:?}");
+    }
+
+    #[test]
+    fn a_folder_that_others_may_not_enter_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x");
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(closed(&file), Some(folder.path()));
+        assert_eq!(closed(Path::new("/proc/self/maps")), None);
+    }
+}

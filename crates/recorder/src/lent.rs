@@ -1,0 +1,119 @@
+//! Asks heapmark for a file that this process may not open itself: it runs as another user than heapmark. Everything in the kernel's
+//! own calls, as in `file`.
+
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_int, c_long};
+use core::sync::atomic::{AtomicBool, Ordering};
+use heapmark_wire::lent::{ADDRESS_BYTES, QUESTION_BYTES, SECRET_BYTES, VARIABLE, filters};
+
+/// How long an answer may take: heapmark may have been stopped.
+static PATIENCE: libc::timeval = libc::timeval { tv_sec: 2, tv_usec: 0 };
+/// Bytes of `/proc/self/status` at a time, and how many of them come again with the next: a line is shorter. The program's stack is small.
+const PIECE: usize = 256;
+const AGAIN: usize = 64;
+
+const WORD_BYTES: usize = ADDRESS_BYTES + SECRET_BYTES;
+
+struct Where {
+    known: AtomicBool,
+    word: UnsafeCell<[u8; WORD_BYTES]>,
+    filters: UnsafeCell<u32>,
+}
+
+// SAFETY: written once, when there is one thread.
+unsafe impl Sync for Where {}
+
+static WHERE: Where =
+    Where { known: AtomicBool::new(false), word: UnsafeCell::new([0; WORD_BYTES]), filters: UnsafeCell::new(0) };
+
+/// Reads the environment; once per program.
+pub fn configure() {
+    // SAFETY: what `getenv` returns is a string of C, and there is one thread.
+    unsafe {
+        let value = libc::getenv(VARIABLE.as_ptr());
+        let value = if value.is_null() { &[][..] } else { CStr::from_ptr(value).to_bytes() };
+        let Some((word, rest)) = value.split_first_chunk::<WORD_BYTES>() else { return };
+        let Some(filters) = core::str::from_utf8(rest).ok().and_then(|text| text.parse().ok()) else { return };
+        WHERE.word.get().write(*word);
+        WHERE.filters.get().write(filters);
+        WHERE.known.store(true, Ordering::Release);
+    }
+}
+
+/// The descriptor of this process's own file with that inode, or of a new one if it is 0.
+pub fn ask(inode: u64) -> Option<c_int> {
+    if !WHERE.known.load(Ordering::Acquire) || !may_ask() {
+        return None;
+    }
+    // SAFETY: written before there were threads.
+    let word = unsafe { &*WHERE.word.get() };
+    let mut question = [0; QUESTION_BYTES];
+    question[..SECRET_BYTES].copy_from_slice(&word[ADDRESS_BYTES..]);
+    question[SECRET_BYTES..].copy_from_slice(&inode.to_le_bytes());
+    // SAFETY: zeros are a valid address.
+    let mut address: libc::sockaddr_un = unsafe { core::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as _;
+    // The first byte stays zero: an address that is no file.
+    address.sun_path[1..].iter_mut().zip(&word[..ADDRESS_BYTES]).for_each(|(to, from)| *to = *from as _);
+    let length = core::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + ADDRESS_BYTES;
+    // SAFETY: plain calls of the system on locals.
+    unsafe {
+        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+        let socket = libc::syscall(libc::SYS_socket, libc::AF_UNIX, kind, 0);
+        if socket < 0 {
+            return None;
+        }
+        let size = size_of::<libc::timeval>();
+        libc::syscall(libc::SYS_setsockopt, socket, libc::SOL_SOCKET, libc::SO_RCVTIMEO, &raw const PATIENCE, size);
+        libc::syscall(libc::SYS_setsockopt, socket, libc::SOL_SOCKET, libc::SO_SNDTIMEO, &raw const PATIENCE, size);
+        let connected = libc::syscall(libc::SYS_connect, socket, &raw const address, length) == 0;
+        let flags = libc::MSG_NOSIGNAL;
+        let asked = connected
+            && libc::syscall(libc::SYS_sendto, socket, question.as_ptr(), QUESTION_BYTES, flags, 0, 0)
+                == QUESTION_BYTES as c_long;
+        let answer = if asked { answer(socket) } else { None };
+        libc::syscall(libc::SYS_close, socket);
+        answer
+    }
+}
+
+unsafe fn answer(socket: c_long) -> Option<c_int> {
+    let (mut byte, mut room) = ([0_u8; 1], [0_u64; 4]);
+    let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+    // SAFETY: zeros are a valid message; the kernel fills what it points to.
+    unsafe {
+        let mut message: libc::msghdr = core::mem::zeroed();
+        (message.msg_iov, message.msg_iovlen) = (&mut part, 1);
+        (message.msg_control, message.msg_controllen) = (room.as_mut_ptr().cast(), size_of_val(&room) as _);
+        let read = libc::syscall(libc::SYS_recvmsg, socket, &raw mut message, libc::MSG_CMSG_CLOEXEC);
+        let head = libc::CMSG_FIRSTHDR(&message);
+        let has_file = read == 1 && !head.is_null() && (*head).cmsg_type == libc::SCM_RIGHTS;
+        has_file.then(|| libc::CMSG_DATA(head).cast::<c_int>().read_unaligned())
+    }
+}
+
+/// Whether this process is under no more filters of system calls than heapmark: a sandbox may end a process that asks.
+fn may_ask() -> bool {
+    // SAFETY: plain calls of the system on locals.
+    unsafe {
+        let path = c"/proc/self/status";
+        let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+        let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0);
+        if file < 0 {
+            return false;
+        }
+        let (mut piece, mut at, mut found) = ([0; PIECE], 0, None);
+        // The later line is the better one.
+        loop {
+            let read = libc::syscall(libc::SYS_pread64, file, piece.as_mut_ptr(), PIECE, at);
+            let read = piece.get(..read.max(0) as usize).unwrap_or_default();
+            found = filters(read).or(found);
+            if read.len() < PIECE {
+                break;
+            }
+            at += (PIECE - AGAIN) as c_long;
+        }
+        libc::syscall(libc::SYS_close, file);
+        found == Some(*WHERE.filters.get())
+    }
+}

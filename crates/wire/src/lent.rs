@@ -1,0 +1,36 @@
+//! How a process that may not open its own capture asks heapmark for it: it has given up the right, or never had it. heapmark waits at
+//! an abstract address, which needs no folder, and answers with the open file; or with nothing.
+
+/// The variable that says where to ask: [`ADDRESS_BYTES`] letters that are the address, [`SECRET_BYTES`] that strangers do not know, then
+/// how many filters of system calls (seccomp) heapmark itself is under. A process under more may be ended for asking, and does not ask.
+pub const VARIABLE: &core::ffi::CStr = c"HEAPMARK_RECORD_ASK";
+/// The variable that names the file for programs that are executed.
+pub const LOG: &core::ffi::CStr = c"HEAPMARK_RECORD_PROGRAMS";
+/// Letters of the address.
+pub const ADDRESS_BYTES: usize = 24;
+/// Letters behind it.
+pub const SECRET_BYTES: usize = 32;
+/// Bytes of a question: the secret, then the number of the file's inode; 0 for a new file.
+pub const QUESTION_BYTES: usize = SECRET_BYTES + 8;
+
+/// How many filters there are, as a process's `/proc/PID/status` tells it; a piece of it will do. Old kernels do not count them.
+pub fn filters(status: &[u8]) -> Option<u32> {
+    const NAMES: [&[u8]; 2] = [b"\nSeccomp_filters:\t", b"\nSeccomp:\t"];
+    NAMES.iter().find_map(|name| {
+        let at = status.windows(name.len()).position(|part| part == *name)? + name.len();
+        let end = status[at..].iter().position(|byte| *byte == b'\n')?;
+        core::str::from_utf8(&status[at..at + end]).ok()?.parse().ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::filters;
+
+    #[test]
+    fn filters_are_counted_where_the_kernel_counts_them() {
+        assert_eq!(filters(b"Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t17\nCpus:\t1\n"), Some(17));
+        assert_eq!(filters(b"Name:\tx\nSeccomp:\t0\n"), Some(0));
+        assert_eq!(filters(b"Name:\tx\n"), None);
+    }
+}
