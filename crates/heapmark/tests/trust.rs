@@ -4,8 +4,9 @@ mod support;
 
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fs;
 use std::process::{Child, Command};
-use support::{Place, samples, word};
+use support::{Place, live, of_purpose, samples, word};
 
 /// `SMALL` without the flags that take companions away.
 const JOB: [&str; 6] = ["-w", "churn-private", "-t", "1", "--set", "churn-private.objects=5000"];
@@ -95,7 +96,7 @@ fn precision_blocks_and_budget_end_a_run_and_significance_does_not() {
         assert_eq!(end.code, Some(0), "{}", end.stderr);
         (blocks(place), end)
     };
-    // 20 times slower is significant with the tenth block; nobody's intervals are that narrow after twelve.
+    // A hundred times slower is significant with the tenth block; no interval is that narrow after twelve.
     let place = Place::new();
     let (made, _) = slow_is_slow(&place, &["--precision", "0.01%", "--max-blocks", "12"]);
     assert_eq!(made, 12);
@@ -240,4 +241,29 @@ fn without_valgrind_a_count_is_unsupported_and_says_what_brings_it() {
     let end = support::End::of(command.env("PATH", place.at("nowhere")).output().unwrap());
     assert_eq!(end.code, Some(4), "{}", end.stderr);
     assert!(end.stdout.contains("apt-get install valgrind"), "{}", end.stdout);
+}
+
+#[test]
+fn memory_is_at_hand_before_each_measured_process() {
+    let place = Place::new();
+    let word = ["-w", "same-thread", "-t", "1", "--set", "same-thread.volume=40000000", "--no-floor", "--no-shadow"];
+    let flags = [&["run", "-o", "run", "-a", "glibc", "--blocks", "4", "--no-repeat"][..], &word].concat();
+    let mut child = live::start(&place, &flags);
+    // heapmark itself has touched what it gives back to the kernel before each process: its own highest resident set says so.
+    let (mut most, mut ended) = (0, false);
+    live::wait_for("the end of the run", || {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let peak =
+            status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
+        most = most.max(peak.unwrap_or(0) * 1024);
+        ended = ended || child.try_wait().unwrap().is_some();
+        ended
+    });
+    let end = live::finish(child);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let records = samples(&place.at("run"));
+    let peaks =
+        of_purpose(&records, "sample").into_iter().map(|it| it["measurement"]["peak_rss_bytes"].as_u64().unwrap());
+    let least = peaks.min().unwrap();
+    assert!(least > 40_000_000 && most >= least, "{least} bytes in the smallest process, {most} before one");
 }

@@ -68,10 +68,47 @@ impl Groups {
         self.version == Version::Two && has("cgroup.controllers") && !has("cgroup.type")
     }
 
+    /// What may still be taken below the tightest limit on memory. `None` for no limit.
+    pub fn memory_left(&self, root: &Root) -> Option<MemoryLeft> {
+        let (limits, usage) = match self.version {
+            Version::Two => (&MEMORY_LIMITS[..2], "memory.current"),
+            Version::One => (&MEMORY_LIMITS[2..], "memory.usage_in_bytes"),
+        };
+        let told = limits.iter().flat_map(|file| self.texts(root, file));
+        let limited = told.filter_map(|(folder, text)| {
+            let limit_bytes = text.parse::<u64>().ok().filter(|bytes| *bytes < NO_LIMIT_BYTES)?;
+            let used = root.number::<u64>(&format!("{folder}/{usage}")).unwrap_or(0);
+            Some(MemoryLeft { bytes: limit_bytes.saturating_sub(used), limit_bytes, folder })
+        });
+        limited.min()
+    }
+
+    /// Whether any group says what memory it may take.
+    pub fn tell_memory(&self, root: &Root) -> bool {
+        MEMORY_LIMITS.iter().any(|file| !self.texts(root, file).is_empty())
+    }
+
     /// All throttling of this process: a group above throttles, too. `None` where no group tells.
     pub fn throttled(&self, root: &Root) -> Option<Throttled> {
         self.texts(root, "cpu.stat").iter().filter_map(|(_, text)| Throttled::read(text)).reduce(|sum, one| sum + one)
     }
+}
+
+/// Files that limit memory: two of version 2, one of version 1.
+const MEMORY_LIMITS: [&str; 3] = ["memory.max", "memory.high", "memory.limit_in_bytes"];
+
+/// What version 1 says for "no limit" is the largest number of whole pages.
+const NO_LIMIT_BYTES: u64 = 1 << 60;
+
+/// Room below a limit on memory.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MemoryLeft {
+    /// Not used yet.
+    pub bytes: u64,
+    /// The limit itself.
+    pub limit_bytes: u64,
+    /// The group that has it.
+    pub folder: String,
 }
 
 /// A line of mountinfo.

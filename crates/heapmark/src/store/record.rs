@@ -122,6 +122,12 @@ pub struct Record {
 }
 
 impl Record {
+    /// The highest resident set of its life, or of the earlier check that stands for it.
+    pub fn peak_rss_bytes(&self) -> Option<u64> {
+        let measured = self.measurement.as_ref().map(|measurement| measurement.peak_rss_bytes);
+        measured.or(self.passed.as_ref().map(|passed| passed.peak_rss_bytes))
+    }
+
     /// A process of which no more is known than how it ended.
     pub fn new(purpose: Purpose, cell: &Cell, workload: &str, threads: u32, outcome: Outcome) -> Record {
         Record {

@@ -2,7 +2,7 @@
 
 use super::item::{Item, State, Subject, warning_if};
 use super::memory::{LITTLE_BYTES, mib};
-use crate::sample::cgroup::{Groups, Version};
+use crate::sample::cgroup::{Groups, MemoryLeft, Version};
 use crate::sample::root::Root;
 
 const CPU: Subject = Subject {
@@ -71,27 +71,14 @@ fn cpus_of_max(text: &str) -> Option<Option<f64>> {
     Some(Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?))
 }
 
-/// What version 1 says for "no limit" is the largest number of whole pages.
-const NO_LIMIT_BYTES: u64 = 1 << 60;
-
 fn memory_limit(root: &Root, groups: Option<&Groups>) -> Item {
     let Some(groups) = groups else { return MEMORY.not_told() };
-    let (limits, usage) = match groups.version {
-        Version::Two => (&["memory.max", "memory.high"][..], "memory.current"),
-        Version::One => (&["memory.limit_in_bytes"][..], "memory.usage_in_bytes"),
-    };
-    let told: Vec<(String, String)> = limits.iter().flat_map(|file| groups.texts(root, file)).collect();
-    let known = !told.is_empty() || groups.reach_the_root(root);
-    let limited = told.into_iter().filter_map(|(folder, text)| {
-        let bytes = text.parse::<u64>().ok().filter(|bytes| *bytes < NO_LIMIT_BYTES)?;
-        let used = root.number::<u64>(&format!("{folder}/{usage}")).unwrap_or(0);
-        Some((bytes.saturating_sub(used), bytes, folder))
-    });
-    MEMORY.judged(known.then(|| limited.min()), |tightest| match tightest {
+    let known = groups.tell_memory(root) || groups.reach_the_root(root);
+    MEMORY.judged(known.then(|| groups.memory_left(root)), |tightest| match tightest {
         None => ("none".into(), State::Fine),
-        Some((left, bytes, folder)) => {
-            let state = if left < LITTLE_BYTES { State::Warning } else { State::Note };
-            (format!("{}, {} left ({folder})", mib(bytes), mib(left)), state)
+        Some(MemoryLeft { bytes, limit_bytes, folder }) => {
+            let state = if bytes < LITTLE_BYTES { State::Warning } else { State::Note };
+            (format!("{}, {} left ({folder})", mib(limit_bytes), mib(bytes)), state)
         }
     })
 }

@@ -180,10 +180,7 @@ impl Session {
     /// How many such checks may run at a time: each has CPUs of its own, and memory.
     fn lanes(&self, check: &Due) -> usize {
         let plan = &self.selection.plan;
-        let peak = self.known.get(&plan.check_of_baseline(check.cell.case).id).and_then(|record| {
-            let measured = record.measurement.as_ref().map(|measurement| measurement.peak_rss_bytes);
-            measured.or(record.passed.as_ref().map(|passed| passed.peak_rss_bytes))
-        });
+        let peak = self.known.get(&plan.check_of_baseline(check.cell.case).id).and_then(Record::peak_rss_bytes);
         let available = self.memory_bytes;
         match (&check.place, peak, available) {
             (Some(_), Some(peak), Some(available)) => {

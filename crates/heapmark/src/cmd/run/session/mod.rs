@@ -6,6 +6,7 @@ mod checks;
 mod failures;
 mod pace;
 mod passed;
+mod present;
 mod process;
 mod trial;
 

@@ -1,5 +1,6 @@
 //! One process of a run: started, looked at meanwhile, and stored with what was seen of it.
 
+use super::present::make_present;
 use super::{Interrupted, Progress, Session};
 use crate::execute::child::end_orphans;
 use crate::execute::{self, Attempt, Job, Outcome, Subject, Watch, callgrind};
@@ -8,6 +9,7 @@ use crate::sample::Watcher;
 use crate::sample::course::Course;
 use crate::sample::disturbance::Disturbance;
 use crate::sample::follower::{Follower, csv_of_points};
+use crate::sample::root::Root;
 use crate::sample::series::Recorder;
 use crate::store::{Purpose, Record};
 use anyhow::{Result, anyhow};
@@ -25,6 +27,9 @@ impl Session {
     ) -> Result<()> {
         if self.known.has(&cell.id) {
             return Ok(());
+        }
+        if purpose.is_of_a_block() {
+            make_present(&Root::machine(), self.largest_bytes(cell));
         }
         let started = now();
         let mut watcher: Option<Box<dyn Watcher>> = match purpose {
@@ -66,6 +71,13 @@ impl Session {
         let record = record(purpose, cell, &case.workload, case.threads, started, attempt);
         let (course, mean_heap) = (course.map(Box::new), mean_heap.map(Box::new));
         self.keep(Record { disturbance, course, mean_heap, ..record }, series.as_deref())
+    }
+
+    /// The highest resident set that any process of this case has had.
+    fn largest_bytes(&self, cell: &Cell) -> u64 {
+        let case = self.case(cell);
+        let of_case = |record: &&Record| record.workload == case.workload && record.threads == case.threads;
+        self.known.all().iter().filter(of_case).filter_map(Record::peak_rss_bytes).max().unwrap_or(0)
     }
 
     /// The guest under an allocator, a program under one, or a program by itself.

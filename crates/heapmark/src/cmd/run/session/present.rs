@@ -1,0 +1,69 @@
+//! Free memory that the machine has at hand, before each measured process.
+//!
+//! A virtual machine hands free memory back to its host after seconds (free page reporting, balloons), and the next first touch
+//! of such a page fetches it again, for up to fifty times what a page costs otherwise. How much of that a process meets depends
+//! on what ran before it, not on its allocator: allocators that take huge pages came out in two modes, ten times apart. So as much as
+//! a process will touch is touched here and given back a moment before: the kernel then has it at hand for every process alike.
+
+use crate::sample::cgroup::Groups;
+use crate::sample::root::Root;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use std::ptr::null_mut;
+
+/// The smallest page of any machine: no page is left out.
+const PAGE_BYTES: usize = 4096;
+
+/// Touches so many bytes and gives them back: at most half of what can be had, so that nothing is pushed out for it. Where
+/// memory cannot be had the process itself will say so.
+pub(super) fn make_present(root: &Root, bytes: u64) {
+    let groups = Groups::of(root, "memory");
+    let limit = groups.and_then(|groups| groups.memory_left(root)).map(|left| left.bytes);
+    let most = [root.memory_bytes("MemAvailable"), limit].into_iter().flatten().min().map_or(0, |bytes| bytes / 2);
+    let bytes = bytes.min(most) as usize;
+    if bytes == 0 {
+        return;
+    }
+    // SAFETY: a mapping of our own, written within its length and unmapped at once.
+    unsafe {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        let Ok(begin) = mmap_anonymous(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags) else { return };
+        // Whole huge pages are what costs most; a kernel without them gives small ones.
+        _ = madvise(begin, bytes, Advice::LinuxHugepage);
+        for offset in (0..bytes).step_by(PAGE_BYTES) {
+            begin.cast::<u8>().add(offset).write_volatile(1);
+        }
+        _ = munmap(begin, bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{create_dir_all, read_to_string, write};
+
+    const MIB: u64 = 1 << 20;
+
+    /// The most that was ever resident of this process.
+    fn peak_bytes() -> u64 {
+        let status = read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024
+    }
+
+    #[test]
+    fn what_is_asked_for_is_touched_but_never_more_than_half_of_what_is_left() {
+        let root = tempfile::tempdir().unwrap();
+        create_dir_all(root.path().join("proc")).unwrap();
+        let say = |available_mib: u64| {
+            let text = format!("MemAvailable: {} kB\n", available_mib * 1024);
+            write(root.path().join("proc/meminfo"), text).unwrap();
+            Root::at(root.path())
+        };
+        let before = peak_bytes();
+        make_present(&say(256), 1 << 40);
+        let little = peak_bytes();
+        assert!(little < before + 200 * MIB, "{before} {little}");
+        make_present(&say(1024), 300 * MIB);
+        assert!(peak_bytes() >= 300 * MIB, "{}", peak_bytes());
+    }
+}
