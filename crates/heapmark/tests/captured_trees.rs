@@ -285,3 +285,24 @@ fn signals_that_turn_over_logs_reach_the_program_and_leave_heapmark_alone() {
     assert_eq!((end.code(), end.signal()), (Some(5), None));
     assert!(home.path().join("rotates.trace").exists());
 }
+
+#[test]
+fn where_a_full_disk_could_end_the_program_captures_lie_elsewhere() {
+    let home = home();
+    let place = |name: &str| home.path().join(name);
+    std::fs::create_dir(place("disk")).unwrap();
+    std::fs::File::create(place("image")).unwrap().set_len(150 << 20).unwrap();
+    let good = |command: &mut Command| command.output().is_ok_and(|end| end.status.success());
+    let is_mounted = good(Command::new("mkfs.btrfs").arg(place("image")))
+        && good(Command::new("mount").args(["-o", "loop"]).args([place("image"), place("disk")]));
+    if !is_mounted {
+        eprintln!("not tested: no btrfs can be made or mounted here");
+        return;
+    }
+    compile(home.path(), "many", &[], &format!("{MANY} int main(void) {{ work(1000); return 7; }}"));
+    let end = run(home.path(), &["record", "-o", "disk/a.trace", "--", "./many"]);
+    let calls = calls(&place("disk"));
+    assert!(good(Command::new("umount").arg(place("disk"))));
+    assert_eq!((end.status.code(), calls), (Some(7), 1000), "{}", said(&end));
+    assert!(said(&end).contains("disk is on btrfs") && said(&end).contains(": captures lie in "), "{}", said(&end));
+}

@@ -294,7 +294,8 @@ fn into_part(capture: Unfinished, place: &Place, killed_by: Option<(&PathBuf, &s
         None => capture,
     };
     let capture = if place.without_argv { capture.without_argv() } else { capture };
-    let part = file::draft(&path, file::mode_of([&path]), |to| {
+    // Captures may lie on another disk.
+    let part = file::draft(&place.output, file::mode_of([&path]), |to| {
         let mut to = BufWriter::new(to);
         let finished = capture.with_peak().finish(&mut to, &mut |child| into_part(child, place, killed_by, parts));
         let finished = in_file(finished, &path)?;
