@@ -98,6 +98,25 @@ fn a_process_of_another_user_is_on_record_and_its_capture_is_not_theirs_to_read(
 }
 
 #[test]
+fn a_recorder_that_another_user_may_not_read_is_the_reason_that_is_given() {
+    let home = home();
+    let Some(recorder) = of_root(home.path()) else { return };
+    compile(home.path(), "many", &[], &format!("{MANY} int main(void) {{ work(10); pause_ms(400); return 7; }}"));
+    let closed = home.path().join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let hidden = closed.join("libheapmark_recorder.so");
+    std::fs::rename(recorder, &hidden).unwrap();
+    let words = ["record", "--", "setpriv", "--reuid", "65534", "--clear-groups", "./many"];
+    let end = heapmark(home.path(), &words).env("HEAPMARK_RECORDER", &hidden).output().unwrap();
+    assert_eq!(end.status.code(), Some(7), "{}", said(&end));
+    let why = format!("it ran as user 65534, and others may not read the recorder: {} is closed", closed.display());
+    let program = home.path().canonicalize().unwrap().join("many");
+    let line = format!("ran unrecorded: {}: {why}", program.display());
+    assert!(said(&end).contains(&line), "{}", said(&end));
+}
+
+#[test]
 fn a_process_that_gives_up_its_rights_is_on_record_to_its_end() {
     let home = home();
     let Some(recorder) = of_root(home.path()) else { return };

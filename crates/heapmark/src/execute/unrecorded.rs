@@ -265,6 +265,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("x");
         std::fs::write(&file, "").unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
         assert_eq!(closed(&file), Some(folder.path()));
         assert_eq!(closed(Path::new("/proc/self/maps")), None);
     }
