@@ -50,6 +50,7 @@ if [ "${1-}" = test ]; then
     want "command -v sqlite3" sqlite3
     want "command -v perl" perl
     want "command -v git" git
+    want "printf '#include <boost/context/fiber.hpp>' | c++ -fsyntax-only -x c++ -" libboost-context-dev
 fi
 if [ "${1-}" = bench ]; then
     want "command -v python3" python3

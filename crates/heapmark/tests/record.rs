@@ -111,6 +111,80 @@ fn a_program_is_called_what_it_was_started_as_wherever_its_file_is() {
 }
 
 #[test]
+fn a_program_is_told_the_word_that_it_was_started_by() {
+    let home = tempfile::tempdir().unwrap();
+    compile(
+        home.path(),
+        "said",
+        "#include <stdio.h>\nint main(int c, char **words) { return c < 1 || puts(words[0]) < 0; }\n",
+    );
+    let script = home.path().join("script");
+    std::fs::write(&script, "#!/bin/sh\necho $0\n").unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    for word in ["./said", "././said", "said", "./script"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
+        command.current_dir(home.path()).args(["record", "--", word]);
+        let path = format!("{}:{}", home.path().display(), std::env::var("PATH").unwrap());
+        let end = command.env("PATH", path).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&end.stdout), format!("{word}\n"), "{}", words(&end));
+    }
+}
+
+#[test]
+fn a_daemon_begins_with_what_the_process_had_that_made_it() {
+    let home = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recorder/tests/scenarios/daemon.c");
+    compile(home.path(), "daemon", &std::fs::read_to_string(source).unwrap());
+    for word in ["once", "daemon"] {
+        // The output is at its end when the daemon is.
+        let end = record(home.path(), &["--raw", "-o", &format!("{word}.trace"), "--", "./daemon", word]);
+        assert_eq!(end.status.code(), Some(0), "{}", words(&end));
+        let captures = files(home.path())
+            .into_iter()
+            .filter(|name| name.starts_with(&format!("{word}.trace.")) && name.ends_with(".cap"));
+        let captures: Vec<String> = captures.collect();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
+        let end = command.current_dir(home.path()).args(["trace", "finish"]).args(&captures).output().unwrap();
+        let said = words(&end);
+        assert_eq!(end.status.code(), Some(0), "{said}");
+        assert!(said.contains("objects come from the parent process"), "{said}");
+        assert!(!said.contains("objects ended that had begun before the recording"), "{said}");
+    }
+}
+
+#[test]
+fn calls_that_an_allocator_makes_of_itself_more_often_than_the_program_are_told_of() {
+    let home = tempfile::tempdir().unwrap();
+    compile(home.path(), "thousand", THOUSAND);
+    let source = "#include <stddef.h>\n
+        void *__libc_malloc(size_t); void __libc_free(void *); void *__libc_calloc(size_t, size_t); void *__libc_realloc(void *, size_t);\n
+        void free(void *block) { __libc_free(block); }\n
+        void *calloc(size_t count, size_t size) { return __libc_calloc(count, size); }\n
+        void *realloc(void *block, size_t size) { return __libc_realloc(block, size); }\n
+        static __thread int within;\n
+        void *malloc(size_t size) {
+            if (!within++)
+                for (int i = 0; i < 10; i++) free(malloc(16));
+            within--;
+            return __libc_malloc(size);
+        }\n";
+    let file = home.path().join("own.c");
+    std::fs::write(&file, source).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.args(["-fno-builtin", "-shared", "-fPIC", "-o"]).args([home.path().join("own.so"), file]);
+    assert!(compiler.status().unwrap().success());
+    let end = record(home.path(), &["-a", "own=./own.so", "--", "./thousand"]);
+    assert_eq!(end.status.code(), Some(7), "{}", words(&end));
+    assert!(
+        words(&end).contains("calls were made within calls of the allocator, more than are on record"),
+        "{}",
+        words(&end)
+    );
+    let end = record(home.path(), &["--", "./thousand"]);
+    assert!(!words(&end).contains("calls were made within calls"), "{}", words(&end));
+}
+
+#[test]
 fn recording_that_ends_early_says_so_and_the_program_goes_on() {
     let home = tempfile::tempdir().unwrap();
     let source = THOUSAND.replace("1000", "1000000");

@@ -3,7 +3,7 @@
 use crate::file::{self, Reason};
 use crate::{clock, front, next};
 use core::ffi::{CStr, c_char};
-use heapmark_wire::capture::{HEADER_BYTES, Header, TEXT_BYTES, text::escaped};
+use heapmark_wire::capture::{HEADER_BYTES, Header, TEXT_BYTES, text::escape};
 
 /// What fits.
 const MOST_BYTES: usize = TEXT_BYTES - HEADER_BYTES;
@@ -19,21 +19,34 @@ pub struct Text {
 
 impl Text {
     /// A line, if it fits. The last quarter is kept for the end: arguments can be long.
+    #[inline(never)]
     fn line(&mut self, key: &[&[u8]], value: &[u8], most: usize) {
-        // SAFETY: the chunk is mapped as long as the process lives, and one writes at a time.
-        let (header, payload) = unsafe { (&*self.header, self.header.cast::<u8>().add(HEADER_BYTES)) };
+        // SAFETY: the chunk is mapped as long as the process lives.
+        let header = unsafe { &*self.header };
         let mut at = header.sealed_bytes();
-        let bytes = key.iter().flat_map(|part| part.iter().copied());
-        for byte in bytes.chain([b'=']).chain(escaped(value)).chain([b'\n']) {
-            if at >= most {
-                return;
-            }
-            // SAFETY: within the payload.
-            unsafe { payload.add(at).write(byte) };
-            at += 1;
+        for part in key {
+            part.iter().for_each(|byte| self.put(&mut at, *byte));
         }
-        // SAFETY: written until there.
-        header.seal(unsafe { core::slice::from_raw_parts(payload, at) }, false);
+        self.put(&mut at, b'=');
+        for byte in value {
+            let (bytes, length) = escape(*byte);
+            bytes.iter().take(length).for_each(|byte| self.put(&mut at, *byte));
+        }
+        self.put(&mut at, b'\n');
+        if at <= most {
+            let payload = self.header.cast::<u8>().wrapping_add(HEADER_BYTES);
+            // SAFETY: written until there.
+            header.seal(unsafe { core::slice::from_raw_parts(payload, at) }, false);
+        }
+    }
+
+    /// Writes a byte, if there is a place for it.
+    fn put(&mut self, at: &mut usize, byte: u8) {
+        if *at < MOST_BYTES {
+            // SAFETY: within the payload, which one writes at a time.
+            unsafe { self.header.cast::<u8>().add(HEADER_BYTES + *at).write(byte) };
+        }
+        *at += 1;
     }
 
     fn add(&mut self, key: &str, value: &[u8]) {
@@ -60,19 +73,38 @@ pub fn decimal(value: u64, digits: &mut [u8; 20]) -> &[u8] {
     }
 }
 
-/// What is known at the start. `origin` is a stamp and the time of the monotonic clock that was read with it.
-pub fn describe(text: &mut Text, pid: u32, forked: bool, origin: (u64, u64)) {
-    let mut room = [0; 16 << 10];
-    text.number("pid", u64::from(pid));
-    // SAFETY: no arguments.
-    text.number("parent", unsafe { libc::getppid() } as u64);
-    text.add("begin", if forked { b"fork" } else { b"start" });
+/// Where a recording begins.
+pub struct Origin {
+    pub pid: u32,
+    /// The process whose memory this was; 0 where it was nobody's.
+    pub parent: u32,
+    /// When its fork began, where that is known.
+    pub forking: u64,
+    /// A stamp, and the time of the monotonic clock that was read with it.
+    pub stamp: u64,
+    pub ns: u64,
+}
+
+/// What is known at the start.
+pub fn describe(text: &mut Text, room: &mut [u8], origin: &Origin) {
+    text.number("pid", u64::from(origin.pid));
+    if origin.parent == 0 {
+        // SAFETY: no arguments.
+        text.number("parent", unsafe { libc::getppid() } as u64);
+        text.add("begin", b"start");
+    } else {
+        text.number("parent", u64::from(origin.parent));
+        text.add("begin", b"fork");
+    }
+    if origin.forking != 0 {
+        text.number("forked-ns", origin.forking);
+    }
     // SAFETY: the path is a string of C, and the room is ours.
     let bytes = unsafe {
         libc::syscall(libc::SYS_readlinkat, libc::AT_FDCWD, c"/proc/self/exe".as_ptr(), room.as_mut_ptr(), room.len())
     };
     text.add("exe", &room[..bytes.max(0) as usize]);
-    let line = file::read(c"/proc/self/cmdline", &mut room);
+    let line = file::read(c"/proc/self/cmdline", room);
     for (index, word) in line.strip_suffix(b"\0").unwrap_or(line).split(|byte| *byte == 0).enumerate() {
         text.line(&[b"argv.", decimal(index as u64, &mut [0; 20])], word, MOST_BYTES / 4 * 3);
     }
@@ -81,16 +113,16 @@ pub fn describe(text: &mut Text, pid: u32, forked: bool, origin: (u64, u64)) {
         // SAFETY: a string of the dynamic linker's.
         text.add("allocator", unsafe { CStr::from_ptr(path) }.to_bytes());
     }
-    let path = front::before_us(c"malloc");
+    let path = front::path_of_malloc();
     if !path.is_null() {
         // SAFETY: a string of the dynamic linker's.
         text.add("before", unsafe { CStr::from_ptr(path) }.to_bytes());
     }
     variables(text);
-    machine(text, &mut room);
+    machine(text, room);
     text.number("started-unix-ns", clock::unix_ns());
     text.add("clock", if clock::kind() == clock::CPU { b"cpu" } else { b"counter" });
-    let (ns, stamps) = (clock::now_ns() - origin.1, clock::cpu().saturating_sub(origin.0));
+    let (ns, stamps) = (clock::now_ns() - origin.ns, clock::cpu().saturating_sub(origin.stamp));
     text.number("stamps-per-second", clock::stamps_per_second(stamps, ns));
 }
 
@@ -137,10 +169,10 @@ pub fn events(text: &mut Text, stream: u32, events: u64) {
     text.line(&key, decimal(events, &mut [0; 20]), MOST_BYTES);
 }
 
-/// How much memory the process ever had, if it lived until its destructors.
-pub fn peak(text: &mut Text) {
-    let mut room = [0; 4096];
-    let status = file::read(c"/proc/self/status", &mut room);
+/// What is known if the process lived until its destructors: how much memory it ever had, and what the next library called of itself.
+pub fn at_end(text: &mut Text, room: &mut [u8], inner: u64) {
+    text.number("end.inner-calls", inner);
+    let status = file::read(c"/proc/self/status", room);
     let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"VmHWM:"));
     let digits = line.into_iter().flatten().filter(|byte| byte.is_ascii_digit());
     let kib = digits.fold(0, |kib: u64, digit| kib * 10 + u64::from(digit - b'0'));

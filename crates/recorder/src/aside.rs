@@ -2,44 +2,77 @@
 //! was, when something jumped out of that.
 
 use crate::clock;
-use crate::local::{Errno, depth, local, state};
+use crate::local::{Errno, local, state};
 use crate::process::WIPED;
 use crate::room::put;
-use crate::signals::has_interrupted;
-use crate::state::{CALLING, State};
+use crate::state::State;
 use crate::thread::begin_thread_of_caller;
+use crate::witness::stands;
 use core::sync::atomic::Ordering;
-use heapmark_wire::capture::Event;
+use heapmark_wire::capture::{Event, Writer};
 
-/// The thread's state, where nothing is under way in it after all. Otherwise null: the call is an [`Aside`].
+/// No allocator calls itself so often in one call. What seems to has jumped out of that call, and nothing has come where its frame was.
+const MOST_INNER: u32 = 1000;
+
+/// The thread's state, if it gets one now, or if the call that is said to be under way is not. Null if the next library has called itself.
 #[cold]
 #[inline(never)]
-pub fn enter_slowly(state: *mut State, now: usize) -> *mut State {
+pub fn enter_slowly(state: *mut State, depth: usize) -> *mut State {
     if state.is_null() {
-        return begin_thread_of_caller();
+        return begin_thread_of_caller(0);
     }
     // SAFETY: the state is this thread's.
     unsafe {
-        let then = (*state).busy & !CALLING;
-        if (*state).busy & CALLING != 0 {
-            // Deeper than the call that is under way: the next library has called itself.
-            if now < then {
-                return core::ptr::null_mut();
-            }
-        } else {
-            if has_interrupted(now, then) {
-                return core::ptr::null_mut();
-            }
-            recover(state);
+        let then = (*state).calling;
+        if depth < then && stands(then, depth) && may_be_inner(&mut *state) {
+            return core::ptr::null_mut();
         }
-        // A jump has left behind what was under way.
-        (*state).busy = 0;
+        (*state).calling = 0;
     }
     state
 }
 
+/// Counts what the next library calls of itself.
+fn may_be_inner(state: &mut State) -> bool {
+    // SAFETY: the state's own.
+    let events = unsafe { Writer::events(&raw const state.writer) };
+    if state.inner_since.1 != events {
+        state.inner_since = (0, events);
+    }
+    state.inner_since.0 += 1;
+    state.inner += 1;
+    if state.inner_since.0 <= MOST_INNER.into() {
+        return true;
+    }
+    // All of them were the program's; this one will be noted.
+    state.inner -= state.inner_since.0;
+    WIPED.process.drop_events(MOST_INNER);
+    false
+}
+
+/// Whether the writer is ours after all: the event that was being written is one that something has jumped away from. Otherwise a handler
+/// has interrupted its writing.
+#[cold]
+#[inline(never)]
+pub unsafe fn take_over(state: *mut State, witness: usize) -> bool {
+    // SAFETY: the caller's.
+    unsafe {
+        let then = (&raw const (*state).writing).read_volatile();
+        if then != 0 && stands(then, witness) || State::claim(state, then, witness) != then {
+            return false;
+        }
+        if then != 0 {
+            recover(state);
+        }
+    }
+    true
+}
+
 /// What was being written may be torn. Where the stream stands is what a reader would find.
-unsafe fn recover(state: *mut State) {
+///
+/// # Safety
+/// The state is the caller's, and nobody else writes.
+pub unsafe fn recover(state: *mut State) {
     // SAFETY: the caller's.
     unsafe {
         if !(*state).writer.at().is_null() {
@@ -58,76 +91,31 @@ unsafe fn recover(state: *mut State) {
     }
 }
 
-/// A call that the thread's own stream does not note.
-pub enum Aside {
-    /// The thread has no stream. After its destructors, its C library may still free something.
-    Streamless,
-    /// The next library's own.
-    Inner,
-    /// A signal's handler has interrupted the writing of an event: its own goes into another stream.
-    Interrupting(*mut State),
-}
-
-impl Aside {
-    #[cold]
-    #[inline(never)]
-    pub fn of_caller() -> Aside {
-        let state = state();
-        // SAFETY: the state is this thread's.
-        match unsafe { state.as_ref() } {
-            None => Aside::Streamless,
-            Some(own) if own.is_writing() => Aside::Interrupting(state),
-            Some(_) => Aside::Inner,
-        }
-    }
-
-    /// What the next library calls meanwhile is its own affair here, too.
-    #[inline(always)]
-    pub fn run<R>(&self, call: impl FnOnce() -> R) -> R {
-        match *self {
-            Aside::Streamless | Aside::Inner => call(),
-            // SAFETY: the state is this thread's.
-            Aside::Interrupting(state) => unsafe {
-                let was = core::mem::replace(&mut (*state).busy, depth() | CALLING);
-                let result = call();
-                (*state).busy = was;
-                result
-            },
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub fn note<'a>(&self, event: impl FnOnce() -> Event<'a>) {
-        match *self {
-            Aside::Inner => {}
-            // SAFETY: the state is this thread's.
-            Aside::Interrupting(state) => note_elsewhere(unsafe { (*state).thread }, &event()),
-            Aside::Streamless => {
-                // SAFETY: the thread's own.
-                let local = unsafe { &*local() };
-                if local.ended && WIPED.process.is_on() {
-                    note_elsewhere(local.thread_and_one.saturating_sub(1), &event());
-                }
-            }
-        }
+/// Notes a call for which [`enter_slowly`] had no state: what the C library of a thread still frees after its destructors. What the next
+/// library calls of itself is not noted.
+#[cold]
+#[inline(never)]
+pub fn note_streamless(event: &Event<'_>) {
+    // SAFETY: the thread's own.
+    let local = unsafe { &*local() };
+    if state().is_null() && local.ended {
+        note_elsewhere(local.thread_and_one.saturating_sub(1), event);
     }
 }
 
 /// Notes an event in a stream that is nobody's, and leaves it.
-fn note_elsewhere(thread: u32, event: &Event<'_>) {
-    let errno = Errno::keep();
+#[cold]
+#[inline(never)]
+pub fn note_elsewhere(thread: u32, event: &Event<'_>) {
+    let _errno = Errno::keep();
     if !WIPED.process.is_on() {
         return;
     }
     if let Some(state) = WIPED.states.take(thread) {
         // SAFETY: the state is ours until it is given back.
         unsafe {
-            (*state).busy = depth();
             put(state, event);
-            (*state).busy = 0;
             WIPED.states.give(state);
         }
     }
-    drop(errno);
 }

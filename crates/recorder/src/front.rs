@@ -4,7 +4,7 @@
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 unsafe extern "C" {
     // As glibc declares it, with a symbol of the ELF file for the last.
@@ -19,6 +19,7 @@ const RTLD_DL_SYMENT: c_int = 1;
 const REPLACED: [&CStr; 5] = [c"_Znwm", c"_ZdlPv", c"_ZnwmSt11align_val_t", c"_ZdlPvSt11align_val_t", c"malloc"];
 
 static OPERATORS: AtomicBool = AtomicBool::new(false);
+static MALLOC: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 
 /// Somebody else serves operators, or what these end in: ours must leave them to the C++ library.
 #[inline(always)]
@@ -29,10 +30,16 @@ pub fn has_operators() -> bool {
 /// Looks around; once, before anything is recorded.
 pub fn find() {
     OPERATORS.store(REPLACED.iter().any(|name| !before_us(name).is_null()), Ordering::Relaxed);
+    MALLOC.store(before_us(c"malloc").cast_mut(), Ordering::Relaxed);
+}
+
+/// The path of the object whose `malloc` is called instead of ours; null where ours is.
+pub fn path_of_malloc() -> *const c_char {
+    MALLOC.load(Ordering::Relaxed)
 }
 
 /// The path of the object whose definition of a function is found before ours; null where ours is the first.
-pub fn before_us(name: &CStr) -> *const c_char {
+fn before_us(name: &CStr) -> *const c_char {
     let mut symbol = ptr::null();
     // SAFETY: both calls fill what is ours, for which zeros are valid; a symbol lies in a file that stays mapped.
     unsafe {

@@ -2,7 +2,8 @@
 //! kernel, just before it is freed, how many of its pages are resident. Blocks are found in a table without a lock; most
 //! frees end at one byte of a filter in front of it.
 
-use crate::note::only;
+use crate::local::Errno;
+use crate::note::rarely;
 use crate::{about, process::WIPED};
 use core::ffi::{c_uchar, c_void};
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -109,9 +110,8 @@ pub fn dies(block: *mut c_void) {
 #[cold]
 #[inline(never)]
 fn dies_perhaps(address: usize) {
-    if let Some(size) = WIPED.large.remove(address) {
-        tell(address, size);
-    }
+    let touch = WIPED.large.remove(address).and_then(|size| touch(address, size));
+    touch.iter().for_each(rarely);
 }
 
 /// Looks at all that live: the process ends.
@@ -119,27 +119,37 @@ pub fn tell_of_all(large: &Large) {
     for place in &large.places {
         let address = place.address.load(Ordering::Acquire);
         if address > BUSY {
-            tell(address, place.size.load(Ordering::Relaxed));
+            touch(address, place.size.load(Ordering::Relaxed)).iter().for_each(rarely);
         }
     }
 }
 
-fn tell(address: usize, size: usize) {
+/// How much of a block is there.
+fn touch(address: usize, size: usize) -> Option<Event<'static>> {
     let page = about::page_bytes();
     let (first, end) = (address.next_multiple_of(page), (address + size) / page * page);
-    let mut resident = 0;
-    let mut flags: [c_uchar; 1024] = [0; 1024];
-    let mut at = first;
+    if let Some(resident) = resident(first, end, page)
+        && end > first
+    {
+        return Some(Event::Touch { address: address as u64, resident, pages: ((end - first) / page) as u64 });
+    }
+    None
+}
+
+/// How many of these pages are; `None` where the kernel does not say. The flags are off the stack before anything else is done.
+#[inline(never)]
+fn resident(first: usize, end: usize, page: usize) -> Option<u64> {
+    let _errno = Errno::keep();
+    let mut flags: [c_uchar; 256] = [0; 256];
+    let (mut resident, mut at) = (0, first);
     while at < end {
         let bytes = (end - at).min(flags.len() * page);
         // SAFETY: the kernel writes a byte for each page, whatever is there.
         if unsafe { libc::syscall(libc::SYS_mincore, at, bytes, flags.as_mut_ptr()) } != 0 {
-            return;
+            return None;
         }
         resident += flags[..bytes / page].iter().filter(|flag| *flag & 1 == 1).count() as u64;
         at += bytes;
     }
-    if end > first {
-        only(Event::Touch { address: address as u64, resident, pages: ((end - first) / page) as u64 });
-    }
+    Some(resident)
 }

@@ -42,9 +42,12 @@ pub fn configure() {
 
 /// The descriptor of this process's own file with that inode, or of a new one if it is 0.
 pub fn ask(inode: u64) -> Option<c_int> {
-    if !WHERE.known.load(Ordering::Acquire) || !may_ask() {
-        return None;
-    }
+    // One after the other: what each needs of the program's stack is off it before the next.
+    if WHERE.known.load(Ordering::Acquire) && may_ask() { ask_for(inode) } else { None }
+}
+
+#[inline(never)]
+fn ask_for(inode: u64) -> Option<c_int> {
     // SAFETY: written before there were threads.
     let word = unsafe { &*WHERE.word.get() };
     let mut question = [0; QUESTION_BYTES];
@@ -77,6 +80,7 @@ pub fn ask(inode: u64) -> Option<c_int> {
     }
 }
 
+#[inline(never)]
 unsafe fn answer(socket: c_long) -> Option<c_int> {
     let (mut byte, mut room) = ([0_u8; 1], [0_u64; 4]);
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
@@ -93,6 +97,7 @@ unsafe fn answer(socket: c_long) -> Option<c_int> {
 }
 
 /// Whether this process is under no more filters of system calls than heapmark: a sandbox may end a process that asks.
+#[inline(never)]
 fn may_ask() -> bool {
     // SAFETY: plain calls of the system on locals.
     unsafe {

@@ -29,13 +29,14 @@ mod room;
 mod signals;
 mod state;
 mod thread;
+mod witness;
 
 /// The dynamic linker calls this before `main`, in case nobody has allocated until then: the program is on record anyway.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEGIN: extern "C" fn() = begin;
 
-/// After `main` and all that it registered.
+/// After `main` and all that it registered, and before the destructors of the libraries that the program is linked to.
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static END: extern "C" fn() = end;
@@ -44,10 +45,10 @@ extern "C" fn begin() {
     next::find();
     // Libraries whose turn came earlier may have allocated. A second stream would be one that needs stamps.
     if local::state().is_null() {
-        thread::begin_thread_of_caller();
+        thread::begin_thread_of_caller(0);
     }
 }
 
 extern "C" fn end() {
-    thread::end_process();
+    thread::end_process_last();
 }

@@ -12,9 +12,11 @@ pub struct Local {
     pub thread_and_one: u32,
     /// Its destructors have run: what still comes is written elsewhere, event by event.
     pub ended: bool,
+    /// When the fork began that is under way, or that has made this process; 0 where none has.
+    pub forking: u64,
 }
 
-const _: () = assert!(size_of::<Local>() == 16 && core::mem::offset_of!(Local, state) == 0);
+const _: () = assert!(size_of::<Local>() == 24 && core::mem::offset_of!(Local, state) == 0);
 
 /// The caller's own.
 #[inline(always)]
@@ -53,9 +55,9 @@ core::arch::global_asm!(
     ".globl heapmark_recorder_local",
     ".hidden heapmark_recorder_local",
     ".type heapmark_recorder_local, @object",
-    ".size heapmark_recorder_local, 16",
+    ".size heapmark_recorder_local, 24",
     "heapmark_recorder_local:",
-    ".zero 16",
+    ".zero 24",
     ".popsection",
 );
 
@@ -82,9 +84,9 @@ core::arch::global_asm!(
     ".globl heapmark_recorder_local",
     ".hidden heapmark_recorder_local",
     ".type heapmark_recorder_local, %object",
-    ".size heapmark_recorder_local, 16",
+    ".size heapmark_recorder_local, 24",
     "heapmark_recorder_local:",
-    ".zero 16",
+    ".zero 24",
     ".popsection",
 );
 
@@ -107,7 +109,7 @@ fn place() -> *mut Local {
     place
 }
 
-/// How deep the stack is: a handler of a signal is deeper than what it interrupted, and whoever has jumped out of one is not.
+/// How deep the stack is: what a function calls is deeper than itself.
 #[inline(always)]
 pub fn depth() -> usize {
     let depth: usize;

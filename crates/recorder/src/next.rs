@@ -5,7 +5,7 @@ use crate::hooks::Spawn;
 use crate::{clock, front, process};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 
 type Block = *mut c_void;
 type Start = extern "C" fn(Block) -> Block;
@@ -69,13 +69,13 @@ static NEXT: Table = Table(UnsafeCell::new(Next {
 
 /// The functions behind ours.
 #[inline(always)]
-pub fn next() -> Next {
+pub fn next() -> &'static Next {
     // SAFETY: see `Table`.
-    unsafe { *NEXT.0.get() }
+    unsafe { &*NEXT.0.get() }
 }
 
 /// As [`next`], for functions that nobody calls before others: found if they are not yet.
-pub fn found() -> Next {
+pub fn found() -> &'static Next {
     find();
     next()
 }
@@ -84,6 +84,7 @@ const NOT_YET: u8 = 0;
 const UNDER_WAY: u8 = 1;
 const DONE: u8 = 2;
 static STATE: AtomicU8 = AtomicU8::new(NOT_YET);
+static MALLOC: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Finds them, and all else that a process needs to know once. False while that is under way: what finds them may allocate.
 pub fn find() -> bool {
@@ -119,6 +120,7 @@ pub fn find() -> bool {
         };
         NEXT.0.get().write(found);
     }
+    MALLOC.store(find_path_of_malloc().cast_mut(), Ordering::Relaxed);
     front::find();
     clock::find();
     process::configure();
@@ -158,6 +160,11 @@ pub fn give_up(why: &CStr) -> ! {
 
 /// The path of the object that `malloc` behind us comes from; null where the dynamic linker does not know.
 pub fn path_of_malloc() -> *const c_char {
+    MALLOC.load(Ordering::Relaxed)
+}
+
+/// Asked once: a child may have neither the stack for it nor, where a thread forked, the dynamic linker's locks.
+fn find_path_of_malloc() -> *const c_char {
     // SAFETY: `dladdr` fills the structure, for which zeros are valid.
     unsafe {
         let mut found: libc::Dl_info = core::mem::zeroed();

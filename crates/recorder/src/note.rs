@@ -4,12 +4,13 @@
 //! A free is noted before the next library gets the block, an allocation after it has given one: so, by their stamps, an address
 //! always dies before it is born again, whatever threads do.
 
-use crate::aside::{Aside, enter_slowly};
+use crate::aside::{enter_slowly, note_elsewhere, note_streamless, take_over};
 use crate::clock;
 use crate::local::{depth, state};
 use crate::process::WIPED;
-use crate::room::{find_room, stamp_slowly};
-use crate::state::{CALLING, State};
+use crate::room::{find_room, put_here, stamp_slowly};
+use crate::state::State;
+use crate::witness::Witness;
 use core::ffi::c_void;
 use core::hint::cold_path;
 use core::sync::atomic::{Ordering, compiler_fence};
@@ -26,20 +27,22 @@ pub fn after(
     let state = enter();
     if state.is_null() {
         cold_path();
-        let aside = Aside::of_caller();
-        let block = aside.run(call);
-        aside.note(move || if block.is_null() { failed() } else { event(block as u64) });
+        let block = call();
+        note_streamless(&if block.is_null() { failed() } else { event(block as u64) });
         return block;
     }
+    let witness = Witness::new();
+    let witness = witness.stand();
     // SAFETY: the state is this thread's.
     unsafe {
-        (*state).busy = depth() | CALLING;
+        (*state).calling = witness;
         let block = call();
+        (*state).calling = 0;
         if block.is_null() {
             cold_path();
-            note_rarely(state, failed());
+            note_rarely(state, &failed());
         } else {
-            note(state, event(block as u64));
+            note(state, witness, event(block as u64));
         }
         block
     }
@@ -51,16 +54,18 @@ pub fn before<R>(event: Event<'static>, call: impl FnOnce() -> R) -> R {
     let state = enter();
     if state.is_null() {
         cold_path();
-        let aside = Aside::of_caller();
-        aside.note(move || event);
-        return aside.run(call);
+        let again = event;
+        note_streamless(&again);
+        return call();
     }
+    let witness = Witness::new();
+    let witness = witness.stand();
     // SAFETY: the state is this thread's; after a fork noting moves it.
     unsafe {
-        let state = note(state, event);
-        (*state).busy = depth() | CALLING;
+        let state = note(state, witness, event);
+        (*state).calling = witness;
         let result = call();
-        (*state).busy = 0;
+        (*state).calling = 0;
         result
     }
 }
@@ -71,10 +76,24 @@ pub fn only(event: Event<'_>) {
     let state = enter();
     if state.is_null() {
         cold_path();
-        return Aside::of_caller().note(move || event);
+        let again = event;
+        return note_streamless(&again);
+    }
+    let witness = Witness::new();
+    // SAFETY: the state is this thread's.
+    unsafe { note(state, witness.stand(), event) };
+}
+
+/// As [`only`], for what happens so rarely that it is out of line.
+#[cold]
+#[inline(never)]
+pub fn rarely(event: &Event<'_>) {
+    let state = enter();
+    if state.is_null() {
+        return note_streamless(event);
     }
     // SAFETY: the state is this thread's.
-    unsafe { note(state, event) };
+    unsafe { note_rarely(state, event) };
 }
 
 /// The stamp of a call that begins now; nothing that counts where there is no clock.
@@ -91,13 +110,13 @@ pub fn entered() -> Option<u64> {
     }
 }
 
-/// The thread's state, where nothing is under way in it. Otherwise null: the call is noted elsewhere, if at all.
+/// The thread's state, unless it has none or the call is one that the next library makes of itself: then null.
 #[inline(always)]
 fn enter() -> *mut State {
     let state = state();
     // SAFETY: the state is this thread's.
     unsafe {
-        if state.is_null() || (*state).busy != 0 {
+        if state.is_null() || (*state).calling != 0 {
             cold_path();
             return enter_slowly(state, depth());
         }
@@ -105,20 +124,28 @@ fn enter() -> *mut State {
     state
 }
 
-/// Notes for a state in which nothing else is under way, and leaves it so.
+/// Notes in the thread's own stream, unless it is in the middle of another event there; gives the state that is the thread's now.
 #[inline(always)]
-unsafe fn note(state: *mut State, event: Event<'_>) -> *mut State {
-    // SAFETY: the state is this thread's. Handlers of signals, which may come between any two instructions, find that it is busy
+unsafe fn note(state: *mut State, witness: usize, event: Event<'_>) -> *mut State {
+    // SAFETY: the state is this thread's. Handlers of signals, which may come between any two instructions, find the witness
     // and leave the writer alone.
     unsafe {
-        (*state).busy = depth();
+        if State::claim(state, 0, witness) != 0 {
+            cold_path();
+            if !take_over(state, witness) {
+                // Another copy: one whose address is known elsewhere has to be in memory, and its kind looked at.
+                let again = event;
+                note_elsewhere((*state).thread, &again);
+                return state;
+            }
+        }
         compiler_fence(Ordering::SeqCst);
         let mut own = state;
         if (*own).writer.at() >= (*own).limit {
             cold_path();
-            own = find_room(state);
+            own = find_room(state, witness);
             if own.is_null() {
-                (*state).busy = 0;
+                (*state).writing = 0;
                 return state;
             }
         }
@@ -132,17 +159,34 @@ unsafe fn note(state: *mut State, event: Event<'_>) -> *mut State {
             }
         }
         compiler_fence(Ordering::SeqCst);
-        (*own).busy = 0;
+        (*own).writing = 0;
         own
     }
 }
 
-/// As [`note`], for what happens so rarely that it is out of line.
+/// As [`note`], out of line.
 #[cold]
 #[inline(never)]
-unsafe fn note_rarely(state: *mut State, event: Event<'_>) -> *mut State {
+unsafe fn note_rarely(state: *mut State, event: &Event<'_>) {
+    let witness = Witness::new();
     // SAFETY: the caller's.
-    unsafe { note(state, event) }
+    unsafe {
+        let witness = witness.stand();
+        if State::claim(state, 0, witness) != 0 && !take_over(state, witness) {
+            return note_elsewhere((*state).thread, event);
+        }
+        let own = match (*state).writer.at() >= (*state).limit {
+            true => find_room(state, witness),
+            false => state,
+        };
+        if own.is_null() {
+            (*state).writing = 0;
+            return;
+        }
+        put_here(own, event);
+        compiler_fence(Ordering::SeqCst);
+        (*own).writing = 0;
+    }
 }
 
 /// Where the stream's first stamp is due, or stamps come from memory.

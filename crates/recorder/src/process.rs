@@ -1,10 +1,12 @@
 //! A process on record: its file, its numbers, its end. All of it lies in memory that a child finds wiped, however it was forked.
 
+use crate::about::{self, Origin};
 use crate::file::{self, File, Fresh, Reason};
 use crate::large::Large;
+use crate::local::local;
 use crate::signals::Quiet;
 use crate::state::States;
-use crate::{about, clock, hooks, lent};
+use crate::{clock, hooks, lent};
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -36,8 +38,8 @@ struct Settings {
     stem_bytes: AtomicU32,
     most_chunks: AtomicU32,
     until_ns: AtomicU64,
-    /// Some process has recorded here: whoever begins now is its child.
-    began: AtomicBool,
+    /// The process that has recorded here last: whoever begins now is its child, though that may be gone by then. 0 where none has.
+    parent: AtomicU32,
 }
 
 // SAFETY: the stem is written once, when there is one thread.
@@ -48,8 +50,11 @@ static SETTINGS: Settings = Settings {
     stem_bytes: AtomicU32::new(0),
     most_chunks: AtomicU32::new(u32::MAX),
     until_ns: AtomicU64::new(u64::MAX),
-    began: AtomicBool::new(false),
+    parent: AtomicU32::new(0),
 };
+
+/// As much of a command line is on record.
+const ROOM_BYTES: usize = 16 << 10;
 
 const FRESH: u32 = 0;
 const STARTING: u32 = 1;
@@ -71,6 +76,8 @@ pub struct Process {
     start_ns: AtomicU64,
     /// The file's first chunk, mapped as long as the process lives.
     text: AtomicPtr<Header>,
+    /// Room for whoever tells something: the program's stack may have none.
+    room: UnsafeCell<[u8; ROOM_BYTES]>,
     file: UnsafeCell<File>,
 }
 
@@ -105,6 +112,8 @@ pub fn configure() {
     hooks::programs::configure();
     SETTINGS.until_ns.store(number(UNTIL).unwrap_or(u64::MAX), Ordering::Relaxed);
     SETTINGS.stem_bytes.store(stem.len() as u32, Ordering::Relaxed);
+    // SAFETY: the functions stay. Where there is no room for them, children have nothing from their parents, which is said of each.
+    unsafe { libc::pthread_atfork(Some(hooks::before_fork), Some(hooks::after_fork), None) };
 }
 
 impl Process {
@@ -118,6 +127,7 @@ impl Process {
             counter: AtomicU64::new(0),
             start_ns: AtomicU64::new(0),
             text: AtomicPtr::new(core::ptr::null_mut()),
+            room: UnsafeCell::new([0; ROOM_BYTES]),
             // SAFETY: zeros are a valid file that is none.
             file: UnsafeCell::new(unsafe { core::mem::zeroed() }),
         }
@@ -159,8 +169,11 @@ impl Process {
         // SAFETY: a fresh chunk.
         unsafe { Header::begin(header, Kind::Text, &start) };
         self.text.store(header, Ordering::Release);
-        let forked = SETTINGS.began.swap(true, Ordering::Relaxed);
-        self.tell(|text| about::describe(text, pid, forked, (stamp, ns)));
+        let parent = SETTINGS.parent.swap(pid, Ordering::Relaxed);
+        // SAFETY: the thread's own.
+        let forking = core::mem::take(unsafe { &mut (*local()).forking });
+        let origin = Origin { pid, parent, forking, stamp, ns };
+        self.tell(|text, room| about::describe(text, room, &origin));
         self.phase.store(RECORDING, Ordering::Release);
         true
     }
@@ -183,10 +196,12 @@ impl Process {
     }
 
     /// Ends recording. Threads notice at their next chunk or pause; what they still write has later stamps.
+    #[cold]
+    #[inline(never)]
     pub fn stop(&self, reason: Reason) {
         let stamp = self.stamp();
         if self.phase.compare_exchange(RECORDING, OVER, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-            self.tell(|text| about::end(text, reason, stamp, self.ns()));
+            self.tell(|text, _| about::end(text, reason, stamp, self.ns()));
         }
     }
 
@@ -206,16 +221,17 @@ impl Process {
         clock::now_ns().saturating_sub(self.start_ns.load(Ordering::Relaxed))
     }
 
-    /// An event that nobody could write down.
-    pub fn drop_event(&self) {
-        self.header().iter().for_each(|header| header.count_dropped());
+    /// Events that nobody could write down.
+    pub fn drop_events(&self, count: u32) {
+        self.header().iter().for_each(|header| header.count_dropped(count));
     }
 
     /// Adds to the text about the process. Who comes while another does is not heard: both would tell of an end.
-    pub fn tell(&self, tell: impl FnOnce(&mut about::Text)) {
+    pub fn tell(&self, tell: impl FnOnce(&mut about::Text, &mut [u8])) {
         let header = self.text.load(Ordering::Acquire);
         if !header.is_null() && !self.telling.swap(true, Ordering::Acquire) {
-            tell(&mut about::Text { header });
+            // SAFETY: whoever tells is alone.
+            tell(&mut about::Text { header }, unsafe { &mut *self.room.get() });
             self.telling.store(false, Ordering::Release);
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::file;
-use crate::local::{Errno, depth, local};
+use crate::local::{Errno, local};
 use crate::process::WIPED;
 use crate::signals::Quiet;
 use crate::state::State;
@@ -21,20 +21,32 @@ const _: () = assert!(LOOK_BYTES + PAUSE_BYTES[1] + MOST_EVENT_BYTES <= MOST_OPE
 /// Notes for a state that the caller keeps to itself. False where there is no room.
 ///
 /// # Safety
-/// The state is the caller's, and `busy` is set.
+/// The state is the caller's, and its witness stands, if another could find it.
 #[cold]
-#[inline(never)]
 pub unsafe fn put(state: *mut State, event: &Event<'_>) -> bool {
     // SAFETY: the caller's.
     unsafe {
-        if (*state).writer.at() >= (*state).limit && !make_room(state) {
-            return false;
+        let has_room = (*state).writer.at() < (*state).limit || make_room(state);
+        if has_room {
+            put_here(state, event);
         }
+        has_room
+    }
+}
+
+/// As [`put`], where there is room.
+///
+/// # Safety
+/// As for [`put`].
+#[cold]
+#[inline(never)]
+pub unsafe fn put_here(state: *mut State, event: &Event<'_>) {
+    // SAFETY: the caller's.
+    unsafe {
         let clocked = (*state).clocked.load(Ordering::Relaxed) != clock::OFF;
         let stamp = clocked.then(|| stamp_slowly(state));
         (*state).writer.put(event, stamp);
     }
-    true
 }
 
 /// The first stamp of a stream, which says that it has stamps from now on; or one of the counter in memory.
@@ -52,10 +64,11 @@ pub unsafe fn stamp_slowly(state: *mut State) -> u64 {
     process.stamp()
 }
 
-/// Room for an event in the state, or, in a child that a fork has made, in another. Null where nothing is recorded any more.
+/// Room for an event in the state, or, in a child that a fork has made, in another, of which the witness is told. Null where nothing is
+/// recorded any more.
 #[cold]
 #[inline(never)]
-pub unsafe fn find_room(state: *mut State) -> *mut State {
+pub unsafe fn find_room(state: *mut State, witness: usize) -> *mut State {
     let _errno = Errno::keep();
     // SAFETY: the state is this thread's.
     unsafe {
@@ -63,20 +76,17 @@ pub unsafe fn find_room(state: *mut State) -> *mut State {
             return if make_room(state) { state } else { core::ptr::null_mut() };
         }
         // Wiped: this is a child, and its only thread. It forgets whose child it is.
+        (*state).writing = 0;
         let local = &mut *local();
         (local.state, local.thread_and_one) = (core::ptr::null_mut(), 0);
-        let own = begin_thread_of_caller();
-        if !own.is_null() {
-            (*own).busy = depth();
-        }
-        own
+        begin_thread_of_caller(witness)
     }
 }
 
 /// Looks at the time; at the end of a chunk goes on in the next. False where recording is over.
 ///
 /// # Safety
-/// The state is the caller's, and `busy` is set.
+/// As for [`put`].
 pub unsafe fn make_room(state: *mut State) -> bool {
     let process = &WIPED.process;
     if process.is_due() {
@@ -141,7 +151,7 @@ pub unsafe fn seal(state: *mut State) {
     // SAFETY: the caller's.
     unsafe {
         (*state).limit = core::ptr::null_mut();
-        if !(*state).is_writing() && !(*state).writer.at().is_null() {
+        if (*state).writing == 0 && !(*state).writer.at().is_null() {
             (*state).writer.seal(true);
         }
     }

@@ -1,35 +1,41 @@
 //! Threads come and go, and with the last of them the process.
 
 use crate::local::{Errno, local};
-use crate::note::only;
+use crate::note::rarely;
 use crate::process::WIPED;
 use crate::room::seal;
 use crate::signals::Quiet;
 use crate::state::State;
 use crate::{about, large, next};
-use core::ffi::c_void;
+use core::ffi::{c_int, c_void};
+use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 use heapmark_wire::capture::Event;
 
 /// How often POSIX promises to run the destructors of a thread.
 const ROUNDS: u8 = 4;
 
-/// Gives the calling thread a state. Null where nothing is recorded, where it has ended, or while the process is still being set up.
-pub fn begin_thread_of_caller() -> *mut State {
+/// Gives the calling thread a state, in which that witness is writing. Null where nothing is recorded, where it has ended, or while the
+/// process is still being set up.
+pub fn begin_thread_of_caller(witness: usize) -> *mut State {
     let _errno = Errno::keep();
     // SAFETY: the thread's own.
     let local = unsafe { &mut *local() };
     let process = &WIPED.process;
     if !next::find() || local.ended || !process.start() {
-        return core::ptr::null_mut();
+        return ptr::null_mut();
     }
     if local.thread_and_one == 0 {
         local.thread_and_one = process.threads.fetch_add(1, Ordering::Relaxed) + 1;
     }
     let _quiet = Quiet::begin();
     match WIPED.states.take(local.thread_and_one - 1) {
-        Some(state) => own(state),
-        None => core::ptr::null_mut(),
+        Some(state) => {
+            // SAFETY: the state is ours.
+            unsafe { (*state).writing = witness };
+            own(state)
+        }
+        None => ptr::null_mut(),
     }
 }
 
@@ -39,6 +45,7 @@ pub fn own(state: *mut State) -> *mut State {
     unsafe {
         (*local()).state = state;
         (*state).rounds = 0;
+        (*state).task.store(libc::syscall(libc::SYS_gettid) as u32, Ordering::Release);
         if let Some(key) = key() {
             libc::pthread_setspecific(key, state.cast());
         }
@@ -74,9 +81,9 @@ extern "C" fn end_thread(state: *mut c_void) {
             own_again(state);
             return;
         }
-        only(Event::ThreadExit);
+        rarely(&Event::ThreadExit);
         // After a fork noting moves it.
-        let state = core::mem::replace(&mut (*local).state, core::ptr::null_mut());
+        let state = core::mem::replace(&mut (*local).state, ptr::null_mut());
         (*local).ended = true;
         if !state.is_null() && (*state).number_and_one != 0 {
             WIPED.states.give(state);
@@ -91,15 +98,29 @@ fn own_again(state: *mut State) {
     }
 }
 
+unsafe extern "C" {
+    // As glibc declares it: the function, its argument, and whose it is.
+    fn __cxa_atexit(call: extern "C" fn(*mut c_void), argument: *mut c_void, library: *mut c_void) -> c_int;
+}
+
+/// The destructors of other libraries are still to come. They are all one function of those that `exit` has to call, and what is
+/// registered meanwhile is called after it.
+pub fn end_process_last() {
+    // SAFETY: the function stays; nobody's library is none that could be unloaded.
+    if unsafe { __cxa_atexit(end_process, ptr::null_mut(), ptr::null_mut()) } != 0 {
+        end_process(ptr::null_mut());
+    }
+}
+
 /// The process ends as it should: what is known now is written down, and the chunks that nobody writes to are sealed.
-pub fn end_process() {
+extern "C" fn end_process(_: *mut c_void) {
     let _errno = Errno::keep();
     let process = &WIPED.process;
     if !process.is_on() {
         return;
     }
     large::tell_of_all(&WIPED.large);
-    process.tell(about::peak);
+    process.tell(|text, room| about::at_end(text, room, WIPED.states.inner()));
     process.stop("exit");
     // SAFETY: the thread's own.
     unsafe {
@@ -109,5 +130,5 @@ pub fn end_process() {
         }
     }
     WIPED.states.seal_idle();
-    process.tell(|text| WIPED.states.events().for_each(|(stream, events)| about::events(text, stream, events)));
+    process.tell(|text, _| WIPED.states.events().for_each(|(stream, events)| about::events(text, stream, events)));
 }

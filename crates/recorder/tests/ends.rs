@@ -23,6 +23,17 @@ fn exit_without_destructors_loses_nothing() {
 }
 
 #[test]
+fn what_libraries_do_in_destructors_after_the_recorders_own_is_on_record() {
+    let home = tempfile::tempdir().unwrap();
+    let library = home.path().join("late_library.so");
+    support::compile("late_library.c", &library, &["-shared", "-fPIC"]);
+    let scenario = Scenario::with_flags("late_destructor.c", &[library.to_str().unwrap()]);
+    let (_, capture) = scenario.recorded(&[]);
+    assert_eq!((capture.mallocs(8951), Ledger::of(&capture).alive(8951), capture.mallocs(8952)), (1000, 0, 10));
+    assert_eq!((capture.text("end"), capture.unsealed), ("exit", 0));
+}
+
+#[test]
 fn killed_at_any_moment_all_that_was_done_is_on_record() {
     for round in 0..5 {
         let scenario = Scenario::new("counted.c");

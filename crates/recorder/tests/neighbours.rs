@@ -56,6 +56,15 @@ fn an_allocator_that_is_preloaded_before_the_recorder_is_named() {
 }
 
 #[test]
+fn what_was_allocated_before_the_allocator_was_found_is_never_given_to_it() {
+    let scenario = Scenario::new("early.c");
+    assert_eq!(scenario.run_with("early_library.c", &[]), "freed\n");
+    let capture = scenario.capture();
+    assert!(capture.text("allocator").ends_with("/libc.so.6"), "{}", capture.text("allocator"));
+    assert_eq!(capture.count(|e| matches!(e, Event::FreeSized { .. } | Event::FreeAlignedSized { .. })), 0);
+}
+
+#[test]
 fn a_library_that_goes_past_the_recorder_leaves_halves_of_lives() {
     let scenario = Scenario::new("deep.c");
     compile("deep_library.c", &scenario.dir.path().join("deep.so"), &["-shared", "-fPIC"]);

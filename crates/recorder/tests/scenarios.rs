@@ -4,7 +4,7 @@
 mod support;
 
 use heapmark_wire::capture::{Call, Event, Variant};
-use support::{Ledger, Scenario, compile, good};
+use support::{Capture, Ledger, Scenario, compile, good};
 
 /// The sizes of the blocks that were asked for, of events of a kind.
 fn sizes(scenario: &Scenario, of: impl Fn(&Event) -> Option<u64>) -> Vec<u64> {
@@ -142,6 +142,76 @@ fn ten_thousand_short_threads_need_no_more_chunks_than_two() {
     assert_eq!(threads.len(), 10_001);
     // The main thread's stream, and one or two that all others pass on: a thread may start before the last has left.
     assert!(capture.streams.len() <= 4, "{} streams", capture.streams.len());
+}
+
+#[test]
+fn threads_that_cannot_be_started_are_none() {
+    let (_, capture) = Scenario::new("failing_threads.c").recorded(&[]);
+    let threads: std::collections::BTreeSet<u32> = capture.events().map(|noted| noted.thread).collect();
+    assert_eq!((capture.mallocs(7201), threads), (1, [0, 1].into()));
+    let starts: Vec<_> =
+        capture.events().filter(|noted| matches!(noted.event, Event::ThreadStart { child: 1 })).collect();
+    // It says so itself, in the name of the one that started it, before anything else.
+    assert!(matches!(starts[..], [start] if start.thread == 0), "{starts:?}");
+    assert_eq!(capture.count(|e| matches!(e, Event::ThreadStart { .. })), 1);
+    let first = capture.events().filter(|noted| noted.thread == 1).map(|noted| noted.stamp).min().unwrap();
+    assert!(starts[0].stamp <= first);
+}
+
+#[test]
+fn threads_that_end_by_the_kernels_own_exit_leave_their_streams_to_others() {
+    let (_, capture) = Scenario::new("raw_exit.c").recorded(&[]);
+    assert_eq!((capture.mallocs(7301), capture.dropped), (2000, 0));
+    // Of the last of them nobody knows.
+    let exits = capture.count(|e| *e == Event::ThreadExit);
+    assert!((1990..=2000).contains(&exits), "{exits} ends");
+    assert!(capture.streams.len() <= 10, "{} streams", capture.streams.len());
+}
+
+/// Each of these processes but the first says which fork it is of, and that fork is on its parent's record.
+fn assert_forked(captures: &[Capture]) {
+    for child in &captures[1..] {
+        let parent = captures.iter().find(|parent| parent.text("pid") == child.text("parent")).unwrap();
+        let moment = child.text("forked-ns").parse::<u64>().unwrap();
+        assert_eq!(parent.count(|e| *e == Event::Forking { moment }), 1);
+    }
+}
+
+#[test]
+fn a_daemon_finds_the_parent_that_is_gone_before_its_first_call() {
+    for words in [&[][..], &["twice"], &["daemon"]] {
+        let scenario = Scenario::new("daemon.c");
+        // Until nobody has its output any more, and so until the daemon has ended.
+        scenario.run(words);
+        let captures = scenario.captures();
+        assert_eq!(captures.len(), if words == ["twice"] { 3 } else { 2 }, "{words:?}");
+        assert_forked(&captures);
+        let daemon = captures.last().unwrap();
+        assert_eq!((daemon.text("begin"), daemon.mallocs(6302)), ("fork", 1));
+        assert_eq!(captures[0].mallocs(6301), 1000);
+    }
+}
+
+#[test]
+fn what_a_parent_frees_while_it_forks_is_the_childs() {
+    let scenario = Scenario::new("fork_moment.c");
+    scenario.run(&[]);
+    let captures = scenario.captures();
+    assert_forked(&captures);
+    let [stream] = &captures[0].streams[..] else { panic!("one thread, one stream") };
+    let place = |of: &dyn Fn(&Event) -> bool| stream.iter().position(|noted| of(&noted.event)).unwrap();
+    let birth = place(&|e| matches!(e, Event::Malloc { size: 6401, .. }));
+    let Event::Malloc { address: born, .. } = stream[birth].event else { unreachable!() };
+    let death = place(&|e| matches!(e, Event::Free { address, .. } if *address == born));
+    let forking = place(&|e| matches!(e, Event::Forking { .. }));
+    assert!(birth < forking && forking < death && death < place(&|e| matches!(e, Event::Fork { .. })));
+    assert!(Ledger::of(&captures[1]).unknown.contains(&born));
+}
+
+#[test]
+fn where_the_kernel_does_not_tell_of_pages_free_leaves_errno_alone() {
+    let (_, capture) = Scenario::new("kept_errno.c").recorded(&[]);
+    assert_eq!(capture.count(|e| matches!(e, Event::Touch { .. })), 0);
 }
 
 #[test]

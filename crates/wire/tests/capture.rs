@@ -59,7 +59,7 @@ fn read(bytes: &[u8]) -> Vec<Record<'_>> {
 fn events(clocked: bool) -> impl Strategy<Value = Vec<(Event<'static>, u64)>> {
     let address = prop_oneof![0..1u64 << 20, 0..1u64 << 47, 0..1u64 << 62].prop_map(|address| address.max(1));
     let number = prop_oneof![0..2000u64, any::<u64>()];
-    let call = (0..20usize, address.clone(), address, number.clone(), number, any::<bool>(), any::<u32>());
+    let call = (0..21usize, address.clone(), address, number.clone(), number, any::<bool>(), any::<u32>());
     let event = call.prop_map(move |(kind, address, other, size, align, operator, thread)| match kind {
         0 | 1 => Event::Malloc { address, size, operator },
         2 => Event::Calloc { address, count: align, size },
@@ -77,7 +77,8 @@ fn events(clocked: bool) -> impl Strategy<Value = Vec<(Event<'static>, u64)>> {
         15 => Event::Begin { thread },
         16 => Event::ThreadStart { child: thread },
         17 => Event::Fork { pid: thread },
-        18 => [Event::Clock, Event::FreeNull, Event::ThreadExit][size as usize % 3],
+        18 => Event::Forking { moment: size },
+        19 => [Event::Clock, Event::FreeNull, Event::ThreadExit][size as usize % 3],
         _ => [Event::Time { ns: size }, Event::Mark { text: b"half way" }][operator as usize],
     });
     // Stamps that grow; a realloc is entered a little before it returns.
@@ -262,7 +263,8 @@ fn text_is_read_from_its_chunk() {
         header.cast::<u8>().add(HEADER_BYTES).copy_from(text.as_ptr(), text.len());
         (*header).seal(&text[..7], false);
         (*header).seal(text, false);
-        (0..4).for_each(|_| (*header).count_dropped());
+        (*header).count_dropped(1);
+        (*header).count_dropped(3);
         (0..3).for_each(|_| (*header).count_chunk());
     }
     let bytes = room.bytes();

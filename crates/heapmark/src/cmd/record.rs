@@ -86,8 +86,6 @@ pub fn run(args: Args) -> Result<u8> {
     let (recorder, guest) = (Recorder::find()?, Guest::find()?);
     let output = &place.output;
     let cost = recorder.cost(&guest, output.parent().unwrap_or(Path::new("/")), ESTIMATE_PAIRS)?;
-    let mut command = args.command;
-    command[0] = program.into_os_string();
     // Another recording may go on beside this one.
     let (folder, note) = ground::for_captures(output.parent().unwrap_or(Path::new("/")));
     note.iter().for_each(|note| say(note));
@@ -96,7 +94,7 @@ pub fn run(args: Args) -> Result<u8> {
     signals::answer(Answer::PassOn);
     let over = say_when_over(args.duration);
     let recorded = recorder.run(&Recording {
-        command: &command,
+        command: &args.command,
         subject: subject.as_ref(),
         stem: Path::new(&stem),
         most_bytes: args.max_bytes,

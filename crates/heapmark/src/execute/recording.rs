@@ -28,7 +28,7 @@ pub struct Recorder(PathBuf);
 
 /// What is recorded, and how much of it.
 pub struct Recording<'a> {
-    /// The program, found, and its arguments.
+    /// The program, as it is to be told that it was called, and its arguments.
     pub command: &'a [OsString],
     /// Who serves its memory, if not the C library or what it brings itself.
     pub subject: Option<&'a Subject>,

@@ -1,7 +1,7 @@
 //! The malloc family of C.
 
 use crate::next::{found, is_first, next};
-use crate::note::{after, before, entered, only};
+use crate::note::{after, before, entered, only, rarely};
 use crate::{about, large};
 use core::ffi::{c_int, c_void};
 use heapmark_wire::capture::{Call, Event, Variant};
@@ -185,11 +185,14 @@ pub unsafe extern "C" fn malloc_usable_size(block: Block) -> usize {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free_sized(block: Block, size: usize) {
     if block.is_null() {
-        return only(Event::FreeNull);
+        return rarely(&Event::FreeNull);
+    }
+    if is_first(block) {
+        return;
     }
     large::dies(block);
     let event = Event::FreeSized { address: block as u64, size: size as u64, operator: false };
-    before(event, || match found().free_sized {
+    before(event, || match next().free_sized {
         // SAFETY: as the program's call.
         Some(call) => unsafe { call(block, size) },
         // SAFETY: C23 allows this.
@@ -202,12 +205,15 @@ pub unsafe extern "C" fn free_sized(block: Block, size: usize) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free_aligned_sized(block: Block, align: usize, size: usize) {
     if block.is_null() {
-        return only(Event::FreeNull);
+        return rarely(&Event::FreeNull);
+    }
+    if is_first(block) {
+        return;
     }
     large::dies(block);
     let (address, align64, size64) = (block as u64, align as u64, size as u64);
     let event = Event::FreeAlignedSized { address, align: align64, size: size64, operator: false };
-    before(event, || match found().free_aligned_sized {
+    before(event, || match next().free_aligned_sized {
         // SAFETY: as the program's call.
         Some(call) => unsafe { call(block, align, size) },
         // SAFETY: C23 allows this.

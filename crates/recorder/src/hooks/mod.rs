@@ -5,4 +5,5 @@ mod operators;
 mod others;
 pub mod programs;
 
+pub use others::{after_fork, before_fork};
 pub use programs::Spawn;

@@ -1,11 +1,14 @@
 //! Calls that allocate nothing and matter: threads, processes, and what the program itself has to say.
 
-use crate::local::local;
-use crate::next::{find, found};
-use crate::note::only;
+use crate::clock;
+use crate::local::{Errno, local, state};
+use crate::next::found;
+use crate::note::rarely;
 use crate::process::WIPED;
+use crate::room::put;
+use crate::signals::Quiet;
 use crate::state::State;
-use crate::thread::own;
+use crate::thread::{begin_thread_of_caller, own};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::Ordering;
 use heapmark_wire::capture::Event;
@@ -13,7 +16,8 @@ use heapmark_wire::capture::Event;
 type Argument = *mut c_void;
 type Start = extern "C" fn(Argument) -> Argument;
 
-/// The new thread gets its number and its state from the one that starts it: nothing has to be kept for it elsewhere.
+/// The new thread gets its state from the one that starts it. It tells itself, in that one's name, that it has been started: a thread that
+/// cannot be is none.
 ///
 /// # Safety
 /// As POSIX defines it.
@@ -27,11 +31,13 @@ pub unsafe extern "C" fn pthread_create(
     let Some(call) = found().pthread_create else { return libc::EAGAIN };
     let process = &WIPED.process;
     // A program may start threads before it allocates anything.
-    let state = if find() && process.start() {
+    if state().is_null() {
+        begin_thread_of_caller(0);
+    }
+    let state = if process.is_on() {
         WIPED.states.clock_all(process);
-        let child = process.threads.fetch_add(1, Ordering::Relaxed);
-        only(Event::ThreadStart { child });
-        WIPED.states.take(child)
+        // SAFETY: the thread's own.
+        WIPED.states.take(unsafe { (*local()).thread_and_one }.saturating_sub(1))
     } else {
         None
     };
@@ -58,11 +64,15 @@ struct Task {
 }
 
 extern "C" fn begin(state: Argument) -> Task {
-    let state = state.cast::<State>();
+    let (_errno, _quiet) = (Errno::keep(), Quiet::begin());
+    let (state, own_number) = (state.cast::<State>(), WIPED.process.threads.fetch_add(1, Ordering::Relaxed));
     // SAFETY: whoever started this thread left the state to it.
     unsafe {
-        (*local()).thread_and_one = (*state).thread + 1;
+        (*local()).thread_and_one = own_number + 1;
         let task = Task { start: (*state).start, argument: (*state).argument };
+        put(state, &Event::ThreadStart { child: own_number });
+        (*state).thread = own_number;
+        put(state, &Event::Begin { thread: own_number });
         own(state);
         task
     }
@@ -93,6 +103,21 @@ extern "C" fn run(state: Argument) -> Argument {
     );
 }
 
+/// What is alive now is what a child has, if one comes of it. That says which fork it is of: the number of a process may come again. The C
+/// library calls this in all functions that fork, after the program's own preparations.
+pub extern "C" fn before_fork() {
+    let moment = clock::now_ns();
+    rarely(&Event::Forking { moment });
+    // SAFETY: the thread's own.
+    unsafe { (*local()).forking = moment };
+}
+
+/// Forks that the C library does not know of have no moment.
+pub extern "C" fn after_fork() {
+    // SAFETY: the thread's own.
+    unsafe { (*local()).forking = 0 };
+}
+
 /// # Safety
 /// As POSIX defines it.
 #[unsafe(no_mangle)]
@@ -101,7 +126,7 @@ pub unsafe extern "C" fn fork() -> libc::pid_t {
     // SAFETY: as the program's call.
     let pid = unsafe { call() };
     if pid > 0 {
-        only(Event::Fork { pid: pid as u32 });
+        rarely(&Event::Fork { pid: pid as u32 });
     }
     pid
 }
@@ -113,5 +138,5 @@ pub unsafe extern "C" fn fork() -> libc::pid_t {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn heapmark_mark(text: *const c_char) {
     // SAFETY: the caller's.
-    only(Event::Mark { text: unsafe { CStr::from_ptr(text) }.to_bytes() });
+    rarely(&Event::Mark { text: unsafe { CStr::from_ptr(text) }.to_bytes() });
 }

@@ -125,6 +125,7 @@ fn without_text(event: Event<'_>) -> Event<'static> {
         Failed { call, size },
         Begin { thread },
         ThreadStart { child },
+        Forking { moment },
         Fork { pid },
         Time { ns },
         Touch { address, resident, pages };

@@ -4,10 +4,13 @@
 #![allow(dead_code)]
 
 mod capture;
+mod frames;
 mod ledger;
 
 #[allow(unused_imports)]
 pub use capture::{Capture, Noted};
+#[allow(unused_imports)]
+pub use frames::deepest;
 pub use ledger::Ledger;
 
 use std::path::{Path, PathBuf};
@@ -31,9 +34,14 @@ pub struct Scenario {
 impl Scenario {
     /// Compiles `tests/scenarios/NAME`.
     pub fn new(name: &str) -> Scenario {
+        Scenario::with_flags(name, &[])
+    }
+
+    /// With further words for the compiler.
+    pub fn with_flags(name: &str, flags: &[&str]) -> Scenario {
         let dir = tempfile::tempdir().unwrap();
         let program = dir.path().join("program");
-        compile(name, &program, &[]);
+        compile(name, &program, flags);
         Scenario { dir, program, variables: Vec::new() }
     }
 
@@ -54,6 +62,14 @@ impl Scenario {
         command.env("LD_PRELOAD", recorder()).env("HEAPMARK_RECORD_TO", self.dir.path().join("run"));
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
+    }
+
+    /// Runs the program with a library behind the recorder, which serves its memory.
+    pub fn run_with(&self, library: &str, arguments: &[&str]) -> String {
+        let file = self.dir.path().join(library).with_extension("so");
+        compile(library, &file, &["-shared", "-fPIC"]);
+        let preload = format!("{}:{}", recorder().display(), file.display());
+        good(self.command(&self.program).args(arguments).env("LD_PRELOAD", preload).output().unwrap())
     }
 
     /// Runs the program, which must end well, and returns what it printed.
@@ -96,8 +112,8 @@ pub fn compile(name: &str, program: &Path, flags: &[&str]) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios").join(name);
     let compiler = if name.ends_with(".cpp") { "c++" } else { "cc" };
     let mut command = Command::new(compiler);
-    command.args(["-O1", "-g", "-Wall", "-Werror", "-fno-builtin", "-pthread"]).args(flags).arg("-o").arg(program);
-    let end = command.arg(source).arg("-ldl").output().unwrap();
+    command.args(["-O1", "-g", "-Wall", "-Werror", "-fno-builtin", "-pthread", "-o"]).arg(program);
+    let end = command.arg(source).args(flags).arg("-ldl").output().unwrap();
     assert!(end.status.success(), "{compiler} {name}: {}", String::from_utf8_lossy(&end.stderr));
 }
 

@@ -135,9 +135,9 @@ impl Header {
         self.chunks.fetch_add(ONE_TWICE, Ordering::Relaxed);
     }
 
-    /// In the first chunk of a file: an event that could not be written down.
-    pub fn count_dropped(&self) {
-        self.dropped.fetch_add(ONE_TWICE, Ordering::Relaxed);
+    /// In the first chunk of a file: events that could not be written down.
+    pub fn count_dropped(&self, count: u32) {
+        self.dropped.fetch_add(ONE_TWICE * u64::from(count), Ordering::Relaxed);
     }
 }
 

@@ -42,6 +42,8 @@ pub enum Event<'a> {
     ThreadStart { child: u32 },
     /// The thread ends. Its C library may still free a few blocks afterwards.
     ThreadExit,
+    /// The thread is about to make a process, which will tell of the same moment, in nanoseconds of the monotonic clock.
+    Forking { moment: u64 },
     /// The thread made a process.
     Fork { pid: u32 },
     /// Says what time it is, where other events have no stamps.
@@ -153,4 +155,5 @@ pub(super) mod further {
     pub const FORK: u64 = 8;
     pub const CLOCKED_ON: u64 = 9;
     pub const MARK: u64 = 10;
+    pub const FORKING: u64 = 11;
 }

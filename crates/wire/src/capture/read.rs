@@ -180,6 +180,7 @@ impl<'a> Records<'a> {
                 Event::Begin { thread: self.thread }
             }
             further::THREAD_START => Event::ThreadStart { child: self.half()? },
+            further::FORKING => Event::Forking { moment: self.number()? },
             further::FORK => Event::Fork { pid: self.half()? },
             further::TIME => Event::Time { ns: self.number()? },
             further::FAILED => {

@@ -4,13 +4,18 @@
 /// What a value consists of in its line.
 pub fn escaped(value: &[u8]) -> impl Iterator<Item = u8> + '_ {
     value.iter().flat_map(|byte| {
-        let digit = |value: u8| b"0123456789abcdef"[usize::from(value & 15)];
-        let (bytes, length) = match byte {
-            b'%' | 0..0x20 | 0x7f.. => ([b'%', digit(byte >> 4), digit(*byte)], 3),
-            _ => ([*byte, 0, 0], 1),
-        };
+        let (bytes, length) = escape(*byte);
         bytes.into_iter().take(length)
     })
+}
+
+/// A byte as it stands in a value: so many of these.
+pub fn escape(byte: u8) -> ([u8; 3], usize) {
+    let digit = |value: u8| b"0123456789abcdef"[usize::from(value & 15)];
+    match byte {
+        b'%' | 0..0x20 | 0x7f.. => ([b'%', digit(byte >> 4), digit(byte)], 3),
+        _ => ([byte, 0, 0], 1),
+    }
 }
 
 /// The bytes that a value stands for. A `%` without two digits stands for itself.

@@ -158,6 +158,7 @@ impl Writer {
                 Event::ThreadExit => self.further(further::THREAD_EXIT),
                 Event::Begin { thread } => self.further_with(further::BEGIN, u64::from(thread)),
                 Event::ThreadStart { child } => self.further_with(further::THREAD_START, u64::from(child)),
+                Event::Forking { moment } => self.further_with(further::FORKING, moment),
                 Event::Fork { pid } => self.further_with(further::FORK, u64::from(pid)),
                 Event::Time { ns } => self.further_with(further::TIME, ns),
                 Event::Failed { call, size } => {

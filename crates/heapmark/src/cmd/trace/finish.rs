@@ -126,6 +126,13 @@ pub fn warnings(finished: &Finished) -> Vec<String> {
         "objects ended unseen (something frees past the recorder: RTLD_DEEPBIND?); they end where their address is used again",
     );
     line(finished.unknown_uses, "calls were about objects from before the recording; they are left out");
+    let inner = finished.head.get("end.inner-calls").and_then(|text| text.parse().ok()).unwrap_or(0);
+    if inner > finished.own_events() {
+        line(
+            inner,
+            "calls were made within calls of the allocator, more than are on record: by itself, or by handlers of signals",
+        );
+    }
     line(finished.mended.repairs(), "events stood in an order that cannot have been, and were put right");
     if finished.is_doubtful() {
         lines.push(format!(

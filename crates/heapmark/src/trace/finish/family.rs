@@ -18,6 +18,8 @@ pub(super) struct Member {
     pub process: Option<Process>,
     /// Who forked it. Whoever executed another program has nothing left of its parent's.
     parent: Option<Process>,
+    /// When: numbers of processes come again.
+    fork: Option<u64>,
 }
 
 /// A member whose turn has come.
@@ -99,12 +101,11 @@ impl Family {
         self.waiting.borrow().contains_key(parent)
     }
 
-    /// The child that a process has just made.
-    pub(super) fn born(&self, parent: &Process, pid: u32) -> Option<Member> {
+    /// The child that a process has made at a moment.
+    pub(super) fn born(&self, parent: &Process, moment: u64) -> Option<Member> {
         let mut waiting = self.waiting.borrow_mut();
         let children = waiting.get_mut(parent)?;
-        let is_it = |member: &Member| member.process.as_ref().is_some_and(|(_, number)| *number == pid);
-        let child = children.iter().position(is_it).map(|place| children.remove(place));
+        let child = children.iter().position(|member| member.fork == Some(moment)).map(|place| children.remove(place));
         if children.is_empty() {
             waiting.remove(parent);
         }
@@ -126,7 +127,8 @@ impl Member {
         let number = |key: &str| head.as_ref()?.get(key)?.parse::<u32>().ok();
         let forked = head.as_ref().is_some_and(|head| head.get("begin") == Some("fork"));
         let parent = number("parent").filter(|_| forked).map(|parent| (folder.clone(), parent));
-        Member { path: path.to_path_buf(), wanted, process: number("pid").map(|pid| (folder, pid)), parent }
+        let fork = head.as_ref().and_then(|head| head.get("forked-ns")?.parse().ok());
+        Member { path: path.to_path_buf(), wanted, process: number("pid").map(|pid| (folder, pid)), parent, fork }
     }
 
     fn is(&self, folder: &Path, path: &Path) -> bool {

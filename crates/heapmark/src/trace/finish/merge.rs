@@ -26,6 +26,13 @@ pub(super) struct Merged {
     pub damage: Vec<String>,
 }
 
+/// What comes next in a merge.
+pub(super) enum Step {
+    Event(u32, Event),
+    /// A child that tells of this moment has what is alive now.
+    Forking(u64),
+}
+
 /// A merge that goes on.
 pub(super) struct Merge<'a> {
     capture: &'a Capture,
@@ -53,10 +60,7 @@ impl<'a> Merge<'a> {
     }
 
     /// Gives out all events in their order, until there are none or `put` has had enough.
-    pub(super) fn run(
-        mut self,
-        mut put: impl FnMut(&Addresses, u32, Event) -> Result<bool, Fault>,
-    ) -> Result<Merged, Fault> {
+    pub(super) fn run(mut self, mut put: impl FnMut(&Addresses, Step) -> Result<bool, Fault>) -> Result<Merged, Fault> {
         let mut heap: BinaryHeap<Reverse<(u64, usize)>> = self
             .streams
             .iter()
@@ -67,9 +71,9 @@ impl<'a> Merge<'a> {
         'all: while let Some(Reverse((_, place))) = heap.pop() {
             let limit = heap.peek().map_or(u64::MAX, |Reverse((key, _))| *key);
             loop {
-                self.step(place, &mut |thread, event| ready.push((thread, event)));
-                for (thread, event) in ready.drain(..) {
-                    if !put(&self.addresses, thread, event)? {
+                self.step(place, &mut |step| ready.push(step));
+                for step in ready.drain(..) {
+                    if !put(&self.addresses, step)? {
                         break 'all;
                     }
                 }
@@ -100,7 +104,9 @@ impl<'a> Merge<'a> {
 
     /// What comes next of a stream, as events without addresses: mostly one.
     #[inline]
-    fn step(&mut self, place: usize, put: &mut impl FnMut(u32, Event)) {
+    fn step(&mut self, place: usize, give: &mut impl FnMut(Step)) {
+        let mut put = |thread, event| give(Step::Event(thread, event));
+        let put = &mut put;
         let stream = &self.streams[place];
         let (Some(key), Some((part, record))) = (stream.key(), stream.next()) else { return };
         let at = Moment { key, thread: record.thread, stream: place };
@@ -134,6 +140,8 @@ impl<'a> Merge<'a> {
                     (None, new) => self.addresses.begin(at, new, Event::Malloc { size, operator: false }, put),
                 }
             }
+        } else if let capture::Event::Forking { moment } = record.event {
+            give(Step::Forking(moment));
         } else {
             self.other(place, put);
         }

@@ -15,7 +15,7 @@ use super::{Event, Head, Totals, Writer};
 use capture::Capture;
 use family::{Family, Turn};
 use heritage::Heritage;
-use merge::{Merge, Merged};
+use merge::{Merge, Merged, Step};
 use peak::Peak;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -191,18 +191,22 @@ impl Unfinished<'_> {
             });
         }
         told?;
-        merge.run(|addresses, thread, event| {
-            put(thread, &event)?;
-            if let (Some(known), Some(own)) = (&mut heritage, &own) {
-                known.follow(thread, &event);
-                if let Event::Fork { pid } = event
-                    && let Some(child) = family.born(own, pid)
-                {
-                    let turn = Turn { member: child, inherited: known.alive(addresses), depth: depth + 1 };
-                    match turn.depth < MOST_AT_ONCE {
-                        true => Unfinished::new(turn, family).begin(each),
-                        false => family.later(turn),
-                    }
+        merge.run(|addresses, step| {
+            let moment = match step {
+                Step::Event(thread, event) => {
+                    put(thread, &event)?;
+                    heritage.iter_mut().for_each(|heritage| heritage.follow(thread, &event));
+                    return Ok(member.wanted || heritage.is_some());
+                }
+                Step::Forking(moment) => moment,
+            };
+            if let (Some(known), Some(own)) = (&heritage, &own)
+                && let Some(child) = family.born(own, moment)
+            {
+                let turn = Turn { member: child, inherited: known.alive(addresses), depth: depth + 1 };
+                match turn.depth < MOST_AT_ONCE {
+                    true => Unfinished::new(turn, family).begin(each),
+                    false => family.later(turn),
                 }
                 if !family.awaits(own) {
                     heritage = None;
