@@ -1,10 +1,10 @@
 //! Records read once more, whole and one after the other: of a million samples all of them at once are too many.
 
-use super::read::is_intact;
+use super::read::{is_intact, next_line};
 use super::{Record, latency};
 use anyhow::{Context, Result, bail};
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::path::PathBuf;
 
 /// Where the records of a run stand in its `samples.jsonl`.
@@ -28,8 +28,7 @@ impl Lines {
                     none => none.insert(BufReader::new(File::open(&path)?)),
                 };
                 samples.seek_relative(*place as i64 - at as i64)?;
-                line.clear();
-                at = place + samples.read_until(b'\n', &mut line)? as u64;
+                at = place + next_line(samples, &mut line)?;
                 Ok(())
             };
             read().with_context(|| format!("cannot read {}", path.display()))?;

@@ -27,9 +27,10 @@ use crate::file::{self, PUBLIC, is_there, make_folder, mode_of};
 use crate::sample::preflight::{Preflight, When};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::geteuid;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const HEAD: &str = "run.json";
@@ -154,6 +155,21 @@ pub fn keep(dir: &Path, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Re
 
 fn no_run(dir: &Path) -> String {
     format!("no run in {}: a run directory holds run.json (`heapmark run` says where it puts it)", dir.display())
+}
+
+/// Refuses a run of another user's to be gone on with: that starts the programs and loads the libraries that its head names.
+pub fn refuse_of_others(dir: &Path) -> Result<()> {
+    for path in [dir, &head_of(dir)] {
+        let owner = path.metadata().with_context(|| no_run(dir))?.uid();
+        if owner != 0 && owner != geteuid().as_raw() {
+            bail!(
+                "{} belongs to user {owner}, and going on with it starts what its run.json names: if you trust that, go on \
+                 with a copy of your own (cp -r)",
+                path.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Where runs go when nobody says otherwise.

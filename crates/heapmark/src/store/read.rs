@@ -6,7 +6,7 @@ use super::{Lines, Record, Records, RunFile, SCHEMA, for_tables, latency, looks,
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// A run directory as it was read.
@@ -22,6 +22,9 @@ pub struct Run {
     /// Files in `series/` and `latency/` that are not there as they were written: nothing of them is shown.
     pub damaged_tables: Vec<PathBuf>,
 }
+
+/// No line that heapmark writes is as long.
+const MOST_LINE: usize = 64 << 20;
 
 /// From this schema on each document ends with its checksum.
 const SEALED_SINCE: u64 = 2;
@@ -95,10 +98,23 @@ pub(super) struct Found {
     pub(super) unreadable_lines: usize,
 }
 
+/// The next line, and how long it is: of one that is too long to be a record only the beginning is kept.
+pub(super) fn next_line(samples: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u64> {
+    line.clear();
+    let kept = samples.by_ref().take(MOST_LINE as u64).read_until(b'\n', line)?;
+    let is_cut = kept == MOST_LINE && line.last() != Some(&b'\n');
+    let rest = if is_cut { samples.skip_until(b'\n')? } else { 0 };
+    Ok((kept + rest) as u64)
+}
+
 /// Line by line: the file may be larger than what is kept of it.
-pub(super) fn records(mut samples: impl BufRead, sealed: bool, parse: Parse) -> std::io::Result<Found> {
+pub(super) fn records(mut samples: impl BufRead, sealed: bool, parse: Parse) -> io::Result<Found> {
     let (mut found, mut line, mut at) = (Found::default(), Vec::new(), 0);
-    while samples.read_until(b'\n', &mut line)? > 0 {
+    loop {
+        let length = next_line(&mut samples, &mut line)?;
+        if length == 0 {
+            return Ok(found);
+        }
         match parse(&line) {
             Ok(record) if is_intact(&line, sealed) => {
                 let number = found.kept.add(record);
@@ -107,8 +123,6 @@ pub(super) fn records(mut samples: impl BufRead, sealed: bool, parse: Parse) -> 
             }
             _ => found.unreadable_lines += usize::from(!line.trim_ascii().is_empty()),
         }
-        at += line.len() as u64;
-        line.clear();
+        at += length;
     }
-    Ok(found)
 }
