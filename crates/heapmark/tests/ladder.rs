@@ -129,6 +129,16 @@ fn the_checker_sees_planted_steps_to_the_right() {
 }
 
 #[test]
+fn no_process_is_signalled_by_a_number_that_may_be_anothers_by_then() {
+    let source = crates().join("heapmark/src");
+    let by_number = |text: &str| text.contains("libc::kill(") || text.contains("kill_process(");
+    let files = rust_files(&source).into_iter().filter(|file| by_number(&fs::read_to_string(file).unwrap()));
+    let files: Vec<String> = files.map(|file| file.strip_prefix(&source).unwrap().display().to_string()).collect();
+    // A process that is traced keeps its number until its tracer has waited for it, in the same thread.
+    assert_eq!(files, ["execute/executed.rs"]);
+}
+
+#[test]
 fn the_guest_knows_nothing_of_the_host() {
     for file in rust_files(&crates().join("guest/src")) {
         let text = fs::read_to_string(&file).unwrap();

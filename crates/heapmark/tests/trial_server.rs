@@ -125,6 +125,29 @@ fn servers_and_clients_that_fail_are_said() {
 }
 
 #[test]
+fn what_answers_in_place_of_the_server_is_not_driven() {
+    let place = Place::new();
+    fs::copy("/bin/sleep", place.at("nap")).unwrap();
+    let honest = format!("honest={}", place.fake("honest").display());
+    let port = Port::free();
+    let (number, started) = (port.0, place.at("started"));
+    // After heapmark has seen that nothing answers, another process takes the port: this one.
+    let other = std::thread::spawn(move || {
+        support::live::wait_for("the server", || started.exists());
+        let listener = std::net::TcpListener::bind(("127.0.0.1", number)).unwrap();
+        std::thread::spawn(move || listener.incoming().for_each(drop));
+    });
+    let server = "sh -c 'touch started; exec ./nap 86400' {port}";
+    let flags = ["-a", &honest, "--server", server, "--client", "touch driven", "--ready", &number.to_string()];
+    let (end, _) = run(&place, &flags);
+    other.join().unwrap();
+    assert_eq!(end.code, Some(1), "{}{}", end.stdout, end.stderr);
+    let said = format!("what answers on port {number} is not the server, nor a process of it");
+    assert!(end.stderr.contains(&said) && !place.at("driven").exists(), "{}", end.stderr);
+    assert_eq!(processes_of(&place.at("nap")), 0);
+}
+
+#[test]
 fn what_a_client_has_started_ends_with_it_when_the_server_ends_early() {
     let place = Place::new();
     fs::copy("/bin/sleep", place.at("nap")).unwrap();

@@ -7,6 +7,7 @@ use super::{Guest, Subject};
 use crate::file::Draft;
 use crate::trace::finish::head_of;
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use std::collections::BTreeSet;
@@ -112,11 +113,14 @@ impl Recorder {
         command.envs([programs.variable()]).env(name, word);
         let mut child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
         let (pid, handle) = (child.id(), signals.handle());
+        // Its number may be another process's once it is waited for.
+        let it = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).inspect_err(|_| _ = child.kill());
+        let it = it.context("cannot watch the program")?;
         let watch = Watch::new(pid as i32, &self.0).context("cannot start a thread")?;
         let watcher = std::thread::spawn(move || {
             for signal in signals.forever().filter(|signal| PASSED_ON.contains(signal)) {
-                // SAFETY: a plain system call; the process is not yet waited for, or the watch is over.
-                unsafe { libc::kill(pid as i32, signal) };
+                let signal = Signal::from_named_raw(signal);
+                signal.into_iter().for_each(|signal| _ = pidfd_send_signal(&it, signal));
             }
         });
         let status = child.wait();

@@ -2,18 +2,22 @@
 //! in short looks of the thread that waits for the server.
 
 mod client;
+mod listener;
 mod used;
 
 use super::fault::with_words;
 use super::in_malloc::{Calls, Times};
 use super::{Outcome, Tried};
-use crate::execute::descendants;
+use crate::execute::child::end_tree;
 use crate::execute::end::End;
 use crate::execute::report::Report;
+use crate::execute::tree::held_descendants;
 use crate::plan::Client;
 use anyhow::{Result, bail};
 use client::Process;
 use heapmark_wire::Phase;
+use listener::is_below;
+use rustix::process::{Pid, Signal, pidfd_send_signal};
 use std::fs::File;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -25,6 +29,8 @@ const LOOK: Duration = Duration::from_millis(1);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long an answer may take on this machine.
 const ANSWER: Duration = Duration::from_millis(200);
+/// How long it may seem that another process answers in place of the server.
+const DOUBT: Duration = Duration::from_secs(1);
 /// What helps against the most likely reason for a server that ends early and well.
 const STAY: &str = "; if it went to the background, tell it to stay in front";
 
@@ -64,6 +70,8 @@ pub(super) struct Drive<'a> {
     times: Option<&'a Times>,
     step: Step,
     began: Instant,
+    /// Since then something else has answered.
+    doubted: Option<Instant>,
     /// What the server's launcher writes: nothing, while the server lives.
     server: &'a File,
     driver: Process,
@@ -87,7 +95,8 @@ impl<'a> Drive<'a> {
             );
         }
         let (step, began, driver) = (Step::Waits, Instant::now(), Process::new()?);
-        Ok(Drive { client, tried, times, step, began, server, driver, used: Used::default(), fault: None })
+        let (doubted, used, fault) = (None, Used::default(), None);
+        Ok(Drive { client, tried, times, step, began, doubted, server, driver, used, fault })
     }
 
     /// One look; `launcher` is the process that has started the server.
@@ -95,11 +104,7 @@ impl<'a> Drive<'a> {
         match self.step {
             // Its launcher ends soon. What answers meanwhile would not have been measured to its end.
             Step::Waits | Step::Runs(_) if self.server.metadata().is_ok_and(|account| account.len() > 0) => {}
-            Step::Waits if answers(self.client.port) => {
-                if let Err(error) = self.begin(launcher) {
-                    self.give_up(launcher, Outcome::Error { what: format!("{error:#}") });
-                }
-            }
+            Step::Waits if answers(self.client.port) => self.answered(launcher),
             Step::Waits if self.began.elapsed() > PATIENCE => {
                 let what =
                     format!("the server did not answer on port {} within {} s", self.client.port, PATIENCE.as_secs());
@@ -114,7 +119,7 @@ impl<'a> Drive<'a> {
             Step::Ends(since) if since.elapsed() > PATIENCE => {
                 let what = format!("the server did not end within {} s of SIGTERM", PATIENCE.as_secs());
                 self.fault.get_or_insert(Outcome::Error { what });
-                signal(launcher, libc::SIGKILL);
+                Pid::from_raw(launcher).into_iter().for_each(end_tree);
             }
             Step::Ends(_) => {}
         }
@@ -155,6 +160,21 @@ impl<'a> Drive<'a> {
         }
     }
 
+    /// Something answers.
+    fn answered(&mut self, launcher: i32) {
+        let port = self.client.port;
+        if is_below(launcher, port) != Some(false) {
+            if let Err(error) = self.begin(launcher) {
+                self.give_up(launcher, Outcome::Error { what: format!("{error:#}") });
+            }
+        } else if self.doubted.get_or_insert_with(Instant::now).elapsed() > DOUBT {
+            let what = format!(
+                "what answers on port {port} is not the server, nor a process of it: end that, or take another port"
+            );
+            self.give_up(launcher, Outcome::Error { what });
+        }
+    }
+
     /// Looks at what the server has used, then starts the client.
     fn begin(&mut self, launcher: i32) -> Result<()> {
         let before = Used::until_now(launcher, self.times)?;
@@ -180,8 +200,8 @@ impl<'a> Drive<'a> {
 
     fn ask_to_end(&mut self, launcher: i32) {
         // The launcher's children are the server; it lives to tell what they used.
-        let server = descendants(launcher).first().copied();
-        server.into_iter().for_each(|pid| signal(pid, libc::SIGTERM));
+        let server = held_descendants(launcher).into_iter().next();
+        server.iter().for_each(|server| _ = pidfd_send_signal(server, Signal::TERM));
         self.step = Step::Ends(Instant::now());
     }
 
@@ -195,9 +215,4 @@ impl<'a> Drive<'a> {
 fn answers(port: u16) -> bool {
     let places = [SocketAddr::from((Ipv4Addr::LOCALHOST, port)), SocketAddr::from((Ipv6Addr::LOCALHOST, port))];
     places.iter().any(|place| TcpStream::connect_timeout(place, ANSWER).is_ok())
-}
-
-fn signal(pid: i32, signal: i32) {
-    // SAFETY: a plain system call.
-    unsafe { libc::kill(pid, signal) };
 }

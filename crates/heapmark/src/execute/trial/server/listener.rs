@@ -1,0 +1,75 @@
+//! Which process answers on a port: the kernel says which socket listens there, and the server's processes which sockets they have.
+
+use crate::execute::descendants;
+use std::collections::BTreeSet;
+use std::fs::{read_dir, read_link, read_to_string};
+
+/// What a listening socket's state is called.
+const LISTENS: &str = "0A";
+
+/// Whether a process below this one listens on a port; `None` where that is not told: of a server that runs as another user, or where a rule
+/// of the network hands the port on.
+pub(super) fn is_below(launcher: i32, port: u16) -> Option<bool> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| read_to_string(table).unwrap_or_default());
+    let wanted: BTreeSet<String> = listeners(&tables.concat(), port).map(|inode| format!("socket:[{inode}]")).collect();
+    if wanted.is_empty() {
+        return None;
+    }
+    let mut silent = Vec::new();
+    for pid in descendants(launcher) {
+        match has_any(pid, &wanted) {
+            Some(true) => return Some(true),
+            Some(false) => {}
+            None => silent.push(pid),
+        }
+    }
+    // What has ended meanwhile says nothing, and is none of it.
+    let still = descendants(launcher);
+    if silent.iter().any(|pid| still.contains(pid)) { None } else { Some(false) }
+}
+
+/// The inodes of the sockets that listen on a port, of a table of the kernel's.
+fn listeners(table: &str, port: u16) -> impl Iterator<Item = &str> {
+    let end = format!(":{port:04X}");
+    table.lines().filter_map(move |line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (own, state) = (fields.next()?, fields.nth(1)?);
+        (own.ends_with(&end) && state == LISTENS).then(|| fields.nth(5))?
+    })
+}
+
+/// Whether a process has one of these files; `None` where it does not let us look.
+fn has_any(pid: i32, wanted: &BTreeSet<String>) -> Option<bool> {
+    let mut files = read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
+    Some(files.any(|file| read_link(file.path()).is_ok_and(|file| file.to_str().is_some_and(|it| wanted.contains(it)))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_port_only_what_listens_there_counts() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+               0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 83 1 0 100 0\n\
+               1: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 84 1 0 100 0\n\
+               2: 0100007F:1F91 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 85 1 0 100 0\n\
+               3: 00000000000000000000000000000000:1F90 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 86 1 0\n";
+        assert_eq!(listeners(table, 8080).collect::<Vec<_>>(), ["83", "86"]);
+        assert_eq!(listeners("", 8080).count(), 0);
+    }
+
+    #[test]
+    fn a_socket_of_this_process_is_not_of_one_below_it() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let own = std::process::id() as i32;
+        assert_eq!(is_below(own, port), Some(false));
+        // A child inherits it, as a server's workers do.
+        let file = std::os::fd::OwnedFd::from(listener.try_clone().unwrap());
+        let mut child = std::process::Command::new("sleep").arg("600").stdin(file).spawn().unwrap();
+        assert_eq!(is_below(own, port), Some(true));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
