@@ -1,12 +1,23 @@
 //! Has cargo notice new files in the folders that the binary embeds: `include_dir!` alone sees only changes to those it
-//! knew. Builds nothing.
+//! knew. And takes the fingerprints of sources whose work is kept in the cache. Builds nothing.
+
+use std::path::Path;
+
+#[path = "src/build/fingerprint.rs"]
+mod fingerprint;
+
+use fingerprint::{LIBRARIES, SCORES, fingerprint};
 
 fn main() {
     for folder in ["allocators", "programs", "workloads", "suites", "claims"] {
         let path = format!("../../{folder}");
         // Cargo takes a path that does not exist for one that always changes.
-        if std::path::Path::new(&path).exists() {
+        if Path::new(&path).exists() {
             println!("cargo::rerun-if-changed={path}");
         }
+    }
+    for (name, paths) in [("LIBRARY", &LIBRARIES[..]), ("SCORE", &SCORES[..])] {
+        paths.iter().for_each(|path| println!("cargo::rerun-if-changed={path}"));
+        println!("cargo::rustc-env=HEAPMARK_{name}_SOURCES={}", fingerprint(Path::new("."), paths));
     }
 }

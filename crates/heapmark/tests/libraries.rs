@@ -8,7 +8,7 @@ use heapmark::catalog::allocators;
 use indicatif::{MultiProgress, ProgressDrawTarget};
 use object::{Object, ObjectSymbol};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
@@ -357,6 +357,86 @@ fn a_library_that_is_not_what_its_entry_says_is_not_kept() {
     assert!(error.contains("-ftls-model=initial-exec"), "{error}");
     forget("planted-liar");
     forget("planted-slow-tls");
+}
+
+/// A folder that begins like this, in that one.
+fn beginning(folder: &Path, start: &str) -> PathBuf {
+    let mut entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    entries.find(|entry| entry.file_name().to_string_lossy().starts_with(start)).unwrap().path()
+}
+
+#[test]
+fn sources_that_were_changed_after_cargo_had_checked_them_are_not_compiled() {
+    let unpacked = build::sources_of("rpmalloc-sys").unwrap();
+    let (index, registry) = (unpacked.parent().unwrap(), unpacked.ancestors().nth(3).unwrap());
+    let place = tempfile::tempdir().unwrap();
+    // A registry of our own: the index as it is, the archives to be changed one by one, the sources of one crate.
+    let own = place.path().join("cargo/registry");
+    let name = index.file_name().unwrap();
+    let (sources, archives) = (own.join("src").join(name), own.join("cache").join(name));
+    [&sources, &archives].into_iter().for_each(|folder| std::fs::create_dir_all(folder).unwrap());
+    std::os::unix::fs::symlink(registry.join("index"), own.join("index")).unwrap();
+    for archive in std::fs::read_dir(registry.join("cache").join(name)).unwrap() {
+        let archive = archive.unwrap();
+        std::os::unix::fs::symlink(archive.path(), archives.join(archive.file_name())).unwrap();
+    }
+    let copied = Command::new("cp").arg("-r").arg(&unpacked).arg(&sources).status().unwrap();
+    assert!(copied.success());
+    let changed = sources.join(unpacked.file_name().unwrap()).join("rpmalloc/rpmalloc/rpmalloc.c");
+    std::fs::write(changed, "#error planted\n").unwrap();
+    let build = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
+        command.args(["build", "rpmalloc"]).current_dir(place.path());
+        command.env("CARGO_HOME", place.path().join("cargo")).env("HEAPMARK_CACHE", place.path().join("cache"));
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, said) = build();
+    assert_eq!(code, Some(0), "{said}");
+
+    std::fs::remove_dir_all(beginning(&place.path().join("cache/libraries"), "rpmalloc-")).unwrap();
+    let archive = beginning(&archives, "rpmalloc-sys");
+    let mut bytes = std::fs::read(&archive).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::remove_file(&archive).unwrap();
+    std::fs::write(&archive, bytes).unwrap();
+    let (code, said) = build();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("is not the archive that crates/sources/Cargo.lock pins: delete it"), "{said}");
+}
+
+#[test]
+fn a_library_in_the_cache_of_which_a_byte_has_changed_is_built_again() {
+    let planted = rpmalloc_with("planted-flipped", ("PLANTED", "5"));
+    let library = build(&[&planted]).remove(0).result.unwrap();
+    let file = &library.files[0];
+    let whole = std::fs::read(file).unwrap();
+    let mut bytes = whole.clone();
+    // Of the code, where no reader of ELF files looks.
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(file, &bytes).unwrap();
+    inspect(file).unwrap();
+    assert!(matches!(build::state(&planted, &ALL), State::NotBuilt { .. }));
+    let again = build(&[&planted]).remove(0);
+    assert!(!again.cached && again.result.unwrap() == library);
+    assert!(std::fs::read(file).unwrap() == whole);
+    forget("planted-flipped");
+}
+
+#[test]
+fn flags_of_the_callers_get_into_no_library() {
+    let (allocator, _) = READY.iter().find(|(allocator, _)| allocator.build.is_some()).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
+    command.args(["list", "allocators", "--json"]).env("CFLAGS", "-O0 -DPLANTED").env("TARGET_CXXFLAGS", "-O0");
+    let listed: Vec<serde_json::Value> = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    let state = &listed.iter().find(|entry| entry["name"] == *allocator.name).unwrap()["state"];
+    // With other flags it would be another library, which is not built.
+    assert_eq!(state, "ready");
+    let mut other = (*allocator).clone();
+    other.name = "planted-flags".into();
+    assert!(matches!(build::state(&other, &ALL), State::NotBuilt { .. }));
 }
 
 #[test]

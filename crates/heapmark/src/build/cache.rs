@@ -4,10 +4,13 @@
 use super::inspect;
 use crate::file::{self, PUBLIC, make_folder};
 use anyhow::{Context, Result, bail};
+use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 use std::fs::{File, TryLockError};
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 /// `$HEAPMARK_CACHE`, `$XDG_CACHE_HOME/heapmark` or `~/.cache/heapmark`.
 pub fn root() -> Result<PathBuf> {
@@ -22,7 +25,63 @@ pub fn root() -> Result<PathBuf> {
     if !inspect::preloadable(&root) {
         bail!("{}: LD_PRELOAD takes no path with a space, colon or `$`; set HEAPMARK_CACHE to another", root.display());
     }
+    let folders = above(&root);
+    if let Some(open) = folders.iter().find(|folder| folder.others_may_exchange()) {
+        bail!(
+            "{}: others can write in {}, and so exchange what heapmark preloads: take that right from them \
+             (chmod go-w), or set HEAPMARK_CACHE to another",
+            root.display(),
+            open.path.display()
+        );
+    }
+    // Its owner could.
+    static SAID: Once = Once::new();
+    if let Some(other) = folders.iter().find(|folder| folder.is_of_another()) {
+        SAID.call_once(|| {
+            eprintln!(
+                "warning: {} belongs to user {}, who can exchange what heapmark preloads from {}; HEAPMARK_CACHE names \
+                 another place",
+                other.path.display(),
+                other.owner,
+                root.display()
+            );
+        });
+    }
     Ok(root)
+}
+
+/// A folder on the way to the cache, or a link.
+struct Folder {
+    path: PathBuf,
+    owner: u32,
+    group: u32,
+    mode: u32,
+}
+
+/// What can be exchanged on the way to a folder: it itself and all above it, by its name and, where links are in that, by its place.
+fn above(folder: &Path) -> Vec<Folder> {
+    let place = folder.ancestors().find_map(|folder| folder.canonicalize().ok()).unwrap_or_default();
+    let look = |path: &Path| {
+        let data = path.symlink_metadata().ok()?;
+        let mode = if data.is_dir() { data.mode() } else { 0 };
+        Some(Folder { path: path.into(), owner: data.uid(), group: data.gid(), mode })
+    };
+    folder.ancestors().chain(place.ancestors()).filter_map(look).collect()
+}
+
+/// Whom user namespaces name as the owner of what is outside.
+const NOBODY: u32 = 65_534;
+
+impl Folder {
+    /// In a sticky folder (`/tmp`) only owners rename; and many systems give each user a group of the same number.
+    fn others_may_exchange(&self) -> bool {
+        let by_group = self.mode & 0o020 != 0 && ![0, self.owner].contains(&self.group);
+        (by_group || self.mode & 0o002 != 0) && self.mode & 0o1000 == 0
+    }
+
+    fn is_of_another(&self) -> bool {
+        ![0, NOBODY, geteuid().as_raw()].contains(&self.owner)
+    }
 }
 
 /// The mark by which programs that make backups know what can be made again.
@@ -68,6 +127,12 @@ pub fn hash_of_file(path: &Path) -> Result<String> {
     }
 }
 
+/// The checksum of a library in its folder.
+fn checksum_line(library: &Path) -> Result<String> {
+    let name = library.file_name().unwrap_or_default();
+    Ok(format!("{}  {}\n", hash_of_file(library)?, name.display()))
+}
+
 /// The place of one library or program.
 #[derive(Clone, Debug)]
 pub struct Place {
@@ -95,6 +160,17 @@ impl Place {
     /// The library's file, there or not.
     pub fn library(&self) -> PathBuf {
         self.folder().join(format!("lib{}.so", self.name))
+    }
+
+    /// Where its checksum stands, as `sha256sum -c` reads it.
+    fn checksum(&self) -> PathBuf {
+        self.library().with_extension("so.sha256")
+    }
+
+    /// Whether the library is there as it was built: a changed bit would be measured under the same name.
+    pub fn is_whole(&self) -> bool {
+        let wanted = std::fs::read_to_string(self.checksum());
+        wanted.is_ok_and(|wanted| checksum_line(&self.library()).is_ok_and(|found| found == wanted))
     }
 
     /// Where the log of a failed build stays.
@@ -131,12 +207,14 @@ impl Place {
     /// Moves a finished library into place and clears the workshop.
     pub fn keep(&self, built: &Path, workshop: &Path) -> Result<PathBuf> {
         let half = self.shelf.join(format!(".{}.done", self.name));
+        let (library, line) = (half.join(format!("lib{}.so", self.name)), checksum_line(built)?);
         let set_apart = || -> std::io::Result<()> {
             if half.exists() {
                 std::fs::remove_dir_all(&half)?;
             }
             std::fs::create_dir(&half)?;
-            std::fs::rename(built, half.join(format!("lib{}.so", self.name)))
+            std::fs::rename(built, &library)?;
+            std::fs::write(library.with_extension("so.sha256"), &line)
         };
         set_apart().with_context(|| format!("moving the library to {}", half.display()))?;
         self.keep_folder(&half)?;
@@ -161,12 +239,38 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn cutting_parts_differently_changes_the_hash() {
         assert_ne!(short_hash(["ab", "c"]), short_hash(["a", "bc"]));
         assert_eq!(short_hash(["ab", "c"]), short_hash(["ab", "c"]));
         assert_eq!(short_hash(["x"]).len(), 12);
+    }
+
+    #[test]
+    fn a_place_below_a_folder_in_which_others_can_write_is_not_trusted() {
+        let home = tempfile::tempdir().unwrap();
+        let (open, real) = (home.path().join("open"), home.path().join("real"));
+        [&open, &real].into_iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
+        std::os::unix::fs::symlink(open.join("cache"), real.join("link")).unwrap();
+        let is_open = |mode: u32, place: &Path| {
+            std::fs::set_permissions(&open, std::fs::Permissions::from_mode(mode)).unwrap();
+            above(place).iter().any(Folder::others_may_exchange)
+        };
+        let cache = open.join("cache");
+        assert_eq!([0o755, 0o1777, 0o777, 0o757].map(|mode| is_open(mode, &cache)), [false, false, true, true]);
+        std::fs::create_dir(&cache).unwrap();
+        assert_eq!(
+            [0o755, 0o777].map(|mode| is_open(mode, &real.join("link/more"))),
+            [false, true],
+            "where a link leads"
+        );
+        let folder = |owner, group, mode| Folder { path: "/x".into(), owner, group, mode };
+        let by_group = [(1000, 1000), (1000, 50), (0, 0)].map(|(owner, group)| folder(owner, group, 0o775));
+        assert_eq!(by_group.map(|folder| folder.others_may_exchange()), [false, true, false]);
+        let owners = [0, geteuid().as_raw(), NOBODY, 123_456].map(|owner| folder(owner, 0, 0o755).is_of_another());
+        assert_eq!(owners, [false, false, false, true]);
     }
 
     #[test]
@@ -198,7 +302,10 @@ mod tests {
         std::fs::write(workshop.join("libmine.so"), "whole").unwrap();
         std::fs::write(place.log(), "words").unwrap();
         let kept = place.keep(&workshop.join("libmine.so"), &workshop).unwrap();
-        assert_eq!(std::fs::read_to_string(kept).unwrap(), "whole");
+        assert_eq!(std::fs::read_to_string(&kept).unwrap(), "whole");
+        assert!(place.is_whole());
+        std::fs::write(kept, "while").unwrap();
+        assert!(!place.is_whole(), "a byte has changed");
         assert!(!workshop.exists() && !place.log().exists());
     }
 

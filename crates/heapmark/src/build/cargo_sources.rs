@@ -1,7 +1,8 @@
-//! Where cargo put the allocators' sources. The pins travel inside the binary, so that heapmark finds the same sources
+//! The allocators' sources, which cargo fetches. The pins travel inside the binary, so that heapmark finds the same sources
 //! with and without a checkout. Compiles nothing.
 
 use super::cache;
+use super::step::{self, Log, Slots};
 use crate::file::{self, PUBLIC};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
@@ -58,19 +59,48 @@ pub fn directory(name: &str) -> Result<PathBuf> {
         .ok_or_else(|| anyhow!("cargo does not know crate `{name}`; add it to crates/sources/Cargo.toml"))
 }
 
+/// Unpacks the sources of a crate into a folder, and returns theirs. They come from the archive that the registry served, whose checksum
+/// is pinned: what cargo has unpacked of it may have been changed since, and cargo does not look again.
+pub fn unpack(pin: &Pin, into: &Path, slots: &Slots, log: &Log) -> Result<PathBuf> {
+    let unpacked = directory(&pin.name)?;
+    let archive = archive(&unpacked).with_context(|| format!("{} is in no registry of cargo's", unpacked.display()))?;
+    std::fs::create_dir_all(into).with_context(|| format!("creating {}", into.display()))?;
+    // What is looked at is what is unpacked, whatever becomes of the other meanwhile.
+    let own = into.join("archive");
+    std::fs::copy(&archive, &own).with_context(|| format!("reading {}", archive.display()))?;
+    if cache::hash_of_file(&own)? != pin.checksum {
+        bail!(
+            "{} is not the archive that crates/sources/Cargo.lock pins: delete it, and cargo downloads it again",
+            archive.display()
+        );
+    }
+    let mut tar = Command::new("tar");
+    // Not for users that a stranger's archive names.
+    tar.arg("-xzof").arg(&own).arg("-C").arg(into).env_remove("TAR_OPTIONS");
+    step::run("unpacking", &mut tar, slots, log)?;
+    Ok(into.join(unpacked.file_name().unwrap_or_default()))
+}
+
+/// The archive of what cargo has unpacked: `registry/src/INDEX/NAME-VERSION` is of `registry/cache/INDEX/NAME-VERSION.crate`.
+fn archive(unpacked: &Path) -> Option<PathBuf> {
+    let (index, name) = (unpacked.parent()?, unpacked.file_name()?.to_str()?);
+    let sources = index.parent().filter(|sources| sources.ends_with("registry/src"))?;
+    Some(sources.with_file_name("cache").join(index.file_name()?).join(format!("{name}.crate")))
+}
+
 fn directories() -> Result<BTreeMap<String, PathBuf>> {
-    let folder = write_package()?;
+    let package = write_package()?.join("Cargo.toml");
     let metadata = ["metadata", "--format-version", "1", "--locked", "--offline"];
-    let mut output = cargo(&folder, &metadata)?;
+    let mut output = cargo(&package, &metadata)?;
     if !output.status.success() {
-        let fetch = cargo(&folder, &["fetch", "--locked"])?;
+        let fetch = cargo(&package, &["fetch", "--locked"])?;
         if !fetch.status.success() {
             bail!("downloading the allocators' sources: cargo fetch failed: {}", last_words(&fetch));
         }
-        output = cargo(&folder, &metadata)?;
+        output = cargo(&package, &metadata)?;
     }
     if !output.status.success() {
-        bail!("cargo metadata failed in {}: {}", folder.display(), last_words(&output));
+        bail!("cargo metadata of {} failed: {}", package.display(), last_words(&output));
     }
     #[derive(Deserialize)]
     struct Metadata {
@@ -86,11 +116,15 @@ fn directories() -> Result<BTreeMap<String, PathBuf>> {
     Ok(directories.filter_map(|package| Some((package.name, package.manifest_path.parent()?.to_path_buf()))).collect())
 }
 
-fn cargo(folder: &Path, arguments: &[&str]) -> Result<Output> {
+fn cargo(package: &Path, arguments: &[&str]) -> Result<Output> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     Command::new(&cargo)
         .args(arguments)
-        .current_dir(folder)
+        .arg("--manifest-path")
+        .arg(package)
+        // Cargo, and what chooses among several of them, obey files in the folder where they are started and in all above it: one in which
+        // others can write would have them start anything.
+        .current_dir("/")
         .output()
         .with_context(|| format!("starting {}: cargo fetches the sources; install Rust", cargo.display()))
 }
@@ -127,6 +161,13 @@ mod tests {
         let pin = pin("tikv-jemalloc-sys").unwrap();
         assert_eq!(pin.checksum.len(), 64);
         assert!(pin.version.contains("+5.3.1-0-g"), "{}", pin.version);
+    }
+
+    #[test]
+    fn the_archive_of_what_cargo_has_unpacked_is_found_by_its_name() {
+        let found = archive(Path::new("/home/u/.cargo/registry/src/index.crates.io-1949/a-1.0.0+x"));
+        assert_eq!(found, Some("/home/u/.cargo/registry/cache/index.crates.io-1949/a-1.0.0+x.crate".into()));
+        assert_eq!(archive(Path::new("/home/u/vendor/a-1.0.0")), None);
     }
 
     #[test]

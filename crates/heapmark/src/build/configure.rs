@@ -2,7 +2,7 @@
 //! everywhere else.
 
 use super::compile::Bench;
-use super::{files, step};
+use super::{files, step, toolchain};
 use crate::catalog::allocator::{Configure, Language};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -32,6 +32,7 @@ pub fn tree(configure: &Configure, directory: &Path, version: &str, bench: &Benc
         .env("CC", bench.toolchain.compiler(Language::C).program())
         .env("CXX", bench.toolchain.compiler(Language::Cpp).program())
         .current_dir(&tree);
+    toolchain::not_taken().iter().for_each(|name| _ = command.env_remove(name));
     step::run("configure", &mut command, bench.slots, bench.log)?;
     Ok(tree)
 }

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 /// The copy, made where it is not there yet. It keeps the file's name: purge calls are looked up by it.
 pub fn copy(library: &Path) -> Result<PathBuf> {
     let path = library.display().to_string();
-    let key = cache::short_hash([path.as_str(), &cache::hash_of_file(library)?]);
+    let hash = cache::hash_of_file(library)?;
+    let key = cache::short_hash([path.as_str(), &hash]);
     let folder = cache::root()?.join("copies").join(key);
     let copy = folder.join(library.file_name().unwrap_or_default());
-    if !copy.is_file() {
+    if !copy.is_file() || cache::hash_of_file(&copy)? != hash {
         let context = || format!("cannot write {}", copy.display());
         cache::make(&folder).with_context(context)?;
         let bytes = std::fs::read(library).with_context(|| format!("cannot read {}", library.display()))?;

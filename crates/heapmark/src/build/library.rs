@@ -31,10 +31,10 @@ impl<'a> Work<'a> {
         Ok(Work { allocator, recipe, pin, toolchain, place })
     }
 
-    /// The finished library, if the cache has it.
+    /// The finished library, if the cache has it as it was built.
     pub fn cached(&self) -> Option<Library> {
         let path = self.place.library();
-        let inspection = inspect(&path).ok()?;
+        let inspection = if self.place.is_whole() { inspect(&path).ok()? } else { return None };
         Some(self.describe(path, inspection))
     }
 
@@ -57,6 +57,9 @@ impl<'a> Work<'a> {
         if let Some(library) = self.cached() {
             return Ok((library, true));
         }
+        if self.place.library().exists() {
+            eprintln!("{} is not as it was built: it is built again", self.place.library().display());
+        }
         let workshop = self.place.workshop()?;
         let result = self.construct(&workshop, slots, jobs, bar);
         if result.is_err() {
@@ -70,7 +73,7 @@ impl<'a> Work<'a> {
     fn construct(&self, workshop: &Path, slots: &Slots, jobs: usize, bar: &ProgressBar) -> Result<Library> {
         let log = Log::create(&self.place.log())?;
         bar.set_message("finding the sources");
-        let directory = cargo_sources::directory(&self.pin.name)?;
+        let directory = cargo_sources::unpack(self.pin, &workshop.join("sources"), slots, &log)?;
         bar.set_message(if self.recipe.configure.is_some() { "configuring" } else { "compiling" });
         let bench = Bench { toolchain: self.toolchain, slots, log: &log, workshop, jobs };
         let told = |done, all| {

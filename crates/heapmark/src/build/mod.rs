@@ -9,6 +9,8 @@ mod compile;
 mod configure;
 mod copy;
 mod files;
+#[cfg(test)]
+mod fingerprint;
 pub mod flags;
 pub mod inspect;
 mod known;
@@ -31,6 +33,7 @@ pub use program::{Executable, in_path};
 pub use score::{Score, Shelf as ScoreShelf, score};
 pub use state::{State, original, state};
 pub use system::find as find_library;
+pub use toolchain::not_taken;
 pub use user::{rejoined, user};
 
 use crate::catalog::allocator::{Allocator, Source};

@@ -4,7 +4,7 @@
 use super::State;
 use super::cache::{Place, short_hash};
 use super::step::{self, Log, Slots};
-use super::system;
+use super::{system, toolchain};
 use crate::catalog::Program;
 use crate::catalog::program::Need;
 use anyhow::{Context, Result, bail};
@@ -156,6 +156,7 @@ fn command(words: &[String]) -> Option<Command> {
     let (first, arguments) = words.split_first()?;
     let mut command = Command::new(first);
     command.args(arguments).env("LC_ALL", "C");
+    toolchain::not_taken().iter().for_each(|name| _ = command.env_remove(name));
     Some(command)
 }
 

@@ -3,12 +3,16 @@
 
 use crate::catalog::allocator::Language;
 use anyhow::{Result, anyhow};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Raised when the way libraries are made changes in a manner that the flags below do not show.
-const FORMAT: &str = "1";
+/// Another one where libraries may be made in another way.
+const SOURCES: &str = env!("HEAPMARK_LIBRARY_SOURCES");
+
+/// Flags of the caller's for builds of their own. Taken here, they would be in every library, and rows would be others than their
+/// names say.
+const NOT_TAKEN: [&str; 4] = ["CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS"];
 
 /// For every file. Initial-exec TLS because a preloaded library may have it, and because the general model costs a call
 /// per access; hidden symbols because the functions of an allocator should call each other directly; and no builtins
@@ -45,6 +49,21 @@ pub const LINK_FLAGS: [&str; 8] = [
 pub fn for_all() -> impl Iterator<Item = &'static str> {
     // The first are those of `cc`.
     ["-O3", "-fPIC", "-ffunction-sections", "-fdata-sections"].into_iter().chain(FLAGS)
+}
+
+/// A variable in which a caller leaves flags: `CFLAGS`, `TARGET_CFLAGS`, `CFLAGS_x86_64_unknown_linux_gnu`, ...
+fn is_not_taken(variable: &OsStr) -> bool {
+    let words = variable.to_str().unwrap_or_default();
+    let names = |(before, after): (&str, &str)| {
+        (before.is_empty() || before.ends_with('_')) && (after.is_empty() || after.starts_with('_'))
+    };
+    words == "CRATE_CC_NO_DEFAULTS" || NOT_TAKEN.iter().any(|name| words.split_once(name).is_some_and(names))
+}
+
+/// Variables of the caller's that no library is compiled with.
+pub fn not_taken() -> Vec<String> {
+    let names = std::env::vars_os().map(|(name, _)| name).filter(|name| is_not_taken(name));
+    names.map(|name| name.to_string_lossy().into_owned()).collect()
 }
 
 /// One compiler.
@@ -100,7 +119,7 @@ impl Toolchain {
     pub fn identity(&self) -> String {
         let words =
             |compiler: &Compiler| format!("{} {:?} {:?}", compiler.version, compiler.program, compiler.arguments);
-        format!("{FORMAT} {} {LINK_FLAGS:?} {} {}", std::env::consts::ARCH, words(&self.c), words(&self.cpp))
+        format!("{SOURCES} {} {LINK_FLAGS:?} {} {}", std::env::consts::ARCH, words(&self.c), words(&self.cpp))
     }
 }
 
@@ -114,6 +133,7 @@ fn compiler(language: Language) -> Result<Compiler, String> {
     // What cargo would tell a build script: there is none here.
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let tool = cc::Build::new()
+        .set_envs_snapshot(std::env::vars_os().filter(|(name, _)| !is_not_taken(name)))
         .target(&target)
         .host(&target)
         .opt_level(3)
@@ -137,4 +157,19 @@ fn compiler(language: Language) -> Result<Compiler, String> {
         arguments,
         version: String::from_utf8_lossy(&version.stdout).trim().to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_of_the_callers_are_known_by_their_names() {
+        for name in ["CFLAGS", "HOST_CFLAGS", "CXXFLAGS_x86_64-unknown-linux-gnu", "LDFLAGS", "CRATE_CC_NO_DEFAULTS"] {
+            assert!(is_not_taken(name.as_ref()), "{name}");
+        }
+        for name in ["CC", "CXX", "MYCFLAGS", "PATH", "FLAGS"] {
+            assert!(!is_not_taken(name.as_ref()), "{name}");
+        }
+    }
 }

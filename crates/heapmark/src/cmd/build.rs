@@ -82,6 +82,10 @@ pub(super) fn build_all(selected: &[&Allocator], catalog: &Catalog, jobs: usize)
     let pending = selected.iter().any(|one| matches!(build::state(one, &catalog.allocators), State::NotBuilt { .. }));
     if pending {
         eprintln!("building allocators from their sources (once; tcmalloc and jemalloc take most of the time)");
+        let not_taken = build::not_taken();
+        if !not_taken.is_empty() {
+            eprintln!("{}: not taken, libraries are compiled with their authors' flags", not_taken.join(", "));
+        }
     }
     let built = build::build(selected, &catalog.allocators, jobs, &MultiProgress::new());
     for one in &built {

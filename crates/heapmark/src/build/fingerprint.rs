@@ -1,0 +1,86 @@
+//! What a part of heapmark makes is kept under a name that holds a fingerprint of that part's sources: when they change, it is made
+//! again. The build script takes the fingerprints; it has no dependencies.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What decides how a library is compiled, once its recipe is known.
+pub const LIBRARIES: [&str; 5] = [
+    "src/build/compile.rs",
+    "src/build/configure.rs",
+    "src/build/files.rs",
+    "src/build/link.rs",
+    "src/build/toolchain.rs",
+];
+/// What decides which score is made of a trace.
+pub const SCORES: [&str; 6] = [
+    "../wire/src/score",
+    "src/trace/codec",
+    "src/trace/event.rs",
+    "src/trace/live.rs",
+    "src/trace/reader.rs",
+    "src/trace/score",
+];
+
+/// Of all code in files and folders below `root`.
+pub fn fingerprint(root: &Path, paths: &[&str]) -> String {
+    let mut files = Vec::new();
+    paths.iter().for_each(|path| add(&root.join(path), &mut files));
+    files.sort();
+    let texts = files.iter().map(|file| fs::read_to_string(file).unwrap_or_else(|why| panic!("{file:?}: {why}")));
+    // FNV-1a: nobody but us chooses these texts.
+    let hash = texts.fold(0xcbf2_9ce4_8422_2325, |hash, text| {
+        code(&text).bytes().fold(hash, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    });
+    format!("{hash:016x}")
+}
+
+fn add(path: &Path, files: &mut Vec<PathBuf>) {
+    if !path.is_dir() {
+        files.push(path.to_path_buf());
+        return;
+    }
+    for entry in fs::read_dir(path).unwrap_or_else(|why| panic!("{path:?}: {why}")).flatten() {
+        if !["tests", "tests.rs"].iter().any(|name| entry.file_name() == *name) {
+            add(&entry.path(), files);
+        }
+    }
+}
+
+/// A file without its comments, blank lines and tests.
+fn code(text: &str) -> String {
+    let lines = text.lines().take_while(|line| *line != "mod tests {").map(str::trim);
+    let kept = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
+    kept.flat_map(|line| [line, "\n"]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_that_change_have_another_fingerprint_and_comments_and_tests_are_none() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("a/tests")).unwrap();
+        let of = |file: &str, text: &str| {
+            fs::write(folder.path().join(file), text).unwrap();
+            fingerprint(folder.path(), &["a", "b.rs"])
+        };
+        fs::write(folder.path().join("b.rs"), "").unwrap();
+        let first = of("a/a.rs", "let a = 1;\n\n#[cfg(test)]\nmod tests {\n    let b = 1;\n}\n");
+        assert_eq!(of("a/a.rs", "// Why.\nlet a = 1;\n#[cfg(test)]\nmod tests {\n    let b = 2;\n}\n"), first);
+        assert_eq!(of("a/tests/c.rs", "let c = 1;"), first);
+        assert_ne!(of("a/a.rs", "let a = 2;\n#[cfg(test)]\nmod tests {\n}\n"), first);
+        let second = of("a/a.rs", "let a = 2;\n");
+        assert_ne!(of("a/more.rs", "let d = 1;\n"), second);
+        fs::remove_file(folder.path().join("a/more.rs")).unwrap();
+        assert_ne!(of("b.rs", "let e = 1;\n"), second);
+    }
+
+    #[test]
+    fn names_in_the_cache_are_those_of_the_sources_as_they_are() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        assert_eq!(fingerprint(root, &LIBRARIES), env!("HEAPMARK_LIBRARY_SOURCES"));
+        assert_eq!(fingerprint(root, &SCORES), env!("HEAPMARK_SCORE_SOURCES"));
+    }
+}
