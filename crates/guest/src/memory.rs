@@ -109,7 +109,7 @@ impl<T> Table<T> {
 impl<T> Table<T> {
     /// What it is known to hold: of a reserved table only who uses it knows.
     fn resident_bytes(&self) -> usize {
-        if self.populated { (self.len * size_of::<T>()).max(1).next_multiple_of(4096) } else { 0 }
+        if self.populated { (self.len * size_of::<T>()).max(1).next_multiple_of(page_bytes()) } else { 0 }
     }
 }
 
@@ -182,6 +182,15 @@ impl Resident {
         let text = read_file(c"/proc/self/status", &mut room).unwrap_or_default();
         let bytes = |key| kib(text, key).unwrap_or(0) << 10;
         Resident { rss: bytes("VmRSS:"), fileless: bytes("RssAnon:") + bytes("RssShmem:"), ..Resident::default() }
+    }
+}
+
+/// Of a page of this system: 4096, and on some ARM 16 or 64 KiB.
+pub fn page_bytes() -> usize {
+    // SAFETY: reads what the kernel has told this process at its start.
+    match unsafe { libc::getauxval(libc::AT_PAGESZ) } as usize {
+        0 => 4096,
+        bytes => bytes,
     }
 }
 

@@ -7,7 +7,7 @@
 use crate::clock::now_ns;
 use crate::fail;
 use crate::job::Job;
-use crate::memory::Table;
+use crate::memory::{Table, page_bytes};
 use crate::sys;
 use core::ffi::CStr;
 use core::fmt::{self, Write};
@@ -64,9 +64,7 @@ pub fn wanted() -> bool {
 /// A range that is not the allocator's. Costs nothing where nobody wants a series.
 pub fn know(start: usize, bytes: usize, kind: Kind) {
     if let Some(page) = page() {
-        // SAFETY: asks for a constant of the system.
-        let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
-        let end = start + bytes.next_multiple_of(page_bytes.max(1));
+        let end = start + bytes.next_multiple_of(page_bytes());
         page.watched().ranges().know(Known { start: start as u64, end: end as u64, kind });
     }
 }

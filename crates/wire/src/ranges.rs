@@ -115,6 +115,18 @@ mod tests {
     }
 
     #[test]
+    fn borders_of_larger_pages_are_known_as_they_are() {
+        for page in [16 << 10, 64 << 10] {
+            let ranges = ranges();
+            let range = Known { start: 3 * page, end: 5 * page, kind: Kind::Harness };
+            ranges.know(range);
+            assert_eq!(ranges.known().collect::<Vec<_>>(), [range]);
+            ranges.forget(range.start);
+            assert_eq!(ranges.known().count(), 0);
+        }
+    }
+
+    #[test]
     fn a_range_without_room_is_left_out() {
         let ranges = ranges();
         (1..=RANGES as u64 + 5).for_each(|n| {

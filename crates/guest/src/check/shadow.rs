@@ -2,14 +2,14 @@
 
 use super::page::{Entry, Found, GRANULES, span};
 use crate::fail;
-use crate::memory::Table;
+use crate::memory::{self, Table};
 use crate::sys;
 use crate::watched;
 use core::sync::atomic::{AtomicU64, Ordering};
 use heapmark_wire::Held;
 
-/// A page of the shadow's own table.
-const OWN_PAGE: usize = 4096;
+/// The least page that a system has. The shadow's are as large on all: figures of two machines are of the same pages.
+const LEAST_PAGE: usize = 8 * GRANULES;
 /// Pages that the shadow has room for: 16 GiB of blocks.
 const MOST_PAGES: usize = 1 << 22;
 /// So many pages in a row share one place in the table of pages.
@@ -20,6 +20,8 @@ pub(super) struct Shadow {
     pages: Table<Entry>,
     /// Which pages of that table hold anything: a bit for each.
     touched: Table<AtomicU64>,
+    /// Of the system's pages, in which that table comes into memory.
+    page_bytes: usize,
     /// What is live, counted only if somebody is told: all threads would share it.
     live_bytes: AtomicU64,
     occupied_pages: AtomicU64,
@@ -29,9 +31,14 @@ pub(super) struct Shadow {
 impl Shadow {
     /// Of an address space without blocks.
     pub fn new(held: Option<&'static Held>) -> Shadow {
+        Shadow::with_pages_of(memory::page_bytes(), held)
+    }
+
+    fn with_pages_of(page_bytes: usize, held: Option<&'static Held>) -> Shadow {
         Shadow {
             pages: Table::reserved(MOST_PAGES),
-            touched: Table::zeroed((MOST_PAGES * size_of::<Entry>()).div_ceil(64 * OWN_PAGE)),
+            touched: Table::zeroed((MOST_PAGES * size_of::<Entry>()).div_ceil(64 * LEAST_PAGE)),
+            page_bytes,
             live_bytes: AtomicU64::new(0),
             occupied_pages: AtomicU64::new(0),
             held,
@@ -115,12 +122,17 @@ impl Shadow {
     /// An entry is written to for the first time: its pages of the table become resident.
     fn touch(&self, index: usize) {
         let (start, bytes) = (index * size_of::<Entry>(), size_of::<Entry>());
-        for page in start / OWN_PAGE..=(start + bytes - 1) / OWN_PAGE {
+        for page in self.own_page(start)..=self.own_page(start + bytes - 1) {
             let bit = 1 << (page % 64);
             if self.touched[page / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
-                watched::harness_grows(OWN_PAGE as i64);
+                watched::harness_grows(self.page_bytes as i64);
             }
         }
+    }
+
+    /// The system's page of a byte of the table.
+    fn own_page(&self, at: usize) -> usize {
+        at >> self.page_bytes.ilog2()
     }
 
     /// So many bytes and pages more; negative numbers wrap. Under a lock of the caller's, or what is told last may be old.
@@ -146,7 +158,7 @@ impl Shadow {
     fn seen(&self) -> impl Iterator<Item = &Entry> {
         // Most of the table was never touched, and looking at it would bring it into memory.
         let touched = |index: &usize| {
-            let own_page = index * size_of::<Entry>() / OWN_PAGE;
+            let own_page = self.own_page(index * size_of::<Entry>());
             self.touched[own_page / 64].load(Ordering::Relaxed) & 1 << (own_page % 64) != 0
         };
         (0..MOST_PAGES).filter(touched).map(|index| &self.pages[index])
@@ -158,7 +170,8 @@ impl Shadow {
         let file = sys::File::open(c"/proc/self/pagemap")?;
         let (mut present, mut group, mut flags) = (0, usize::MAX, [0u64; GROUP]);
         for entry in self.seen().filter(|entry| !entry.with(|page| page.is_empty())) {
-            let number = entry.number();
+            // Where the system's pages are larger, several of ours are one of them.
+            let number = entry.number() / (self.page_bytes / LEAST_PAGE);
             if number / GROUP != group {
                 group = number / GROUP;
                 if !file.fill_from(group * size_of_val(&flags), &mut flags) {
@@ -168,5 +181,27 @@ impl Shadow {
             present += u64::from(flags[number % GROUP] & PRESENT_AT_ONE_PLACE == PRESENT_AT_ONE_PLACE);
         }
         Some(present)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_found_again_and_the_tables_memory_is_counted_in_the_systems_pages_however_large_they_are() {
+        let own = |shadow: &Shadow| -> u32 {
+            shadow.touched.iter().map(|bits| bits.load(Ordering::Relaxed).count_ones()).sum()
+        };
+        for page_bytes in [4 << 10, 16 << 10, 64 << 10] {
+            let shadow = Shadow::with_pages_of(page_bytes, None);
+            (0..GROUP).for_each(|page| shadow.take("malloc", 0x7000_0000_0000 + page * LEAST_PAGE, 8));
+            assert_eq!(shadow.by_granules()[1], GROUP as u64, "{page_bytes}");
+            // Entries of one group lie in a row.
+            let pages = (GROUP * size_of::<Entry>()).div_ceil(page_bytes) as u32;
+            assert!((pages..=pages + 1).contains(&own(&shadow)), "{page_bytes}: {}", own(&shadow));
+            (0..GROUP).for_each(|page| assert_eq!(shadow.give_back(0x7000_0000_0000 + page * LEAST_PAGE), Some(8)));
+            assert_eq!(shadow.by_granules()[1..], [0; GRANULES], "{page_bytes}");
+        }
     }
 }

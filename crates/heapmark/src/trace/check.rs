@@ -50,9 +50,13 @@ pub fn check<R: Read>(mut reader: Reader<R>) -> Checked {
             Err(fault) => Err(fault),
         };
         if let Err(fault) = found {
-            checked.impossible += u64::from(fault.kind() == Kind::Impossible);
-            if checked.faults.len() < MOST_FAULTS || fault.kind() != Kind::Impossible {
+            let is_last = fault.kind() != Kind::Impossible;
+            checked.impossible += u64::from(!is_last);
+            if checked.faults.len() < MOST_FAULTS || is_last {
                 checked.faults.push(fault.at(chunk, event_number));
+            }
+            if is_last {
+                break;
             }
         }
     }

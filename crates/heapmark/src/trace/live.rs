@@ -1,8 +1,9 @@
-//! Which objects are alive, and something about each. Memory is that of what is alive, not of what there has been.
+//! Which objects are alive, and something about each. Memory is that of what is alive, not of what there has been; where the machine has
+//! not so much of it, that is a fault.
 
-use super::fault::{Fault, impossible};
+use super::fault::{Fault, foreign, impossible};
 use super::layout::{MOST_LIVE, MOST_THREADS};
-use super::{Event, Token};
+use super::{Event, Token, room};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
@@ -27,6 +28,9 @@ impl<T> Live<T> {
         if self.len() >= self.most {
             return Err(impossible(format!("more than {} objects live at once", self.most)));
         }
+        if self.objects.len() == self.objects.capacity() {
+            self.grow()?;
+        }
         let place = thread as usize;
         if place >= self.allocations.len() {
             if thread >= MOST_THREADS {
@@ -38,6 +42,19 @@ impl<T> Live<T> {
         self.allocations[place] += 1;
         self.objects.insert(token.packed(), about);
         Ok(token)
+    }
+
+    /// Room for more.
+    #[cold]
+    fn grow(&mut self) -> Result<(), Fault> {
+        // Twice as many, each with a byte of the table's own, and one of eight places free.
+        let bytes = 2 * self.objects.capacity() * (size_of::<(u64, T)>() + 1) * 8 / 7;
+        let given = room::refusal(bytes as u64)
+            .map_or_else(|| self.objects.try_reserve(1).map_err(|_| "the system gives no more memory".to_owned()), Err);
+        given.map_err(|why| {
+            let live = self.objects.len();
+            foreign(format!("{live} objects live at once, and more begin: {why}; take a machine with more memory"))
+        })
     }
 
     /// An object ends; gives what was known of it.

@@ -5,7 +5,7 @@ use super::fault::{Fault, damaged, foreign};
 use super::layout::{CHUNK_HEADER, ChunkHeader, Codec, Content, FILE_HEADER, MOST_RAW_BYTES, check_file_header};
 use super::{Event, Head};
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 use zstd::bulk::Decompressor;
 
@@ -202,6 +202,21 @@ impl<R: Read> Iterator for Reader<R> {
                 Some(Err(fault.at(self.chunk_number(), self.events)))
             }
         }
+    }
+}
+
+/// How many events a trace has, as its chunks say; they themselves are not read. Of a damaged one, those before the damage.
+pub fn events_of(trace: &Path) -> Result<u64, Fault> {
+    let mut file = File::open(trace).map_err(unread)?;
+    let (mut at, mut events, mut header) = (FILE_HEADER as u64, 0, [0; CHUNK_HEADER]);
+    loop {
+        file.seek(SeekFrom::Start(at)).map_err(unread)?;
+        if fill(&mut file, &mut header)? < CHUNK_HEADER {
+            return Ok(events);
+        }
+        let Ok(chunk) = ChunkHeader::parse(&header) else { return Ok(events) };
+        events += u64::from(chunk.events);
+        at += CHUNK_HEADER as u64 + u64::from(chunk.stored_bytes);
     }
 }
 

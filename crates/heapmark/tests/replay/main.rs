@@ -173,6 +173,56 @@ fn more_threads_than_cpus_are_said_and_one_alone_is_not() {
 }
 
 #[test]
+fn a_thread_of_the_last_number_is_one_thread_and_not_65535() {
+    let place = Place::new();
+    let last = heapmark::trace::MOST_THREADS - 1;
+    write(&place.at("gap.trace"), &[(0, malloc(100)), (last, malloc(100)), (last, free(0, 0)), (0, free(last, 0))]);
+    let end = replay(&place, &["gap.trace", "-a", "glibc", "--blocks", "1"]);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    let records = samples(&place.at("run"));
+    for record in of_purpose(&records, "sample").into_iter().chain(of_purpose(&records, "check")) {
+        assert_eq!(record["threads"], 2, "{record}");
+        let (allocated, freed) = numbers(record);
+        assert!(allocated == freed && allocated.is_multiple_of(2), "{record}");
+    }
+}
+
+#[test]
+fn a_score_that_the_disk_has_no_room_for_is_refused_before_it_fills_it() {
+    let place = Place::new();
+    let events: Vec<Told> = (0..300_000).flat_map(|index| [(0, malloc(8)), (0, free(0, index))]).collect();
+    write(&place.at("long.trace"), &events);
+    fs::create_dir(place.at("small")).unwrap();
+    let small = "mount -t tmpfs -o size=2m none small && exec \"$0\" replay long.trace -a glibc -o run";
+    let mut command = std::process::Command::new("unshare");
+    command.args(["-rm", "sh", "-c", small, env!("CARGO_BIN_EXE_heapmark")]).current_dir(place.at("."));
+    let end = End::of(command.env("HEAPMARK_CACHE", place.at("small/cache")).output().unwrap());
+    // Not every system lets users mount.
+    if ["unshare:", "mount:"].iter().any(|tool| end.stderr.starts_with(tool)) {
+        return;
+    }
+    assert_eq!(end.code, Some(2), "{}", end.stderr);
+    assert!(end.stderr.contains("its score takes some 4 MiB, and 1 MiB are free where"), "{}", end.stderr);
+    assert!(end.stderr.lines().count() == 1 && !place.at("run").exists(), "{}", end.stderr);
+}
+
+#[test]
+fn a_paced_replay_that_would_last_for_years_is_refused_before_it_begins() {
+    let place = Place::new();
+    let years = |years: u64| Event::Clock { ns: years * 31_557_600 * 1_000_000_000 };
+    write(&place.at("long.trace"), &[(0, malloc(8)), (0, years(73)), (0, free(0, 0))]);
+    let end = replay(&place, &["long.trace", "-a", "glibc", "--mode", "paced"]);
+    assert_eq!(end.code, Some(2), "{}", end.stderr);
+    let said = "trace:long: at pace 1 a process lasts 73.0 years, and it may take 10.0 minutes: choose a greater pace";
+    assert!(end.stderr.contains(said) && end.stderr.lines().count() == 1, "{}", end.stderr);
+    assert!(!place.at("run").exists());
+    write(&place.at("short.trace"), &[(0, malloc(8)), (0, Event::Clock { ns: 1_000_000_000 }), (0, free(0, 0))]);
+    let end = replay(&place, &["short.trace", "-a", "glibc", "--mode", "paced", "--pace", "10", "--blocks", "1"]);
+    assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
+    assert!(end.stderr.contains("trace:short: at pace 10 a process lasts 0.100 s"), "{}", end.stderr);
+}
+
+#[test]
 fn two_traces_of_one_name_are_told_apart_and_one_given_twice_is_one() {
     let place = Place::new();
     fs::create_dir(place.at("old")).unwrap();

@@ -159,7 +159,7 @@ pub const THREAD_WORDS: usize = 2;
 /// A thread in the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Thread {
-    /// Where its stream begins.
+    /// Where its stream begins; 0 of a number that no thread has which plays.
     pub first: u64,
     /// Whether an op creates it; otherwise it is there from the start.
     pub is_started: bool,
@@ -169,6 +169,11 @@ impl Thread {
     /// As it stands in the table.
     pub fn encode(&self) -> [u64; THREAD_WORDS] {
         [self.first, u64::from(self.is_started)]
+    }
+
+    /// Whether it plays anything: numbers of a trace's threads may have gaps.
+    pub fn plays(&self) -> bool {
+        self.first != 0
     }
 
     /// The thread of this number; the file is as long as its head says.

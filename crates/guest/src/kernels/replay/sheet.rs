@@ -9,7 +9,6 @@ use heapmark_wire::score::{Fault, Head};
 
 /// Up to this size all of a score is in memory before the clock starts.
 const WHOLE_BYTES: usize = 64 << 20;
-const PAGE: usize = 4096;
 /// What one page fault may bring of a file.
 const FAULT_AROUND: usize = 64 << 10;
 
@@ -55,9 +54,8 @@ impl Sheet {
         if self.large
             && let Some(left) = self.words.get(words)
         {
-            // A fault brings the pages around it, too: what lay before these words may be back again.
             let first = self.words.as_ptr().addr();
-            let start = (left.as_ptr().addr() & !(PAGE - 1)).saturating_sub(FAULT_AROUND).max(first);
+            let start = before(left.as_ptr().addr(), first, memory::page_bytes());
             let bytes = left.as_ptr_range().end.addr() - start;
             // SAFETY: advice about pages of a shared file mapping that nobody writes: whoever still needs one gets it again.
             unsafe { libc::madvise(start as *mut _, bytes, libc::MADV_DONTNEED) };
@@ -67,5 +65,28 @@ impl Sheet {
 
 /// Of a large score next to nothing is in memory at a time.
 fn resident_bytes(bytes: usize) -> i64 {
-    if bytes > WHOLE_BYTES { 0 } else { bytes.next_multiple_of(PAGE) as i64 }
+    if bytes > WHOLE_BYTES { 0 } else { bytes.next_multiple_of(memory::page_bytes()) as i64 }
+}
+
+/// The border of a page from which on nothing is needed before this address: a fault brings the pages around it, too, so what lay there may
+/// be back again. The kernel takes no advice that begins elsewhere.
+fn before(address: usize, first: usize, page: usize) -> usize {
+    (address & !(page - 1)).saturating_sub(FAULT_AROUND).max(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_begins_at_borders_of_pages_however_large_they_are() {
+        for page in [4 << 10, 16 << 10, 64 << 10] {
+            let first = 0x7f00_0000_0000;
+            for address in (first..first + (1 << 20)).step_by(4096 + 8) {
+                let start = before(address, first, page);
+                assert!(start.is_multiple_of(page) && (first..=address).contains(&start), "{page}: {address:#x}");
+                assert!(start == first || address - start >= FAULT_AROUND, "{page}: {address:#x}");
+            }
+        }
+    }
 }

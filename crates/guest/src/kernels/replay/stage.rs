@@ -46,6 +46,8 @@ pub struct Stage<'a> {
     overs: AtomicU32,
     one_is_over: Semaphore,
     curtain: Semaphore,
+    /// Threads that play.
+    players: usize,
 }
 
 // SAFETY: a slot is used by one thread at a time, which the order of the score brings about; what is played wrongly finds an empty
@@ -84,6 +86,7 @@ impl<'a> Stage<'a> {
         points: &'a Points,
     ) -> Stage<'a> {
         let strict = bench.parameter("mode") == "memory";
+        let players = (0..seats.len()).filter(|index| thread(sheet, *index).plays()).count();
         let pace =
             if bench.parameter("mode") == "paced" { bench.parameter("pace").parse().unwrap_or(1.0) } else { 0.0 };
         Stage {
@@ -104,12 +107,17 @@ impl<'a> Stage<'a> {
             overs: AtomicU32::new(0),
             one_is_over: Semaphore::default(),
             curtain: Semaphore::default(),
+            players,
         }
     }
 
     fn thread(&self, index: usize) -> Thread {
-        let found = Thread::of(self.sheet.words, &self.sheet.head, index);
-        found.unwrap_or_else(|| fail::give_up("error", format_args!("the score has no thread {index}")))
+        thread(self.sheet, index)
+    }
+
+    fn is_there_from_the_start(&self, index: usize) -> bool {
+        let thread = self.thread(index);
+        thread.plays() && !thread.is_started
     }
 
     /// Before a round: nobody has done anything.
@@ -121,13 +129,13 @@ impl<'a> Stage<'a> {
         for (index, Padded(seat)) in self.seats.iter().enumerate() {
             seat.is_created.set(false);
             seat.has_come.store(false, Ordering::Relaxed);
-            self.steps[index].reset(!self.thread(index).is_started);
+            self.steps[index].reset(self.is_there_from_the_start(index));
         }
     }
 
     /// Creates the threads that are there from the start, and starts the clock once all of them wait for it.
     pub fn raise(&self) -> Moment {
-        let first = || (0..self.seats.len()).filter(|index| !self.thread(*index).is_started);
+        let first = || (0..self.seats.len()).filter(|index| self.is_there_from_the_start(*index));
         first().for_each(|index| self.create(index));
         self.gate.all_here(first().count());
         self.began_ns.store(clock::now_ns(), Ordering::Relaxed);
@@ -154,7 +162,7 @@ impl<'a> Stage<'a> {
 
     /// Takes leave of threads that exit; returns once all streams are over.
     pub fn until_all_are_over(&self) {
-        for place in self.over.iter() {
+        for place in self.over.iter().take(self.players) {
             self.one_is_over.wait();
             wait_until(|| place.load(Ordering::Acquire) != 0);
             let index = place.load(Ordering::Acquire) as usize - 1;
@@ -168,9 +176,10 @@ impl<'a> Stage<'a> {
 
     /// After the clock: the other threads end, and everybody's times are told.
     pub fn curtain(&self, mut note: impl FnMut(usize, ThreadTime), began: &Moment) {
+        let players = || self.seats.iter().enumerate().filter(|(index, _)| self.thread(*index).plays());
         let stayed = |seat: &Padded<Seat>| !seat.0.has_exited.get();
-        self.seats.iter().filter(|seat| stayed(seat)).for_each(|_| self.curtain.post());
-        for (index, seat) in self.seats.iter().enumerate() {
+        players().filter(|(_, seat)| stayed(seat)).for_each(|_| self.curtain.post());
+        for (index, seat) in players() {
             if stayed(seat) {
                 self.join(index);
             }
@@ -190,6 +199,11 @@ impl<'a> Stage<'a> {
             seat.stack.replace(Stack::none()).unmap();
         }
     }
+}
+
+fn thread(sheet: &Sheet, index: usize) -> Thread {
+    let found = Thread::of(sheet.words, &sheet.head, index);
+    found.unwrap_or_else(|| fail::give_up("error", format_args!("the score has no thread {index}")))
 }
 
 extern "C" fn enter(seat: *mut c_void) -> *mut c_void {

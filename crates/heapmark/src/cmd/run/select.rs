@@ -6,6 +6,7 @@ use super::companions::{self, Companions};
 use super::comparison::Comparison;
 use super::extent::Extent;
 use super::programs;
+use super::session::FIRST_TIMEOUT;
 use super::traces;
 use crate::build::{self, Score};
 use crate::catalog::suite::thread_counts;
@@ -57,7 +58,10 @@ impl Selection {
         let threads = thread_counts(words, cpus).map_err(|why| usage(anyhow!("-t: {why}")))?;
         let preset = &suite.preset;
         let cases = cases(&workloads, preset, &threads, cpus, &args.set).map_err(usage)?;
-        let (mut cases, scores) = traces::make_ready(cases, args.retained, cpus).map_err(usage)?;
+        let (mut cases, scores) = {
+            let patience_s = args.comparison.timeout.unwrap_or(FIRST_TIMEOUT.as_secs_f64());
+            traces::make_ready(cases, args.retained, cpus, patience_s).map_err(usage)?
+        };
         if let Some(interval) = args.series {
             cases.iter_mut().for_each(|case| case.series_ns = Some(interval.as_nanos() as u64));
         }
@@ -110,7 +114,9 @@ impl Selection {
 
     /// What a stored run consists of, by its directory or as `latest`.
     pub(in crate::cmd) fn of_stored(run: &str) -> Result<Selection> {
-        Selection::of_run(&store::read(&store::find(run).map_err(usage)?)?.head)
+        let dir = store::find(run).map_err(usage)?;
+        store::refuse_of_others(&dir)?;
+        Selection::of_run(&store::read(&dir)?.head)
     }
 
     /// What an earlier run consists of. Machine and libraries must still be what they were: half a run on one and half on

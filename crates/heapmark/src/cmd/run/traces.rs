@@ -4,7 +4,9 @@ use crate::build::{self, Score};
 use crate::catalog::parameter::{Kind, Parameter};
 use crate::catalog::workload::{Calibrated, Preset, Rounds};
 use crate::catalog::{Iterations, Workload};
+use crate::cmd::say;
 use crate::plan::Case;
+use crate::report::units;
 use crate::trace::score::Order;
 use anyhow::{Context, Result, bail};
 use heapmark_wire::score::{Head, POSITION_EVERY};
@@ -31,6 +33,9 @@ const PARAMETERS: [(&str, &str, Kind, &str); 7] = [
     ("skew", "events that no thread may be ahead of another in recorded order", Kind::Count, "1000000"),
     ("pace", "with mode = paced: recorded time is played so many times faster", Kind::Seconds, "1"),
 ];
+
+/// A score of this size is told before it is written.
+const LARGE_BYTES: u64 = 1 << 30;
 
 /// The ending of a case that plays later rounds.
 const REUSE: &str = "-reuse";
@@ -120,12 +125,20 @@ fn workload(name: String, path: &Path, sha256: &str) -> Workload {
 /// Compiles the scores of cases that replay, and writes what follows from them into the cases. A case that is played for speed is followed
 /// by one of later rounds, which use a heap again; and one that several threads play in strict order by one in which a single
 /// thread makes all calls: what their blow-up is measured against. The scores must be kept as long as the cases.
-pub(super) fn make_ready(cases: Vec<Case>, retained: bool, cpus: u32) -> Result<(Vec<Case>, Vec<Score>)> {
+/// `patience_s` is how long a process may take.
+pub(super) fn make_ready(
+    cases: Vec<Case>,
+    retained: bool,
+    cpus: u32,
+    patience_s: f64,
+) -> Result<(Vec<Case>, Vec<Score>)> {
     let (mut ready, mut scores) = (Vec::new(), Vec::new());
     for mut case in cases {
         if replays(&case) {
             check(&mut case, retained)?;
-            scores.push(compile(&mut case, cpus)?);
+            let score = compile(&mut case, cpus)?;
+            lasts(&case, &score.head, patience_s)?;
+            scores.push(score);
         }
         let has_blow_up = replays(&case) && order(&case) == Order::Strict && case.threads > 1;
         let alone = has_blow_up.then(|| alone(&case, cpus)).transpose()?;
@@ -197,6 +210,38 @@ fn compile(case: &mut Case, cpus: u32) -> Result<Score> {
     Ok(score)
 }
 
+/// A paced replay lasts as long as what was recorded: that must be less than a process may take.
+fn lasts(case: &Case, head: &Head, patience_s: f64) -> Result<()> {
+    if word(case, "mode") != "paced" {
+        return Ok(());
+    }
+    let pace = word(case, "pace").parse().unwrap_or(1.0);
+    let seconds = head.recorded_ns as f64 / 1e9 / pace;
+    let name = &case.workload;
+    if seconds >= patience_s {
+        bail!(
+            "{name}: at pace {pace} a process lasts {}, and it may take {}: choose a greater pace, cut the trace \
+             (heapmark trace cut), or give more --timeout",
+            words(seconds),
+            words(patience_s)
+        );
+    }
+    say(&format!("{name}: at pace {pace} a process lasts {}", words(seconds)));
+    Ok(())
+}
+
+/// `3.5 minutes`
+fn words(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        s if s < 120.0 => (s, "s"),
+        s if s < 7200.0 => (s / 60.0, "minutes"),
+        s if s < 172_800.0 => (s / 3600.0, "hours"),
+        s if s < 63_115_200.0 => (s / 86_400.0, "days"),
+        s => (s / 31_557_600.0, "years"),
+    };
+    format!("{} {unit}", units::digits(value))
+}
+
 /// As [`make_ready`], for a case of a run that is taken up again: the trace must be what it was.
 pub(super) fn take_up(case: &mut Case) -> Result<Option<Score>> {
     if !replays(case) {
@@ -212,7 +257,13 @@ pub(super) fn take_up(case: &mut Case) -> Result<Option<Score>> {
 }
 
 fn score(case: &Case) -> Result<Score> {
-    build::score(Path::new(word(case, "trace")), word(case, "sha256"), order(case))
+    let told = |bytes, folder: &Path| {
+        if bytes >= LARGE_BYTES {
+            let (name, bytes) = (&case.workload, units::bytes(bytes as f64));
+            say(&format!("{name}: compiling its score, some {bytes} in {}", folder.display()));
+        }
+    };
+    build::score(Path::new(word(case, "trace")), word(case, "sha256"), order(case), told)
 }
 
 /// The value of a parameter.

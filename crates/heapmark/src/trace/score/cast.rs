@@ -12,6 +12,8 @@ const CLOCK_EVERY_NS: u64 = 50_000;
 
 struct Actor {
     stream: Stream,
+    /// Whether there is such a thread; others only have a smaller number than one that there is.
+    plays: bool,
     /// What other threads wait for.
     ops: u64,
     is_started: bool,
@@ -68,7 +70,8 @@ impl Cast {
         let thread = self.player(thread);
         while self.actors.len() <= thread as usize {
             self.actors.push(Actor {
-                stream: Stream::new(&mut self.paper),
+                stream: Stream::none(),
+                plays: false,
                 ops: 0,
                 is_started: false,
                 has_ended: false,
@@ -76,6 +79,11 @@ impl Cast {
                 clock_ns: None,
                 ends_seen: 0,
             });
+        }
+        let actor = &mut self.actors[thread as usize];
+        if !actor.plays {
+            actor.plays = true;
+            actor.stream = Stream::new(&mut self.paper);
             self.alive += 1;
         }
         self.most_alive = self.most_alive.max(self.alive);
@@ -83,7 +91,7 @@ impl Cast {
             return Ok(thread);
         }
         self.strays += 1;
-        let other = self.actors.iter().position(|actor| !actor.has_ended);
+        let other = self.actors.iter().position(|actor| actor.plays && !actor.has_ended);
         other.map(|other| other as u32).context("it goes on after all threads have ended")
     }
 
@@ -135,7 +143,7 @@ impl Cast {
             actor.position = Some(position);
         }
         let ticks =
-            self.order == Order::Timed && actor.clock_ns.map_or(now_ns > 0, |last| now_ns >= last + CLOCK_EVERY_NS);
+            self.order == Order::Timed && actor.clock_ns.map_or(now_ns > 0, |last| now_ns - last >= CLOCK_EVERY_NS);
         if ticks {
             actor.clock_ns = Some(now_ns);
         }
@@ -209,7 +217,7 @@ impl Cast {
     pub(super) fn end(&mut self) -> Result<Vec<u64>> {
         let mut table = Vec::new();
         for actor in &mut self.actors {
-            if !actor.has_ended {
+            if actor.plays && !actor.has_ended {
                 actor.stream.push(&mut self.paper, &[Rare::End.word(0)])?;
                 actor.stream.end(&self.paper)?;
             }

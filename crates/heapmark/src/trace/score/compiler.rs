@@ -14,7 +14,7 @@ use std::fs::File;
 
 /// Bytes that are allocated from one point to the next.
 const POINT_EVERY_BYTES: u64 = 1 << 20;
-/// No machine has so much; what asks for it did not get it.
+/// No process has so many addresses; what asks for them did not get them.
 const MOST_BYTES: u64 = 1 << 47;
 
 struct Compiler {
@@ -95,7 +95,7 @@ impl Compiler {
             Event::ThreadExit => self.cast.exit(thread)?,
             Event::Clock { ns } => self.cast.now_ns = ns,
             Event::Failed { .. } => self.head.failed += 1,
-            Event::Dropped { count } => self.head.dropped += count,
+            Event::Dropped { count } => self.head.dropped = self.head.dropped.saturating_add(count),
             Event::Fork { .. } | Event::Mark { .. } | Event::Inherit { .. } | Event::End { .. } => {}
         }
         Ok(())
@@ -136,6 +136,12 @@ impl Compiler {
         if bytes >= MOST_BYTES {
             bail!("an allocation of {bytes} bytes that did not fail");
         }
+        // Below 2^48, since both are below 2^47.
+        let live_bytes = self.live_bytes + bytes;
+        if live_bytes >= MOST_BYTES {
+            bail!("objects of {live_bytes} bytes live at once: a process has addresses for {MOST_BYTES}");
+        }
+        let all_bytes = self.head.bytes.checked_add(bytes).context("more than 2^64 bytes are allocated in all")?;
         // Before the op: after it somebody else may go on.
         if self.cast.order.is_strict() && self.head.bytes >= self.next_point {
             let (allocated, live) = (self.head.bytes, self.live_bytes);
@@ -155,8 +161,7 @@ impl Compiler {
             maker: ask.maker(),
         };
         self.objects.begin(thread, object)?;
-        self.live_bytes += bytes;
-        self.head.bytes += bytes;
+        (self.live_bytes, self.head.bytes) = (live_bytes, all_bytes);
         self.head.largest_bytes = self.head.largest_bytes.max(bytes + ask.alignment());
         if self.live_bytes > self.head.requested_peak_bytes {
             (self.head.requested_peak_bytes, self.head.peak) = (self.live_bytes, (actor.into(), ops));

@@ -47,6 +47,11 @@ impl Stream {
         Stream { first, at: first, room: FIRST_ROOM, words: Vec::with_capacity(FIRST_ROOM) }
     }
 
+    /// That of a thread which plays nothing.
+    pub(super) fn none() -> Stream {
+        Stream { first: 0, at: 0, room: 0, words: Vec::new() }
+    }
+
     /// Appends words that belong together; returns the place of the first.
     pub(super) fn push(&mut self, paper: &mut Paper, words: &[u64]) -> Result<u64> {
         if self.words.len() + words.len() + JUMP > self.room {

@@ -10,6 +10,7 @@ mod present;
 mod process;
 mod trial;
 
+pub(in crate::cmd) use pace::FIRST_TIMEOUT;
 pub(in crate::cmd) use trial::TOOLS;
 
 use super::progress::Progress;

@@ -15,7 +15,7 @@ const PATIENCE: f64 = 100.0;
 /// And never less than this.
 const LEAST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Before anything is known.
-const FIRST_TIMEOUT: Duration = Duration::from_secs(600);
+pub(in crate::cmd) const FIRST_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A check of a kernel, which makes more calls and slower ones, may take this many times what a timed process of the baseline takes,
 /// whatever the user allows for a timed one.

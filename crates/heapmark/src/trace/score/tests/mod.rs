@@ -173,6 +173,46 @@ fn what_a_thread_does_after_its_end_is_done_by_another() {
 }
 
 #[test]
+fn a_thread_of_the_last_number_makes_no_threads_that_never_play() {
+    let malloc = || Event::Malloc { size: 8, operator: false };
+    let last = crate::trace::MOST_THREADS - 1;
+    let events = [(7, malloc()), (last, malloc()), (7, Event::ThreadExit), (last, Event::ThreadStart { child: 9 })];
+    for order in [Order::Dependent, Order::Timed, Order::Strict] {
+        let (words, head) = compiled(&events, order);
+        let plays = |number: &usize| Thread::of(&words, &head, *number).unwrap().plays();
+        assert_eq!((0..head.threads as usize).filter(plays).collect::<Vec<_>>(), [7, 9, last as usize], "{order:?}");
+        assert_eq!(head.threads_at_a_time, 2, "{order:?}");
+        // Two words of the table for each number, and what three threads play.
+        assert!(head.words < 2 * u64::from(last) + 1000, "{order:?}: {}", head.words);
+        Stage::new(&words).play(1).unwrap();
+    }
+}
+
+#[test]
+fn sums_of_sizes_that_no_64_bits_hold_are_refused_and_not_wrapped() {
+    let error = |events: &mut dyn Iterator<Item = Told>| {
+        let file = tempfile::tempfile().unwrap();
+        format!("{:#}", compile(events.map(Ok), Order::Dependent, file).unwrap_err())
+    };
+    let large = || (0, Event::Malloc { size: (1 << 47) - 1, operator: false });
+    let free = |index| (0, Event::Free { token: Token { thread: 0, index } });
+    // All alive: the 2^17th would be one too many for the sum.
+    let said = error(&mut (0..1 << 17).map(|_| large()));
+    assert_eq!(
+        said,
+        "event 1, thread 0: objects of 281474976710654 bytes live at once: a process has addresses for 140737488355328"
+    );
+    // One at a time.
+    let said = error(&mut (0..1 << 18).flat_map(|index| [large(), free(index)]));
+    assert!(said.ends_with("more than 2^64 bytes are allocated in all"), "{said}");
+    let (_, head) = compiled(
+        &[(0, Event::Dropped { count: u64::MAX }), (0, Event::Dropped { count: 2 }), large()],
+        Order::Dependent,
+    );
+    assert_eq!(head.dropped, u64::MAX);
+}
+
+#[test]
 fn what_cannot_be_replayed_is_said_with_its_place() {
     let error = |events: &[Told]| {
         let file = tempfile::tempfile().unwrap();

@@ -34,8 +34,13 @@ impl<'s> Stage<'s> {
     pub(super) fn new(words: &'s [u64]) -> Stage<'s> {
         let head = Head::decode(words).unwrap();
         let actors = (0..head.threads as usize).map(|number| {
-            let Thread { first, is_started } = Thread::of(words, &head, number).unwrap();
-            Actor { at: first as usize, done: 0, state: if is_started { State::Unborn } else { State::Playing } }
+            let thread = Thread::of(words, &head, number).unwrap();
+            let state = match thread {
+                _ if !thread.plays() => State::Over,
+                Thread { is_started: true, .. } => State::Unborn,
+                _ => State::Playing,
+            };
+            Actor { at: thread.first as usize, done: 0, state }
         });
         let slots = vec![false; head.slots as usize];
         Stage {
