@@ -53,12 +53,6 @@ fn ask_for(inode: u64) -> Option<c_int> {
     let mut question = [0; QUESTION_BYTES];
     question[..SECRET_BYTES].copy_from_slice(&word[ADDRESS_BYTES..]);
     question[SECRET_BYTES..].copy_from_slice(&inode.to_le_bytes());
-    // SAFETY: zeros are a valid address.
-    let mut address: libc::sockaddr_un = unsafe { core::mem::zeroed() };
-    address.sun_family = libc::AF_UNIX as _;
-    // The first byte stays zero: an address that is no file.
-    address.sun_path[1..].iter_mut().zip(&word[..ADDRESS_BYTES]).for_each(|(to, from)| *to = *from as _);
-    let length = core::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + ADDRESS_BYTES;
     // SAFETY: plain calls of the system on locals.
     unsafe {
         let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
@@ -69,7 +63,7 @@ fn ask_for(inode: u64) -> Option<c_int> {
         let size = size_of::<libc::timeval>();
         libc::syscall(libc::SYS_setsockopt, socket, libc::SOL_SOCKET, libc::SO_RCVTIMEO, &raw const PATIENCE, size);
         libc::syscall(libc::SYS_setsockopt, socket, libc::SOL_SOCKET, libc::SO_SNDTIMEO, &raw const PATIENCE, size);
-        let connected = libc::syscall(libc::SYS_connect, socket, &raw const address, length) == 0;
+        let connected = connect(socket, &word[..ADDRESS_BYTES]);
         let flags = libc::MSG_NOSIGNAL;
         let asked = connected
             && libc::syscall(libc::SYS_sendto, socket, question.as_ptr(), QUESTION_BYTES, flags, 0, 0)
@@ -78,6 +72,18 @@ fn ask_for(inode: u64) -> Option<c_int> {
         libc::syscall(libc::SYS_close, socket);
         answer
     }
+}
+
+#[inline(never)]
+unsafe fn connect(socket: c_long, name: &[u8]) -> bool {
+    // SAFETY: zeros are a valid address.
+    let mut address: libc::sockaddr_un = unsafe { core::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as _;
+    // The first byte stays zero: an address that is no file.
+    address.sun_path[1..].iter_mut().zip(name).for_each(|(to, from)| *to = *from as _);
+    let length = core::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
+    // SAFETY: a plain call of the system on a local.
+    unsafe { libc::syscall(libc::SYS_connect, socket, &raw const address, length) == 0 }
 }
 
 #[inline(never)]

@@ -10,8 +10,8 @@ use crate::thread::begin_thread_of_caller;
 use core::sync::atomic::Ordering;
 use heapmark_wire::capture::{CHUNK_BYTES, Event, FIRST_BYTES, MOST_EVENT_BYTES, MOST_OPEN_BYTES, Start};
 
-/// Bytes of events between two looks at the time, without and with stamps. Some 64 events, and a thousand.
-const PAUSE_BYTES: [usize; 2] = [256, 4096];
+/// Bytes of events between two looks at the time, without and with stamps. Some 128 events, and a thousand.
+const PAUSE_BYTES: [usize; 2] = [512, 4096];
 /// Room that such a look needs besides the event that caused it.
 const LOOK_BYTES: usize = 64;
 

@@ -168,6 +168,12 @@ fn threads_that_end_by_the_kernels_own_exit_leave_their_streams_to_others() {
     assert!(capture.streams.len() <= 10, "{} streams", capture.streams.len());
 }
 
+#[test]
+fn threads_that_the_c_library_does_not_know_of_have_no_stream_to_leave() {
+    let (_, capture) = Scenario::new("raw_clone.c").recorded(&[]);
+    assert_eq!((capture.mallocs(7311), capture.streams.len(), capture.dropped), (2000, 1, 0));
+}
+
 /// Each of these processes but the first says which fork it is of, and that fork is on its parent's record.
 fn assert_forked(captures: &[Capture]) {
     for child in &captures[1..] {
