@@ -74,6 +74,14 @@ fn a_handler_that_goes_over_to_another_stack_and_comes_back_leaves_the_stream_wh
     assert_interrupted("switched.c", 8221);
 }
 
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_call_that_is_left_after_any_instruction_for_another_that_is_left_after_any_leaves_the_stream_whole() {
+    let (printed, capture) = Scenario::new("stepped.c").recorded(&[]);
+    assert_eq!(capture.count(|e| *e == Event::FreeNull), printed.trim().parse::<usize>().unwrap() + 1);
+    assert_eq!(capture.dropped, 0);
+}
+
 /// With an allocator that can be jumped out of.
 fn jumped_out(words: &[&str]) -> Capture {
     let scenario = Scenario::new("jump_out.c");
