@@ -207,6 +207,23 @@ fn a_score_that_the_disk_has_no_room_for_is_refused_before_it_fills_it() {
 }
 
 #[test]
+fn how_large_a_large_score_gets_is_said_before_it_is_compiled() {
+    let place = Place::new();
+    write(&place.at("one.trace"), &vec![(0, Event::FreeNull); 1_000_000]);
+    let one = fs::read(place.at("one.trace")).unwrap();
+    // A chunk has a header of 48 bytes, in which the length of what follows stands at byte 32.
+    let length = |at: usize| 48 + u32::from_le_bytes(one[at + 32..at + 36].try_into().unwrap()) as usize;
+    let events = 40 + length(40);
+    let chunk = &one[events..events + length(events)];
+    fs::write(place.at("many.trace"), [&one[..events], &chunk.repeat(140)].concat()).unwrap();
+    let end = replay(&place, &["many.trace", "-a", "glibc"]);
+    let said: Vec<&str> = end.stderr.lines().collect();
+    assert!(said[0].starts_with("trace:many: compiling its score, some 1.0"), "{}", end.stderr);
+    // And then what is wrong with it.
+    assert!(end.code == Some(2) && said[1].contains("chunk 1 stands where chunk 2 must"), "{}", end.stderr);
+}
+
+#[test]
 fn a_paced_replay_that_would_last_for_years_is_refused_before_it_begins() {
     let place = Place::new();
     let years = |years: u64| Event::Clock { ns: years * 31_557_600 * 1_000_000_000 };
