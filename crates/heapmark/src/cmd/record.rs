@@ -18,6 +18,7 @@ use crate::trace::finish::{self, Finished, Unfinished};
 use anyhow::{Context, Error, Result, anyhow, bail};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -232,12 +233,14 @@ fn is_digits(text: &str) -> bool {
 /// Captures become traces; a table says what is in them.
 fn finish(recorded: &Recorded, place: &Place, cost: &Cost) -> Result<()> {
     let main = recorded.main();
-    let output = place.now();
-    let mut old = if place.force { earlier(&output) } else { Vec::new() };
     let mut parts = BTreeMap::new();
     let killed_by = recorded.status.signal().map(signal_name);
     let killed_by = main.zip(killed_by.as_deref());
     finish::finish_all(&recorded.captures, &mut |capture| into_part(capture, place, killed_by, &mut parts));
+    // Of two recordings that end at the same time, the second one finds the first one's name taken.
+    let _alone = File::open(place.output.parent().unwrap_or(Path::new("/"))).and_then(|it| it.lock().map(|()| it)).ok();
+    let output = place.now();
+    let mut old = if place.force { earlier(&output) } else { Vec::new() };
     let (mut processes, mut running, mut failed) = (Vec::new(), false, None);
     for (capture, part) in parts {
         let main = Some(&capture) == main;

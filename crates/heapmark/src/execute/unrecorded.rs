@@ -1,5 +1,5 @@
 //! Processes of a recorded tree that ran unrecorded, and why. Which programs there were is known of recorded processes, which note what they
-//! execute; and `/proc` shows what runs. The tree is looked at there some hundred times a second, and less often where it is large: no process
+//! execute; and `/proc` shows what runs. The tree is looked at there up to fifty times a second, and less often where it is large: no process
 //! is stopped. What an unrecorded process starts, and what has left the tree, is not seen if it lives shorter than that.
 
 use super::executed::{Executed, holds};
@@ -17,9 +17,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// From one look to the next, at least.
-const WAIT: Duration = Duration::from_millis(10);
+const WAIT: Duration = Duration::from_millis(20);
 /// And so many times as long as a look takes.
-const WAITS: u32 = 50;
+const WAITS: u32 = 200;
 
 /// The file in which recorded processes note what they execute.
 pub(super) struct Programs(Handed);
@@ -207,7 +207,9 @@ fn why(executed: &Executed, library: &Path) -> String {
             Some(place) => format!("it ran{user}, and others may not read the recorder: {} is closed", place.display()),
             None => format!("it ran{user}, had the recorder in LD_PRELOAD, and had not loaded it when last seen"),
         },
-        (_, Some(true)) => format!("the recorder was in it, and could not write a capture; it ran{user}"),
+        (_, Some(true)) => format!(
+            "the recorder was in it, and it left no capture: it called nothing, or could not write; it ran{user}"
+        ),
         (Some(true), None) => "it had the recorder in LD_PRELOAD, and left no capture".into(),
         (None, _) => format!("it left no capture, and the kernel shows nothing more of it; it ran{user}"),
     }
@@ -257,7 +259,10 @@ mod tests {
         assert!(without.len() == 1 && without[0].ends_with("sleep: it was started without the recorder in LD_PRELOAD"));
         assert_eq!(said(|_, _| {}, true), [""; 0]);
         let loaded = said(|command, library| _ = command.env("LD_PRELOAD", library), false);
-        assert!(loaded.len() == 1 && loaded[0].contains("the recorder was in it, and could not write"), "{loaded:?}");
+        assert!(
+            loaded.len() == 1 && loaded[0].contains("the recorder was in it, and it left no capture"),
+            "{loaded:?}"
+        );
     }
 
     #[test]
