@@ -2,11 +2,11 @@
 
 use crate::clock;
 use crate::file;
-use crate::local::{Errno, local};
+use crate::local::Errno;
 use crate::process::WIPED;
 use crate::signals::Quiet;
 use crate::state::State;
-use crate::thread::begin_thread_of_caller;
+use crate::thread::begin_child;
 use core::sync::atomic::Ordering;
 use heapmark_wire::capture::{CHUNK_BYTES, Event, FIRST_BYTES, MOST_EVENT_BYTES, MOST_OPEN_BYTES, Start};
 
@@ -75,11 +75,8 @@ pub unsafe fn find_room(state: *mut State, witness: usize) -> *mut State {
         if (*state).number_and_one != 0 {
             return if make_room(state) { state } else { core::ptr::null_mut() };
         }
-        // Wiped: this is a child, and its only thread. It forgets whose child it is.
         (*state).writing = 0;
-        let local = &mut *local();
-        (local.state, local.thread_and_one) = (core::ptr::null_mut(), 0);
-        begin_thread_of_caller(witness)
+        begin_child(witness)
     }
 }
 

@@ -39,6 +39,13 @@ pub fn begin_thread_of_caller(witness: usize) -> *mut State {
     }
 }
 
+/// As [`begin_thread_of_caller`], where the thread's state is wiped: this is a child, and its only thread. It forgets which of its parent's it was.
+pub fn begin_child(witness: usize) -> *mut State {
+    // SAFETY: the thread's own.
+    unsafe { ((*local()).state, (*local()).thread_and_one) = (ptr::null_mut(), 0) };
+    begin_thread_of_caller(witness)
+}
+
 /// The state is the calling thread's until it ends.
 pub fn own(state: *mut State) -> *mut State {
     // SAFETY: both are the thread's own.

@@ -159,6 +159,20 @@ fn threads_that_cannot_be_started_are_none() {
 }
 
 #[test]
+fn a_child_that_begins_with_a_thread_tells_of_its_start() {
+    let scenario = Scenario::new("thread_in_child.c");
+    scenario.run(&[]);
+    let captures = scenario.captures();
+    assert_forked(&captures);
+    let child = &captures[1];
+    let starts = |thread: u32| {
+        let is_start = |noted: &&support::Noted| matches!(noted.event, Event::ThreadStart { child: 1 });
+        child.events().filter(is_start).filter(|noted| noted.thread == thread).count()
+    };
+    assert_eq!((captures.len(), child.mallocs(7211), starts(0), starts(1)), (2, 1, 1, 0));
+}
+
+#[test]
 fn threads_that_end_by_the_kernels_own_exit_leave_their_streams_to_others() {
     let (_, capture) = Scenario::new("raw_exit.c").recorded(&[]);
     assert_eq!((capture.mallocs(7301), capture.dropped), (2000, 0));

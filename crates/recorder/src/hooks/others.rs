@@ -8,7 +8,7 @@ use crate::process::WIPED;
 use crate::room::put;
 use crate::signals::Quiet;
 use crate::state::State;
-use crate::thread::{begin_thread_of_caller, own};
+use crate::thread::{begin_child, begin_thread_of_caller, own};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::Ordering;
 use heapmark_wire::capture::Event;
@@ -30,9 +30,12 @@ pub unsafe extern "C" fn pthread_create(
 ) -> c_int {
     let Some(call) = found().pthread_create else { return libc::EAGAIN };
     let process = &WIPED.process;
-    // A program may start threads before it allocates anything.
-    if state().is_null() {
-        begin_thread_of_caller(0);
+    // A program may start threads before it allocates anything, and so may a child.
+    // SAFETY: the state is this thread's.
+    match unsafe { state().as_ref() } {
+        None => drop(begin_thread_of_caller(0)),
+        Some(own) if own.number_and_one == 0 => drop(begin_child(0)),
+        Some(_) => {}
     }
     let state = if process.is_on() {
         WIPED.states.clock_all(process);
