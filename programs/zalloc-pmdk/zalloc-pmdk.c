@@ -113,7 +113,7 @@ static const char *pool_file(uint64_t bytes) {
         file = memfd_create("pool", 0);
     } else {
         const char *folder = find("param.pool");
-        if (!folder || !*folder) fail("unsupported", "no device");
+        if (!folder || !*folder) fail("absent", "no device: --set zalloc-optane.pool=FOLDER names one");
         file = open(folder, O_TMPFILE | O_RDWR, 0600);
     }
     if (file < 0 || (errno = posix_fallocate(file, 0, (off_t)bytes)) != 0)

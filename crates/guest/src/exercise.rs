@@ -38,10 +38,7 @@ fn allocate(api: &Api, random: &mut SplitMix, index: usize) -> Block {
     }
     let alignment = if size >= 16 { 16 } else { 8 };
     if !(address as usize).is_multiple_of(alignment) {
-        fail::give_up(
-            "wrong-result",
-            format_args!("malloc({size}) returned {address:p}, which is not aligned to {alignment} bytes"),
-        );
+        fail::misaligned(format_args!("malloc({size})"), address as usize, alignment);
     }
     let fill = random.next() as u8;
     // SAFETY: the block has that many bytes.

@@ -1,5 +1,6 @@
 //! How a guest gives up: one line in the report, a known exit code, at once and from any thread.
 
+use crate::api::Api;
 use core::ffi::c_int;
 use core::fmt;
 use core::ptr;
@@ -14,7 +15,7 @@ pub fn report_to(page: &'static Page) {
     PAGE.store(ptr::from_ref(page).cast_mut(), Ordering::Release);
 }
 
-/// Writes `fail=KIND WHAT` and ends the process. Kinds are outcome words: `oom`, `wrong-result`, `unsupported`, `error`.
+/// Writes `fail=KIND WHAT` and ends the process. Kinds are outcome words: `oom`, `wrong-result`, `unsupported`, `absent`, `error`.
 #[cold]
 pub fn give_up(kind: &str, what: fmt::Arguments<'_>) -> ! {
     if FAILED.swap(true, Ordering::AcqRel) {
@@ -37,6 +38,43 @@ pub fn give_up(kind: &str, what: fmt::Arguments<'_>) -> ! {
 #[cold]
 pub fn null(call: &str, bytes: usize) -> ! {
     give_up("oom", format_args!("{call} returned NULL for {bytes} bytes"))
+}
+
+/// posix_memalign gave no block. Where malloc has as much memory, it is the alignment that was refused.
+#[cold]
+pub fn no_aligned(api: &Api, alignment: usize, size: usize, error: c_int, place: fmt::Arguments<'_>) -> ! {
+    let why = match error {
+        0 => "returned 0 and no block",
+        libc::EINVAL => "returned EINVAL",
+        libc::ENOMEM => "returned ENOMEM",
+        _ => "failed",
+    };
+    // SAFETY: an ordinary call.
+    if unsafe { (api.malloc)(size + alignment) }.is_null() {
+        give_up("oom", format_args!("posix_memalign({alignment}, {size}) {why}{place}"));
+    }
+    let more = size + alignment;
+    give_up(
+        "wrong-result",
+        format_args!("posix_memalign({alignment}, {size}) {why}, though malloc({more}) has memory{place}"),
+    )
+}
+
+/// A block is not aligned as every block must be.
+#[cold]
+pub fn misaligned(call: fmt::Arguments<'_>, block: usize, alignment: usize) -> ! {
+    let hint =
+        if block.is_multiple_of(8) { "; built for 8? descendants of dlmalloc take -DMALLOC_ALIGNMENT=16" } else { "" };
+    give_up("wrong-result", format_args!("{call} returned {block:#x}, which is not aligned to {alignment} bytes{hint}"))
+}
+
+/// The page cannot be mapped: its descriptor was there when the process began.
+pub fn no_page() -> c_int {
+    const TEXT: &[u8] =
+        b"heapmark-guest: its page is gone: a preloaded library closes descriptors that are not its own as it is loaded\n";
+    // SAFETY: writes a static text to stderr.
+    unsafe { libc::write(2, TEXT.as_ptr().cast(), TEXT.len()) };
+    2
 }
 
 /// Says how a guest is called; it is heapmark's own program, so this is for the curious.

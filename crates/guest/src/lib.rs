@@ -64,7 +64,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     // SAFETY: the C runtime passed `argc` valid strings.
     let path = unsafe { CStr::from_ptr(*argv.add(1)) };
     let Some(page) = memory::map_page(path) else {
-        return fail::usage();
+        return fail::no_page();
     };
     fail::report_to(page);
     let job = Job::new(page.job());

@@ -1,7 +1,7 @@
 //! The list of commands, nothing else.
 
-use clap::{Parser, Subcommand};
-use heapmark::cmd::{self, Exit};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use heapmark::cmd::{self, Exit, flags};
 use std::process::ExitCode;
 
 /// Which memory allocator, for my program, on my machine, and by how much?
@@ -32,8 +32,13 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let command = Cli::parse().command;
-    if let Err(error) = cmd::signals::watch() {
+    let line = flags::with_numbers_below_zero(Cli::command());
+    let read = line.clone().try_get_matches().and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (command, matches) = match read {
+        Ok((cli, matches)) => (cli.command, matches),
+        Err(error) => return flags::told(&error).into(),
+    };
+    if let Err(error) = flags::refuse_idle(&line, &matches).and_then(|()| cmd::signals::watch()) {
         return Exit::of_error(&error).into();
     }
     let result = match command {

@@ -49,7 +49,7 @@ fn every_workload_ends_ok_on_glibc_and_on_the_null_allocator() {
     let end = place.run(&flags.into_iter().chain(set).collect::<Vec<_>>());
     assert!(matches!(end.code, Some(0 | 4)), "{}{}", end.stdout, end.stderr);
     let records = samples(&place.at("run"));
-    // Rows of programs end `unsupported` where their library or their device is not there.
+    // Rows of programs end `absent` where their library or their device is not there.
     let failed = records.iter().filter(|record| record["outcome"]["kind"] != "ok");
     let wrong: Vec<_> = failed.filter(|record| !word(record, "allocator").starts_with("PMDK:")).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -69,7 +69,7 @@ fn every_suite_has_a_plan() {
     let suites: Vec<serde_json::Value> = serde_json::from_str(&listed.stdout).unwrap();
     assert!(suites.iter().any(|suite| word(suite, "name") == "quick"));
     for suite in &suites {
-        let end = place.run(&["run", word(suite, "name"), "--dry-run", "--seed", "1"]);
+        let end = place.run(&["run", word(suite, "name"), "--dry-run", "--cells", "--seed", "1"]);
         assert_eq!(end.code, Some(0), "{}: {}", word(suite, "name"), end.stderr);
         let first = |line: &str| line.contains("@1/b00") && line.contains("/glibc ");
         assert!(end.stdout.lines().any(first), "{}", end.stdout);

@@ -16,8 +16,6 @@ fn run(place: &Place, name: &str, flags: &[&str]) {
         "churn,zalloc,memory",
         "-t",
         "1",
-        "--target-ms",
-        "2",
         "--set",
         "churn.objects=5000",
         "--set",
@@ -30,7 +28,9 @@ fn run(place: &Place, name: &str, flags: &[&str]) {
         "-o",
         name,
     ];
-    let end = place.run(&[&common[..], flags].concat());
+    // At the documents' own size nothing is calibrated.
+    let target: &[&str] = if flags.contains(&"paper") { &[] } else { &["--target-ms", "2"] };
+    let end = place.run(&[&common[..], target, flags].concat());
     assert_eq!(end.code, Some(0), "{}", end.stderr);
 }
 
@@ -41,8 +41,9 @@ fn every_claim_has_a_verdict_and_a_reason() {
     let table = place.run(&["claims", "run"]);
     assert_eq!(table.code, Some(0), "{}", table.stderr);
     let ids = ["BT-", "LL-", "MM-", "RP-", "ZA-"];
-    let rows = table.stdout.lines().filter(|line| ids.iter().any(|id| line.trim_start().starts_with(id)));
-    assert_eq!(rows.count(), 48, "{}", table.stdout);
+    let rows = |text: &str| text.lines().filter(|line| ids.iter().any(|id| line.contains(&format!(" {id}")))).count();
+    assert!((1..48).contains(&rows(&format!(" {}", table.stdout.replace('\n', "\n ")))), "{}", table.stdout);
+    assert_eq!(rows(&place.run(&["claims", "run", "--to", "md"]).stdout), 48);
 
     let judged = place.run(&["claims", "run", "--to", "json"]);
     let judged: Vec<Value> = serde_json::from_str(&judged.stdout).unwrap();

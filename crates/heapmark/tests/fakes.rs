@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use support::{Place, head, of_purpose, samples, source, word};
 
 /// Name, outcome, phase where the outcome has one, and words that its record must say.
-const FAKES: [(&str, &str, &str, &str); 19] = [
+const FAKES: [(&str, &str, &str, &str); 22] = [
     ("missing", "not-loaded", "", "there is no such file"),
     ("text", "not-loaded", "", "not an ELF file"),
+    ("cut", "not-loaded", "", "cut off or damaged"),
     ("bits32", "not-loaded", "", "made for I386 (32 bit)"),
     ("foreign", "not-loaded", "", "made for PowerPc (64 bit)"),
     ("nothing", "not-loaded", "", "exports no malloc"),
@@ -21,10 +22,12 @@ const FAKES: [(&str, &str, &str, &str); 19] = [
     ("no_free", "unsupported", "", "exports no free"),
     ("leaver", "exit", "load", ""),
     ("late_leaver", "exit", "run", ""),
+    ("closer", "exit", "load", ""),
+    ("unresolved", "exit", "", "undefined symbol: heapmark_nowhere"),
     ("crasher", "crash", "run", ""),
     ("hanger", "hang", "run", ""),
     ("overlapper", "wrong-result", "", "overlaps a live block"),
-    ("misaligner", "wrong-result", "", "not aligned to 16 bytes"),
+    ("misaligner", "wrong-result", "", "-DMALLOC_ALIGNMENT=16"),
     ("scribbler", "wrong-result", "", "of a live block"),
     ("parricide", "crash", "load", "SIGKILL to its parent process"),
     ("killed", "oom", "", "most likely by the kernel for lack of memory"),
@@ -57,6 +60,13 @@ fn library(place: &Place, name: &str) -> PathBuf {
         "ignored" => patched(7, 97),
         // The low byte of e_machine: PowerPC.
         "foreign" => patched(18, 20),
+        "cut" => {
+            let bytes = fs::read(place.fake("honest")).unwrap();
+            fs::write(place.at("libcut.so"), &bytes[..bytes.len() / 2]).unwrap();
+            place.at("libcut.so")
+        }
+        // Where functions are looked up as they are called, whatever this compiler would do by itself.
+        "unresolved" => place.compile(name, &[source("own"), "-Wl,-z,lazy".into()]),
         "nothing" | "no_free" => place.compile(name, &[]),
         "orphan" => {
             let ghost = place.compile("ghost", &[]);
@@ -131,6 +141,8 @@ fn outcomes_are_typed(run: &Path) {
     assert!(outcome_of("hanger")["after_s"].as_f64().unwrap() >= 10.0);
     let ignored = records.iter().find(|record| record["allocator"] == "ignored").unwrap();
     assert!(word(ignored, "stderr").contains("cannot be preloaded"), "{ignored}");
+    let closer = records.iter().find(|record| record["allocator"] == "closer").unwrap();
+    assert!(word(closer, "stderr").contains("closes descriptors that are not its own"), "{closer}");
     assert!(!outcome_of("hanger")["threads"].as_array().unwrap().is_empty());
 }
 

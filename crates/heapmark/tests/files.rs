@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use support::live::{finish, send, wait_for};
-use support::stored::stored;
+use support::stored::{change_lines, stored};
 use support::{End, Place, SMALL, head, samples};
 
 /// A trace of so many pairs of calls, with words of a command line in it.
@@ -66,6 +66,11 @@ fn no_command_writes_over_a_file_unless_it_is_asked_to() {
     let place = stored();
     trace(&place.at("a.trace"), 10);
     fs::write(place.at("m.txt"), "= Start\n@ ./a:[0x1] + 0x1000 0x10\n@ ./a:[0x1] - 0x1000\n= End\n").unwrap();
+    fs::create_dir(place.at("other")).unwrap();
+    for file in ["run.json", "samples.jsonl"] {
+        fs::copy(place.at("run").join(file), place.at("other").join(file)).unwrap();
+    }
+    change_lines(&place.at("other"), |record| record["stderr"] = "another day".into());
     let commands: [&[&str]; 11] = [
         &["trace", "cut", "a.trace", "--events", "0..4"],
         &["trace", "export", "a.trace", "--sizes"],
@@ -75,7 +80,7 @@ fn no_command_writes_over_a_file_unless_it_is_asked_to() {
         &["export", "run", "--to", "md"],
         &["export", "run", "--to", "json"],
         &["report", "run"],
-        &["compare", "run", "run"],
+        &["compare", "run", "other"],
         &["claims", "run"],
         &["claims", "run", "--reproduction"],
     ];

@@ -166,7 +166,7 @@ fn such_a_run_is_planned_resumed_and_looked_at_like_any_other() {
     let place = Place::new();
     let flags = ["--latency=4", "-a", "glibc,null", "--blocks", "2"];
     let planned = run_small(&place, &[&flags[..], &["--dry-run"]].concat());
-    assert!(planned.stdout.contains("then 4 that time 1 of 4 calls:"), "{}", planned.stdout);
+    assert!(planned.stdout.contains("then 4 that time 1 of 4 calls\n"), "{}", planned.stdout);
     assert_eq!(run_small(&place, &flags).code, Some(0));
 
     // Killed in its last process: neither that one's line nor its counts are whole.

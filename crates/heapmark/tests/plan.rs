@@ -6,7 +6,7 @@ use std::process::Stdio;
 use support::{End, Place, SMALL, of_purpose, plan, samples, word};
 
 fn dry_run(place: &Place, flags: &[&str]) -> String {
-    let end = place.run(&[&["run", "--dry-run", "-a", "glibc,null"], &SMALL[..], flags].concat());
+    let end = place.run(&[&["run", "--dry-run", "--cells", "-a", "glibc,null"], &SMALL[..], flags].concat());
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     end.stdout
 }
@@ -62,7 +62,7 @@ fn a_run_is_the_plan_that_was_printed() {
 fn one_cell_runs_alone_and_shows_what_the_guest_said() {
     let place = Place::new();
     let flags = ["run", "-a", "glibc,null", "--blocks", "2", "--no-repeat", "--cell", "churn@1/b01/glibc"];
-    let end = place.run(&[&flags[..], &SMALL[..]].concat());
+    let end = place.run(&[&flags[..], &SMALL[..11]].concat());
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let lines: Vec<&str> = end.stdout.lines().collect();
     for key in ["object=", "owner=malloc ", "cold=", "iteration=", "done=", "expected=", "peak_rss_bytes="] {
@@ -77,7 +77,7 @@ fn a_failing_cell_that_runs_alone_says_how_it_ended() {
     let place = Place::new();
     let word = format!("crasher={}", place.fake("crasher").display());
     let flags = ["run", "-a", &word, "--blocks", "1", "--cell", "churn@1/check/crasher"];
-    let end = place.run(&[&flags[..], &SMALL[..]].concat());
+    let end = place.run(&[&flags[..], &SMALL[..11]].concat());
     assert_eq!(end.code, Some(4), "{}", end.stderr);
     assert_eq!(end.stdout.lines().last(), Some("outcome: crash: SIGSEGV in phase run"));
 }
@@ -126,7 +126,16 @@ fn what_makes_no_sense_is_refused_with_its_mend() {
     refused(&["-w", "churn", "--set", "churn.spots=four"], &["--set", "expected a whole number"]);
     refused(&["-w", "churn", "--set", "churn.sharing=all"], &["--set", "shared", "private"]);
     refused(&["-w", "churn", "--set", "churn.min-size=900"], &["min-size", "must not be above"]);
-    refused(&["-w", "churn", "--cell", "churn@1/b9/glibc"], &["no cell `churn@1/b9/glibc`", "--dry-run"]);
+    refused(&["-w", "larson@2"], &["no workload `larson@2`", "-w larson -t 2"]);
+    refused(&["-a", "mimalloc"], &["no allocator `mimalloc`", "did you mean `mimalloc3`?"]);
+    refused(&["-a", "je"], &["did you mean `jemalloc`?"]);
+    refused(&["-a", "tbb"], &["did you mean `tbbmalloc`?"]);
+    refused(&["./ok.so"], &["no suite `./ok.so`", "heapmark run -a ./ok.so"]);
+    refused(&["x.trace"], &["no suite `x.trace`", "heapmark replay x.trace"]);
+    refused(&["churn"], &["no suite `churn`", "heapmark run -w churn"]);
+    refused(&["-w", "same-thread", "--set", "larsen.chunks=3"], &["no workload of this run", "it has same-thread"]);
+    let cell = ["run", "-a", "glibc", "--blocks", "1", "-w", "churn", "--cell", "churn@1/b9/glibc"];
+    is_refused(&place.run(&cell), &["no cell `churn@1/b9/glibc`", "--dry-run --cells"]);
 }
 
 #[test]

@@ -55,10 +55,12 @@ fn pmdk_obtains_the_blocks_that_its_parameters_imply() {
     );
     assert!(checks(&run(&["size=0"])).values().all(|outcome| outcome.starts_with("unsupported")));
     // A folder that is no persistent memory is no device, whatever it is called.
-    for set in ["zalloc-optane.blocks=3", "zalloc-optane.pool=/tmp"] {
+    for (set, says) in
+        [("zalloc-optane.blocks=3", "absent no device"), ("zalloc-optane.pool=/tmp", "unsupported no device")]
+    {
         let (_, samples) = home.run(2, &["-w", "zalloc-optane", "-t", "1", "-a", "glibc", "--set", set]);
         let outcomes = checks(&samples);
         assert_eq!(outcomes.len(), 3);
-        assert!(outcomes.values().all(|outcome| outcome.starts_with("unsupported no device")), "{outcomes:?}");
+        assert!(outcomes.values().all(|outcome| outcome.starts_with(says)), "{outcomes:?}");
     }
 }

@@ -9,11 +9,10 @@ use support::stored::{change_head, change_lines, changed, lines, original, store
 use support::{End, Place};
 
 /// What reads a run.
-const READERS: [&[&str]; 7] = [
+const READERS: [&[&str]; 6] = [
     &["report", "run", "-o", "-"],
     &["export", "run", "--to", "csv"],
     &["export", "run", "--to", "csv-rows"],
-    &["export", "run", "--to", "csv-latency"],
     &["export", "run", "--to", "json"],
     &["export", "run", "--to", "md"],
     &["claims", "run"],

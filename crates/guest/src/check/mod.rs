@@ -203,10 +203,7 @@ fn take(call: &str, block: *mut u8, size: usize) {
     }
     let (address, alignment) = (block as usize, if size >= 16 { 16 } else { 8 });
     if !address.is_multiple_of(alignment) {
-        fail::give_up(
-            "wrong-result",
-            format_args!("{call} of {size} bytes returned {address:#x}, which is not aligned to {alignment} bytes"),
-        );
+        fail::misaligned(format_args!("{call} of {size} bytes"), address, alignment);
     }
     with_shadow(|shadow| shadow.take(call, address, size));
     served::look();

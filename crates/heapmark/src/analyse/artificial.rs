@@ -42,6 +42,7 @@ impl Lab {
                 latency_every: None,
                 counter: None,
                 memory: false,
+                named: Vec::new(),
                 cases: workloads.iter().map(|name| case(name)).collect(),
                 allocators: allocators.iter().map(|name| name.to_string()).collect(),
             },

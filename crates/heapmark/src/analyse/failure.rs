@@ -32,6 +32,10 @@ impl Failed {
 
     /// `crash 1 of 11: SIGSEGV in phase run`.
     pub fn summary(&self) -> String {
+        // There was nothing to count.
+        if self.first.is_absent() {
+            return self.first.to_string();
+        }
         let counts: Vec<String> = self.counts.iter().map(|(word, count)| format!("{word} {count}")).collect();
         format!("{} of {}: {}", counts.join(", "), self.of, detail(&self.first))
     }
@@ -68,10 +72,10 @@ pub struct Failure {
     pub stderr: String,
 }
 
-/// Every process that did not end `ok`, like ones together.
+/// Every process that did not end `ok`, like ones together. What is absent has not failed: its row says so.
 pub(super) fn collect(records: &[&Record]) -> Vec<Failure> {
     let mut failures: Vec<Failure> = Vec::new();
-    for record in records.iter().filter(|record| !record.outcome.is_ok()) {
+    for record in records.iter().filter(|record| !record.outcome.is_ok() && !record.outcome.is_absent()) {
         let like = failures.iter_mut().find(|failure| {
             failure.workload == record.workload
                 && failure.threads == record.threads

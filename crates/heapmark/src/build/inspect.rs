@@ -43,8 +43,12 @@ pub enum Reason {
     NotRegular,
     /// The dynamic linker splits `LD_PRELOAD` at spaces and colons.
     Unspeakable,
-    /// Not an ELF file, or a damaged one.
+    /// A link that leads back to itself.
+    Loop,
+    /// Not an ELF file.
     NotElf,
+    /// The beginning of one.
+    CutOff,
     /// For this other machine.
     OtherMachine(String),
     /// ELF, but a program, an object file, …
@@ -56,7 +60,8 @@ pub enum Reason {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let here = std::env::consts::ARCH;
-        write!(f, "{}: ", self.path.display())?;
+        // A message is one line.
+        write!(f, "{}: ", self.path.display().to_string().replace('\n', "\\n"))?;
         match &self.reason {
             Reason::Missing => write!(f, "there is no such file; check the path"),
             Reason::Unreadable(why) => write!(f, "cannot be read ({why}); check its permissions"),
@@ -64,6 +69,8 @@ impl fmt::Display for Refusal {
             Reason::Unspeakable => {
                 write!(f, "LD_PRELOAD takes no path with a space, colon or `$`; move the library or link to it")
             }
+            Reason::Loop => write!(f, "a link that leads back to itself; mend the link"),
+            Reason::CutOff => write!(f, "an ELF file that is cut off or damaged; copy or build it again"),
             Reason::NotElf => write!(f, "not an ELF file; name the shared library, not a linker script or an archive"),
             Reason::OtherMachine(other) => write!(f, "made for {other}, this machine is {here}; build it for {here}"),
             Reason::NotShared => write!(f, "not a shared library; link it with -shared"),
@@ -94,6 +101,7 @@ pub fn inspect_any(path: &Path) -> Result<Inspection, Refusal> {
     let metadata = std::fs::metadata(path).map_err(|error| {
         refuse(match error.kind() {
             std::io::ErrorKind::NotFound => Reason::Missing,
+            _ if error.raw_os_error() == Some(libc::ELOOP) => Reason::Loop,
             _ => Reason::Unreadable(error.to_string()),
         })
     })?;
@@ -101,7 +109,9 @@ pub fn inspect_any(path: &Path) -> Result<Inspection, Refusal> {
         return Err(refuse(Reason::NotRegular));
     }
     let data = std::fs::read(path).map_err(|error| refuse(Reason::Unreadable(error.to_string())))?;
-    let file = object::File::parse(data.as_slice()).map_err(|_| refuse(Reason::NotElf))?;
+    let is_elf = data.starts_with(b"\x7fELF");
+    let unread = || refuse(if is_elf { Reason::CutOff } else { Reason::NotElf });
+    let file = object::File::parse(data.as_slice()).map_err(|_| unread())?;
     if file.format() != object::BinaryFormat::Elf {
         return Err(refuse(Reason::NotElf));
     }

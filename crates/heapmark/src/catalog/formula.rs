@@ -1,6 +1,4 @@
-//! Two small notations of workload files: `threads = "producers + producers * consumers"` and `series = "1ms"`.
-
-use std::time::Duration;
+//! A small notation of workload files: `threads = "producers + producers * consumers"`.
 
 /// A sum of products of parameters and whole numbers.
 pub fn evaluate(formula: &str, value: impl Fn(&str) -> Option<u64>) -> Result<u64, String> {
@@ -15,22 +13,6 @@ pub fn evaluate(formula: &str, value: impl Fn(&str) -> Option<u64>) -> Result<u6
         })?;
         sum.checked_add(product).ok_or_else(|| format!("`{formula}` is too large"))
     })
-}
-
-/// The time from one point of a series to the next: `1ms`, `500us`, `2s`.
-pub fn interval(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit_us = match &text[digits.len()..] {
-        "us" => 1,
-        "ms" => 1000,
-        "s" => 1_000_000,
-        _ => 0,
-    };
-    let us = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_us));
-    // Below a tenth of a millisecond nothing but looking would be left.
-    us.filter(|us| (100..=3_600_000_000).contains(us))
-        .map(Duration::from_micros)
-        .ok_or_else(|| format!("`{text}` is no interval: give one from 100us to 3600s, for instance 1ms"))
 }
 
 #[cfg(test)]
@@ -49,15 +31,5 @@ mod tests {
         assert!(evaluate("k + n", value).unwrap_err().contains("`n` is no number"));
         assert!(evaluate("", value).is_err());
         assert!(evaluate("18446744073709551615 * k", value).unwrap_err().contains("too large"));
-    }
-
-    #[test]
-    fn intervals_have_a_unit_and_a_sensible_length() {
-        assert_eq!(interval("1ms"), Ok(Duration::from_millis(1)));
-        assert_eq!(interval("500us"), Ok(Duration::from_micros(500)));
-        assert_eq!(interval("2s"), Ok(Duration::from_secs(2)));
-        for bad in ["1", "ms", "1 ms", "10us", "2h", "", "-1ms"] {
-            assert!(interval(bad).is_err(), "{bad}");
-        }
     }
 }

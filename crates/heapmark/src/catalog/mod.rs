@@ -13,6 +13,7 @@ pub mod parameter;
 pub mod program;
 pub mod settings;
 pub mod suite;
+pub mod time;
 pub mod workload;
 
 pub use allocator::{Allocator, Source, Tier};
@@ -73,11 +74,23 @@ impl Catalog {
     /// The allocator of this name.
     pub fn allocator(&self, name: &str) -> Result<&Allocator> {
         self.allocators.iter().find(|allocator| allocator.name == name).ok_or_else(|| {
-            let hint = did_you_mean(name, self.allocators.iter().map(|allocator| allocator.name.as_str()));
+            let near = self.newest(name).map(|newest| format!(" (did you mean `{newest}`?)"));
+            let names = self.allocators.iter().map(|allocator| allocator.name.as_str());
+            let hint = near.unwrap_or_else(|| did_you_mean(name, names));
             anyhow!(
                 "no allocator `{name}`{hint}: see `heapmark list allocators`; a library is given as ./lib.so or NAME=/path/lib.so"
             )
         })
+    }
+
+    /// The newest allocator of the best tier whose name begins so: `mimalloc` is `mimalloc3`.
+    fn newest(&self, beginning: &str) -> Option<&str> {
+        let begins = |allocator: &&Allocator| !beginning.is_empty() && allocator.name.starts_with(beginning);
+        let tier = self.allocators.iter().find(begins)?.tier;
+        let mut all = self.allocators.iter().filter(begins).filter(|allocator| allocator.tier == tier);
+        // A variant of something is not what the bare beginning means.
+        let newest = all.clone().filter(|allocator| !allocator.name.contains('-')).next_back();
+        newest.or_else(|| all.next_back()).map(|allocator| allocator.name.as_str())
     }
 
     /// The program of this name.

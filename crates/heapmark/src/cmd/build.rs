@@ -3,7 +3,7 @@
 use super::{Exit, usage};
 use crate::build::{self, Built, State};
 use crate::catalog::{Allocator, Catalog, Program, Source, Tier};
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use indicatif::MultiProgress;
 
 /// Build allocators from the sources that heapmark pins, and programs; what is built already is left alone
@@ -16,9 +16,9 @@ pub struct Args {
     /// Only the programs, and a line for each that cannot be built here
     #[arg(long, conflicts_with = "names")]
     programs: bool,
-    /// Commands that run at a time
-    #[arg(short, long, value_name = "N", default_value_t = jobs(), value_parser = positive)]
-    jobs: usize,
+    /// Commands of allocators that run at a time; programs are built by one [default: one per usable CPU]
+    #[arg(short, long, value_name = "N", conflicts_with = "programs", value_parser = positive)]
+    jobs: Option<usize>,
 }
 
 fn positive(text: &str) -> Result<usize, String> {
@@ -45,7 +45,10 @@ pub fn run(args: Args) -> Result<Exit> {
             None => selected.push(catalog.allocator(name).map_err(usage)?),
         }
     }
-    let built = build_all(&selected, &catalog, args.jobs);
+    if args.jobs.is_some() && selected.is_empty() {
+        return Err(usage(anyhow!("--jobs: only allocators are built by several commands, and none is named")));
+    }
+    let built = build_all(&selected, &catalog, args.jobs.unwrap_or_else(jobs));
     let failed = built.iter().filter(|built| built.result.is_err()).count()
         + programs.iter().filter(|program| !build_program(program)).count();
     if failed > 0 {

@@ -59,7 +59,7 @@ pub fn run(args: Args) -> Result<Exit> {
         Some(To::Json) => report::claims_json(&judged),
         None => {
             let screen = Screen { width: width(), colour: wants_colour(&std::io::stdout()) };
-            report::claims(&judged, screen)
+            report::claims(&judged, args.document.is_some(), screen)
         }
     };
     output.put(&text)?;

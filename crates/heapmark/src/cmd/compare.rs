@@ -7,7 +7,7 @@ use crate::analyse::Call;
 use crate::analyse::compare::{By, Comparison, Side, between, within};
 use crate::report::{self, Screen};
 use crate::store;
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use std::path::{Path, PathBuf};
 
 /// Compare rows within a run, or two runs, and fail where one got slower
@@ -57,6 +57,12 @@ enum To {
 pub fn run(args: Args) -> Result<Exit> {
     let dirs: Vec<PathBuf> = args.runs.iter().map(|run| store::find(run)).collect::<Result<_>>().map_err(usage)?;
     let output = Output::new(&args.output, args.force, dirs.iter().map(|dir| store::head_of(dir)))?;
+    if let [old, new] = &dirs[..]
+        && is_same(&store::samples_of(old), &store::samples_of(new))
+    {
+        let (old, new) = (old.display(), new.display());
+        return Err(usage(anyhow!("{old} and {new} hold the same samples: a run says nothing beside itself")));
+    }
     let runs: Vec<store::Run> = dirs.iter().map(|dir| read(dir)).collect::<Result<_>>()?;
     let sides: Vec<Side> = runs.iter().map(|run| Side { head: &run.head, records: &run.records }).collect();
     let (old, comparison) = match &sides[..] {
@@ -83,6 +89,13 @@ pub fn run(args: Args) -> Result<Exit> {
     let failing = failing(&comparison, &args.fail_on);
     failing.iter().for_each(|line| say(line));
     Ok(if failing.is_empty() { Exit::Done } else { Exit::Condition })
+}
+
+/// Whether two files have the same content, and any.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let length = |file: &Path| std::fs::metadata(file).map_or(0, |known| known.len());
+    let read = |file: &Path| std::fs::read(file).ok();
+    length(one) > 0 && length(one) == length(other) && read(one) == read(other)
 }
 
 fn read(dir: &Path) -> Result<store::Run> {

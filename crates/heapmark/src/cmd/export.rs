@@ -3,8 +3,9 @@
 use super::output::{Force, Out, Output};
 use super::{Exit, say, say_damage, usage};
 use crate::report::{Format, export, write_raw};
-use crate::store;
+use crate::store::{self, Purpose, Record};
 use anyhow::{Result, anyhow};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
@@ -15,7 +16,7 @@ pub struct Args {
     #[arg(default_value = "latest")]
     run: String,
     /// csv: one line per measured iteration; csv-rows: one per table row; csv-latency: one per timed function of a row; json: everything; md: the tables; parquet: as csv, with types. For other tools: bmf (Bencher), gha-smaller and gha-bigger (github-action-benchmark), google-benchmark, hyperfine
-    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(names()).try_map(|name| format(&name)))]
     to: Format,
     /// File to write; `-` is stdout
     #[arg(short, long, value_name = "FILE", default_value = "-")]
@@ -24,13 +25,19 @@ pub struct Args {
     force: Force,
 }
 
+/// What `--to` knows; Parquet is known where it is not built in, too.
+fn names() -> Vec<&'static str> {
+    let missing = (!cfg!(feature = "parquet")).then_some(PARQUET);
+    Format::ALL.iter().map(|format| format.name()).chain(missing).collect()
+}
+
+const PARQUET: &str = "parquet";
+
 fn format(name: &str) -> Result<Format, String> {
-    if name == "parquet" && !cfg!(feature = "parquet") {
-        return Err("not built in: `cargo build --release --locked --features heapmark/parquet` builds it in".into());
-    }
-    let known = || Format::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ");
     let found = Format::ALL.iter().copied().find(|format| format.name() == name);
-    found.ok_or_else(|| format!("expected one of {}", known()))
+    found.ok_or_else(|| {
+        format!("this heapmark was built without {name}; csv has the same columns (from the sources: --features heapmark/{name})")
+    })
 }
 
 /// Runs the command.
@@ -43,6 +50,13 @@ pub fn run(args: Args) -> Result<Exit> {
     let output = Output::new(&args.output, args.force, [store::head_of(&dir)])?;
     let run = store::read_for_tables(&dir, |_| true)?;
     say_damage(&dir, &run);
+    let has_lines = |record: &Record| record.purpose == Purpose::Sample || !record.outcome.is_ok();
+    if args.to.is_raw() && args.to != Format::Json && !run.records.iter().any(has_lines) {
+        let name = args.to.name();
+        return Err(usage(anyhow!(
+            "this run has timed no whole process, so there is nothing for {name}: json has all that is there"
+        )));
+    }
     if args.to.is_raw() {
         let write = |out: &mut Out| write_raw(args.to, &run.head, &run.records, run.lines.records(), out);
         return output.write(write).map(|_| Exit::Done);

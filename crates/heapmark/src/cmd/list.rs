@@ -9,6 +9,7 @@ use crate::report;
 use anyhow::{Context, Result, anyhow};
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
+use std::io::{IsTerminal, stdout};
 
 /// Show what can be measured
 #[derive(clap::Args)]
@@ -72,10 +73,12 @@ pub fn run(args: Args) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    // What reads a pipe wants whole lines.
+    let arrangement = if stdout().is_terminal() { ContentArrangement::Dynamic } else { ContentArrangement::Disabled };
+    table.load_style(presets::NOTHING).set_content_arrangement(arrangement);
     table.set_width(super::width() as u16).set_header(columns);
     for entry in &entries {
-        table.add_row(columns.iter().map(|column| plain(&entry[*column])));
+        table.add_row(columns.iter().map(|column| cell(entry, column)));
     }
     if let Some(names) = table.column_mut(0) {
         names.set_constraint(ColumnConstraint::ContentWidth);
@@ -85,6 +88,40 @@ pub fn run(args: Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// What a table has of a column. A state stands with its reason and its remedy.
+fn cell(entry: &Value, column: &str) -> String {
+    let of = |key: &str| plain(&entry[key]);
+    match column {
+        "state" if !entry["why"].is_null() && !entry["remedy"].is_null() => {
+            format!("{}, {}: {}", of("state"), of("why"), of("remedy"))
+        }
+        "state" if !entry["why"].is_null() => format!("{}: {}", of("state"), of("why")),
+        "state" if !entry["remedy"].is_null() => format!("{}: {}", of("state"), of("remedy")),
+        _ => of(column),
+    }
+}
+
+/// What there is of something, why it is not ready, and the line that brings it.
+struct Found {
+    state: &'static str,
+    why: Option<String>,
+    remedy: Option<String>,
+}
+
+impl Found {
+    const READY: Found = Found { state: "ready", why: None, remedy: None };
+
+    /// Of what is not ready.
+    fn of<T>(state: State<T>) -> Found {
+        match state {
+            State::Ready(_) => Found::READY,
+            State::NotBuilt { line } => Found { state: "not built", why: None, remedy: Some(line) },
+            State::Absent { why, line } => Found { state: "absent", why: Some(why), remedy: Some(line) },
+            State::Refused { why } => Found { state: "refused", why: Some(why), remedy: None },
+        }
+    }
+}
+
 /// Short enough for a table: some libraries tell their commit hash as part of their version.
 fn plain(value: &Value) -> String {
     match value {
@@ -92,6 +129,7 @@ fn plain(value: &Value) -> String {
             Some((version, commit)) if commit.len() > 20 => version.to_string(),
             _ => text.clone(),
         },
+        Value::Null => "-".into(),
         Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     }
@@ -100,20 +138,29 @@ fn plain(value: &Value) -> String {
 fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
     let guest = Guest::find()?;
     let describe = |allocator: &crate::catalog::Allocator| -> Result<Value> {
-        let (state, version, origin) = match build::state(allocator, &catalog.allocators) {
+        let (found, version, origin) = match build::state(allocator, &catalog.allocators) {
             State::Ready(library) => {
                 let origin = library.origin.clone();
                 let subject = Subject { allocator: allocator.clone(), library, refused: None };
-                let state = unexpected(&guest, &subject)?.map_or("ready".into(), |why| format!("absent: {why}"));
-                (state, told(&guest, &subject)?, origin)
+                let found = match unexpected(&guest, &subject)? {
+                    None => Found::READY,
+                    why => Found { state: "absent", why, remedy: None },
+                };
+                (found, told(&guest, &subject)?, origin)
             }
-            State::NotBuilt { line } => (format!("not built: {line}"), "-".into(), "crate".into()),
-            State::Absent { why, line } => (format!("absent, {why}: {line}"), "-".into(), "package".into()),
-            State::Refused { why } => (format!("refused: {why}"), "-".into(), "path".into()),
+            state => {
+                let origin = match state {
+                    State::NotBuilt { .. } => "crate",
+                    State::Absent { .. } => "package",
+                    _ => "path",
+                };
+                (Found::of(state), None, origin.to_owned())
+            }
         };
         Ok(json!({
             "name": allocator.name, "family": allocator.family, "tier": tier(allocator), "version": version,
-            "sources": sources(allocator), "origin": origin, "state": state, "about": allocator.about, "home": allocator.home,
+            "sources": sources(allocator), "origin": origin, "state": found.state, "why": found.why,
+            "remedy": found.remedy, "about": allocator.about, "home": allocator.home,
             "licence": allocator.licence, "environment": allocator.environment, "leaves": allocator.leaves,
             "except": allocator.except, "upstream_flags": allocator.upstream_flags, "differences": allocator.differences,
         }))
@@ -122,30 +169,29 @@ fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
 }
 
 /// When its sources were written. Of what a package brings the version tells.
-fn sources(allocator: &crate::catalog::Allocator) -> &str {
-    if allocator.sources.is_empty() { "-" } else { &allocator.sources }
+fn sources(allocator: &crate::catalog::Allocator) -> Option<&str> {
+    Some(allocator.sources.as_str()).filter(|sources| !sources.is_empty())
 }
 
 /// The library's own word only: where it comes from stands in the next column.
-fn told(guest: &Guest, subject: &Subject) -> Result<String> {
+fn told(guest: &Guest, subject: &Subject) -> Result<Option<String>> {
     let package = (!subject.library.origin.starts_with("crate")).then(|| subject.library.source_version.clone());
-    Ok(guest.version(subject)?.or(package).filter(|version| !version.is_empty()).unwrap_or_else(|| "-".into()))
+    Ok(guest.version(subject)?.or(package).filter(|version| !version.is_empty()))
 }
 
 fn programs(catalog: &Catalog) -> Vec<Value> {
     let describe = |program: &crate::catalog::Program| {
         let mut versions = Default::default();
-        let state = match build::program::state(program) {
+        let found = match build::program::state(program) {
             State::Ready(executable) => {
                 versions = executable.versions;
-                "ready".to_string()
+                Found::READY
             }
-            State::NotBuilt { line } => format!("not built: {line}"),
-            State::Absent { why, line } => format!("absent, {why}: {line}"),
-            State::Refused { why } => format!("refused: {why}"),
+            state => Found::of(state),
         };
         json!({
-            "name": program.name, "allocator": program.allocator, "state": state, "about": program.about,
+            "name": program.name, "allocator": program.allocator, "state": found.state, "why": found.why,
+            "remedy": found.remedy, "about": program.about,
             "home": program.home, "licence": program.licence, "environment": program.environment, "versions": versions,
         })
     };

@@ -5,6 +5,7 @@ pub mod claims;
 pub mod compare;
 pub mod doctor;
 pub mod export;
+pub mod flags;
 pub mod list;
 pub mod noise;
 mod output;
@@ -32,7 +33,7 @@ use std::process::ExitCode;
 /// Shown below `--help`.
 pub const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 heapmark failed, 2 usage, 3 a `--fail-on` condition was met, 4 some processes did \
-not end `ok`, 5 `--strict` and the machine has warnings, 6 a trace or capture is damaged (what stands before the \
+not end `ok` (what this machine does not have is `absent`, and no failure), 5 `--strict` and the machine has warnings, 6 a trace or capture is damaged (what stands before the \
 damage was read), 7 a trace tells what cannot have happened, 130 interrupted (what was measured is stored; `heapmark run --resume DIR` goes on).";
 
 /// How heapmark ends.
@@ -76,9 +77,10 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// Marks an error as one of usage.
+/// Marks an error as one of usage. What is wrong with a trace keeps its own exit code, whichever command reads it.
 pub(crate) fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
-    Usage(format!("{:#}", error.into())).into()
+    let error = error.into();
+    if error.is::<Fault>() { error } else { Usage(format!("{error:#}")).into() }
 }
 
 impl Exit {

@@ -1,46 +1,52 @@
 //! `heapmark noise`: an allocator against its own copy on this machine, for some minutes.
 
+use super::run::comparison::target;
 use super::run::select::Selection;
 use super::run::{apart, companions};
 use super::{Exit, print, usage};
 use crate::analyse::noise::{Noise, noise};
 use crate::build;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, time};
 use crate::execute::Subject;
 use crate::plan::{Plan, cases};
 use crate::report::units;
 use crate::sample::machine;
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Compare an allocator with its own copy: how often this machine makes a difference out of nothing
 #[derive(clap::Args)]
 pub struct Args {
-    /// How long
-    #[arg(long, value_name = "M", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=600))]
-    minutes: u32,
+    /// How long: 5min, 90s; a bare number: minutes
+    #[arg(long, value_name = "TIME", default_value = "5min", value_parser = minutes)]
+    minutes: Duration,
     /// The allocator
     #[arg(short, long, value_name = "A", default_value = "glibc")]
     allocator: String,
     /// The workload
     #[arg(short, long, value_name = "NAME", default_value = "same-thread-reuse")]
     workload: String,
-    /// Its threads
-    #[arg(short, long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=4096))]
-    threads: u32,
+    /// Its threads [default: 1]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    threads: Option<u32>,
     /// Starts every random choice
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
-    /// Blocks, where the time shall not decide
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(6..=10_000))]
+    /// So many blocks, however long they take
+    #[arg(long, value_name = "N", conflicts_with = "minutes", value_parser = clap::value_parser!(u32).range(6..=10_000))]
     blocks: Option<u32>,
-    /// Milliseconds that one process should measure
-    #[arg(long, value_name = "MS", default_value = "150", value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
+    /// How long one process should measure: 1s; a bare number: milliseconds
+    #[arg(long, value_name = "TIME", default_value = "150ms", value_parser = target)]
     target_ms: u32,
     /// Run directory to create [default: heapmark-results/DATE-N]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+}
+
+fn minutes(text: &str) -> Result<Duration, String> {
+    time::between(text, ("minutes", 60.0), Duration::from_secs(1), Duration::from_secs(36_000))
 }
 
 /// More blocks than fit into any time.
@@ -51,6 +57,22 @@ pub fn run(args: Args) -> Result<Exit> {
     let catalog = Catalog::load()?;
     let allocator = catalog.allocator(&args.allocator).map_err(usage)?.clone();
     let workloads = catalog.workloads(&args.workload).map_err(usage)?;
+    let workload = match workloads[..] {
+        [workload] => workload,
+        _ => {
+            return Err(usage(anyhow!(
+                "--workload {}: {} workloads have such a name: give one",
+                args.workload,
+                workloads.len()
+            )));
+        }
+    };
+    if let (true, Some(threads)) = (args.threads.is_some(), &workload.threads) {
+        return Err(usage(anyhow!(
+            "--threads: {} has as many threads as its parameters say: {threads}",
+            workload.name
+        )));
+    }
     let library = match build::state(&allocator, &catalog.allocators) {
         build::State::Ready(library) => library,
         build::State::NotBuilt { line } | build::State::Absent { line, .. } => {
@@ -64,10 +86,10 @@ pub fn run(args: Args) -> Result<Exit> {
     let plan = Plan {
         seed: args.seed,
         blocks: args.blocks.unwrap_or(ENDLESS),
-        budget_s: args.blocks.is_none().then(|| f64::from(args.minutes) * 60.0),
+        budget_s: args.blocks.is_none().then(|| args.minutes.as_secs_f64()),
         baseline: original_name.clone(),
         target_ms: args.target_ms,
-        cases: cases(&workloads[..1], "quick", &[args.threads], machine::usable_cpus(), &[]).map_err(usage)?,
+        cases: cases(&[workload], "quick", &[args.threads.unwrap_or(1)], machine::usable_cpus(), &[]).map_err(usage)?,
         allocators: vec![original_name.clone()],
         shadow: Some(copy_name.clone()),
         ..Plan::default()

@@ -29,8 +29,8 @@ use std::time::Duration;
 /// The exit code is the program's, or 128 and the signal's number
 #[derive(clap::Args)]
 pub struct Args {
-    /// The program and its arguments. It keeps its environment, its streams and its exit code
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    /// The program and its arguments: all that follows it is its own. It keeps its environment, its streams and its exit code
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
     /// The trace; those of further processes lie beside it [default: PROGRAM.trace, or PROGRAM-2.trace if there is an earlier one]
     #[arg(short, long, value_name = "FILE")]
@@ -44,7 +44,7 @@ pub struct Args {
     /// No process writes more than this (300M, 2G); then its recording ends, and it goes on
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     max_bytes: Option<u64>,
-    /// Recording ends after this (90s, 5min), and the program goes on
+    /// Recording ends after this (90s, 5min; a bare number: seconds), and the program goes on
     #[arg(long, value_name = "TIME", value_parser = super::run::comparison::budget)]
     duration: Option<Duration>,
     /// Keep the captures as they are, for `heapmark trace finish`

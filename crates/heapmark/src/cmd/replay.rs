@@ -32,8 +32,11 @@ pub struct Command {
 /// Runs the command.
 pub fn run(command: Command) -> Result<Exit> {
     let Command { traces, mode, touch, skew, pace, mut run } = command;
-    if run.comparison.resume.is_some() {
-        return Err(usage(anyhow!("a run of traces is taken up by `heapmark run --resume RUN`")));
+    if pace.is_some() && mode.as_deref() != Some("paced") {
+        return Err(usage(anyhow!("--pace: only --mode paced plays recorded times")));
+    }
+    if run.retained && mode.as_deref() == Some("speed") {
+        return Err(usage(anyhow!("--mode speed: --retained plays in recorded order: leave one of them out")));
     }
     run.retained |= mode.as_deref() == Some("memory");
     let values = [

@@ -19,38 +19,38 @@ use std::path::{Path, PathBuf};
 /// Run your own command under every allocator: which one is better for it, by how much, and whether that matters at all
 #[derive(clap::Args)]
 pub struct Args {
-    /// The command and its arguments
-    #[arg(last = true, required_unless_present_any = ["resume", "server"], conflicts_with_all = ["resume", "server"])]
+    /// The command and its arguments: all that follows it is its own
+    #[arg(trailing_var_arg = true, required_unless_present_any = ["resume", "server"], conflicts_with = "server")]
     command: Vec<String>,
     #[command(flatten)]
     comparison: Comparison,
     /// What sh runs before each process; it is not timed
-    #[arg(long, value_name = "CMD", conflicts_with = "resume")]
+    #[arg(long, value_name = "CMD")]
     prepare: Option<String>,
     /// Processes of each allocator that come before its check and tell nothing (the check itself is one more)
-    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1000), conflicts_with = "resume")]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1000))]
     warmup: u32,
     /// What the command reads [default: nothing]
-    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    #[arg(long, value_name = "FILE")]
     stdin: Option<PathBuf>,
     /// Hold what each allocator's check writes to stdout against what the baseline writes
-    #[arg(long, conflicts_with_all = ["server", "resume"])]
+    #[arg(long, conflicts_with = "server")]
     check_output: bool,
     /// The exit code that the command is meant to end with [default: 0]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=255), conflicts_with_all = ["server", "resume"])]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=255), conflicts_with = "server")]
     expect_exit: Option<i32>,
     /// The programs that the command executes may be others, or more, under other allocators
-    #[arg(long, conflicts_with = "resume")]
+    #[arg(long)]
     tree_may_differ: bool,
     /// One more row, as-called: the command with those variables of your environment that configure allocators, and that all other
     /// rows run without
-    #[arg(long, conflicts_with = "resume")]
+    #[arg(long)]
     keep_env: bool,
     /// What the tables call it [default: the command's own name]
-    #[arg(long, value_name = "NAME", conflicts_with = "resume")]
+    #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Measure a server instead, while a client drives it; `{port}` is what --ready says
-    #[arg(long, value_name = "CMD", requires_all = ["client", "ready"], conflicts_with = "resume")]
+    #[arg(long, value_name = "CMD", requires_all = ["client", "ready"])]
     server: Option<String>,
     /// What drives the server and is the clock; it runs under no allocator but its own
     #[arg(long, value_name = "CMD", requires = "server")]
@@ -68,11 +68,10 @@ const AS_CALLED: &str = "as-called";
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<Exit> {
-    let selection = match &args.comparison.resume {
-        Some(run) => Selection::of_stored(run)?,
-        None => selection(&args)?,
-    };
-    go(selection, &args.comparison)
+    go(&args.comparison, || match &args.comparison.resume {
+        Some(run) => Selection::of_stored(run),
+        None => selection(&args),
+    })
 }
 
 fn selection(args: &Args) -> Result<Selection> {
@@ -146,7 +145,8 @@ fn selection(args: &Args) -> Result<Selection> {
     subjects.extend(shadow);
     let tools = TOOLS.iter().map(|name| Ok(programs::ready(catalog.program(name)?, flags.dry_run)));
     let mut selection = Selection::of_parts("try", plan, subjects);
-    (selection.programs, selection.timeout_s) = (tools.collect::<Result<_>>()?, flags.timeout);
+    selection.programs = tools.collect::<Result<_>>()?;
+    selection.timeout_s = flags.timeout.map(|time| time.as_secs_f64());
     Ok(selection)
 }
 

@@ -104,6 +104,7 @@ impl End {
                     "oom" => Outcome::Oom { what: format!("{what} in phase {}", phase.word()) },
                     "wrong-result" => Outcome::WrongResult { what },
                     "unsupported" => Outcome::Unsupported { why: what },
+                    "absent" => Outcome::Absent { why: what },
                     "not-loaded" => Outcome::NotLoaded { why: what },
                     _ => Outcome::Error { what },
                 })
@@ -112,6 +113,11 @@ impl End {
                 Some(why) => Outcome::NotLoaded { why },
                 None => Outcome::Exit { code, phase: phase_word() },
             }),
+            // The dynamic linker, as a function is called for the first time.
+            (LINKER_REFUSED, ..) => {
+                let words = self.linker_words().map_or(String::new(), |why| format!(": {why}"));
+                Some(Outcome::Exit { code, phase: phase_word() + &words })
+            }
             _ => Some(Outcome::Exit { code, phase: phase_word() }),
         }
     }

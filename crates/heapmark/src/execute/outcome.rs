@@ -52,6 +52,11 @@ pub enum Outcome {
         /// The reason.
         why: String,
     },
+    /// What it needs is not on this machine, a device or a language: no failure.
+    Absent {
+        /// What is missing, and what brings it.
+        why: String,
+    },
     /// heapmark's own fault.
     Error {
         /// What went wrong.
@@ -63,6 +68,11 @@ impl Outcome {
     /// Whether the process may enter statistics.
     pub fn is_ok(&self) -> bool {
         matches!(self, Outcome::Ok)
+    }
+
+    /// Whether there was nothing to run.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Outcome::Absent { .. })
     }
 
     /// The same, with what its threads were at, where it did not come to its end by itself.
@@ -87,6 +97,7 @@ impl Outcome {
             Outcome::Hang { .. } => "hang",
             Outcome::Oom { .. } => "oom",
             Outcome::Unsupported { .. } => "unsupported",
+            Outcome::Absent { .. } => "absent",
             Outcome::Error { .. } => "error",
         }
     }
@@ -126,7 +137,9 @@ impl std::fmt::Display for Outcome {
             Outcome::WrongResult { what } | Outcome::Oom { what } | Outcome::Error { what } => {
                 write!(f, "{word}: {what}")
             }
-            Outcome::NotLoaded { why } | Outcome::Unsupported { why } => write!(f, "{word}: {why}"),
+            Outcome::NotLoaded { why } | Outcome::Unsupported { why } | Outcome::Absent { why } => {
+                write!(f, "{word}: {why}")
+            }
             Outcome::Exit { code, phase } => write!(f, "{word}: code {code} in phase {phase}"),
             Outcome::Crash { signal, phase } => write!(f, "{word}: {signal} in phase {phase}"),
             Outcome::Hang { after_s, phase, .. } => {

@@ -40,8 +40,11 @@ pub struct Program {
     /// A library that counts calls of the malloc family, for such a program.
     #[serde(default)]
     pub counter: Option<PathBuf>,
-    /// Why it cannot be started, where something is missing: its cells end `unsupported`.
+    /// Why it cannot be started: its cells end `unsupported`.
     pub refused: Option<String>,
+    /// What it needs and this machine does not have: its cells end `absent`.
+    #[serde(default)]
+    pub absent: Option<String>,
 }
 
 impl Program {
@@ -61,6 +64,9 @@ impl Program {
         let end = |outcome| Ok(Some(Attempt::without_process(outcome)));
         if let Some(why) = subject.refused.clone() {
             return end(Outcome::NotLoaded { why });
+        }
+        if let Some(why) = self.absent.clone() {
+            return end(Outcome::Absent { why });
         }
         if let Some(why) = self.refused.clone().or_else(|| subject.allocator.except.get(&self.name).cloned()) {
             return end(Outcome::Unsupported { why });

@@ -2,7 +2,7 @@
 
 use super::{Trial, distribution};
 use crate::catalog::workload::Row;
-use crate::catalog::{Iterations, Workload, did_you_mean, formula};
+use crate::catalog::{Iterations, Workload, did_you_mean, time};
 use anyhow::{Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -72,6 +72,11 @@ impl Case {
     /// The row that the others are compared with: the run's baseline, or the first program where no allocator runs it.
     pub fn baseline<'a>(&'a self, of_the_run: &'a str) -> &'a str {
         if self.is_for_allocators() { of_the_run } else { self.rows.first().map_or(of_the_run, |row| &row.name) }
+    }
+
+    /// Whether the baseline decides how many iterations a process makes.
+    pub fn is_calibrated(&self) -> bool {
+        matches!(self.iterations, Iterations::Calibrated(_))
     }
 
     /// How long one iteration lasts, where the workload is defined by time.
@@ -150,7 +155,12 @@ pub fn cases(
 ) -> Result<Vec<Case>> {
     for change in overrides {
         if !workloads.iter().any(|workload| matches(&change.workload, &workload.name)) {
-            let hint = did_you_mean(&change.workload, workloads.iter().map(|workload| workload.name.as_str()));
+            let names = || workloads.iter().map(|workload| workload.name.as_str());
+            let hint = match did_you_mean(&change.workload, names()) {
+                near if !near.is_empty() => near,
+                _ if workloads.len() <= 12 => format!(": it has {}", names().collect::<Vec<_>>().join(", ")),
+                _ => String::new(),
+            };
             bail!("--set {}.{}: no workload of this run has that name{hint}", change.workload, change.parameter);
         }
     }
@@ -171,7 +181,7 @@ pub fn cases(
             parameters.insert("classes".into(), classes);
         }
         let implied = workload.threads(&parameters).transpose().map_err(|why| anyhow!("{}: {why}", workload.name))?;
-        let interval = workload.series.as_deref().map(formula::interval).transpose().map_err(|why| anyhow!(why))?;
+        let interval = workload.series.as_deref().map(time::interval).transpose().map_err(|why| anyhow!(why))?;
         for &threads in implied.as_ref().map_or(threads, std::slice::from_ref) {
             let case = Case {
                 workload: workload.name.clone(),

@@ -47,6 +47,9 @@ pub struct Plan {
     pub counter: Option<Counter>,
     /// Name of the allocator that the others are compared with; one of `allocators`.
     pub baseline: String,
+    /// Workloads that the user has named, not a suite or a pattern: that nothing of one is there is a failure then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub named: Vec<String>,
     /// What one process should measure on the baseline, where a case is calibrated.
     pub target_ms: u32,
     /// Instead of whole processes, single calls are timed: one in so many of each thread.

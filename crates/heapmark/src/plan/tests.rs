@@ -14,6 +14,7 @@ fn plan(seed: u64) -> Plan {
         latency_every: None,
         counter: None,
         memory: false,
+        named: Vec::new(),
         cases: cases(&workloads, "quick", &[1, 2], 2, &[]).unwrap(),
         allocators: ["glibc", "jemalloc"].map(String::from).to_vec(),
         floor: Some("null".into()),

@@ -11,13 +11,18 @@ use serde::Serialize;
 /// Comparisons that a reason tells of; the others are in the JSON.
 const MOST_PARTS: usize = 3;
 
-/// One row per claim, and a line that counts the verdicts.
-pub fn claims(all: &[Judged], screen: Screen) -> String {
+/// One row per claim that can be judged, or of `whole` documents per claim; and a line that counts the verdicts.
+pub fn claims(all: &[Judged], whole: bool, screen: Screen) -> String {
+    let is_shown = |judged: &&Judged| whole || judged.verdict != Verdict::NotTestable;
+    let shown: Vec<&Judged> = all.iter().filter(is_shown).collect();
+    if shown.is_empty() {
+        return format!("{}\n{LEFT_OUT}\n", summary(all));
+    }
     let mut table = Table::new();
     table.load_style(presets::NOTHING).force_no_tty();
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(screen.width.min(u16::MAX.into()) as u16);
     table.set_header(["id", "verdict", "claim", "reason"]);
-    for judged in all {
+    for judged in &shown {
         table.add_row([&judged.id, judged.verdict.word(), &plain(&judged.says), &plain(&reason(judged))]);
     }
     // The reason is the longest: it gets what the others leave.
@@ -30,8 +35,13 @@ pub fn claims(all: &[Judged], screen: Screen) -> String {
         }
     }
     let lines: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
-    format!("{lines}\n{}\n", summary(all))
+    let rest = if shown.len() < all.len() { format!("{LEFT_OUT}\n") } else { String::new() };
+    format!("{lines}\n{}\n{rest}", summary(all))
 }
+
+/// Where the claims are that a table does not show.
+const LEFT_OUT: &str =
+    "What is not testable here is left out; --document NAME or --to md has it, with what is missing.";
 
 /// The same as a Markdown table.
 pub fn claims_markdown(all: &[Judged]) -> String {

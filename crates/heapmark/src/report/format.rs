@@ -127,8 +127,8 @@ pub fn export(format: Format, run: &RunFile, records: &[Record]) -> Result<Expor
     }
     let analysis = analyse(run, records);
     match format {
-        Format::Rows => whole(csv::rows(&analysis).into()),
-        Format::Latency => whole(csv::latency(&analysis).into()),
+        Format::Rows => filled(format, csv::rows(&analysis).into()),
+        Format::Latency => filled(format, csv::latency(&analysis).into()),
         Format::Markdown => whole(markdown::markdown(run, &analysis).into()),
         Format::Bmf => some(format, foreign::bmf(&analysis)),
         Format::GithubActionSmaller => some(format, foreign::smaller_is_better(&analysis)),
@@ -136,6 +136,20 @@ pub fn export(format: Format, run: &RunFile, records: &[Record]) -> Result<Expor
         Format::GoogleBenchmark => some(format, foreign::google_benchmark(run, &analysis, records)),
         Format::Hyperfine => some(format, foreign::hyperfine(run, &analysis, records)),
         raw => bail!("{} is made of records, not of tables", raw.name()),
+    }
+}
+
+/// An empty file would pass for one that was read.
+fn filled(format: Format, bytes: Vec<u8>) -> Result<Exported> {
+    match (bytes.is_empty(), format) {
+        (true, Format::Latency) => {
+            bail!("this run has timed no single calls, so there is nothing for csv-latency: heapmark run --latency")
+        }
+        (true, _) => bail!(
+            "this run has no table of times, so there is nothing for {}: json has all that is there",
+            format.name()
+        ),
+        (false, _) => Ok(Exported { bytes, note: None }),
     }
 }
 

@@ -50,22 +50,11 @@ impl Store {
     pub fn create(dir: &Path, head: &RunFile) -> Result<Store> {
         make_folder(dir).with_context(|| format!("cannot create {}", dir.display()))?;
         let file = head_of(dir);
-        let refuse_a_run = || match file.exists() {
-            true => bail!(
-                "{} already holds a run: give another directory with -o, or go on with --resume {}",
-                dir.display(),
-                dir.display()
-            ),
-            false => Ok(()),
-        };
-        refuse_a_run()?;
-        if let Some(other) = OTHERS.iter().map(|name| dir.join(name)).find(|other| is_there(other)) {
-            bail!("{} is there already, and of no run: give another directory with -o", other.display());
-        }
+        may_begin(dir)?;
         // The lock comes before the head: of two that begin here at once, one must not write over the head of the other.
         let mode = if head.is_private() { PRIVATE } else { PUBLIC };
         let store = Store::begin(dir, mode)?;
-        refuse_a_run()?;
+        holds_no_run(dir)?;
         if store.samples.metadata().is_ok_and(|metadata| metadata.len() > 0) {
             bail!("{} holds samples of a run whose run.json is gone: give another directory with -o", dir.display());
         }
@@ -81,7 +70,7 @@ impl Store {
     }
 
     fn begin(dir: &Path, mode: u32) -> Result<Store> {
-        let path = dir.join("samples.jsonl");
+        let path = samples_of(dir);
         let mut samples = OpenOptions::new()
             .create(true)
             .append(true)
@@ -172,6 +161,11 @@ pub fn refuse_of_others(dir: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Where its records are.
+pub fn samples_of(dir: &Path) -> PathBuf {
+    dir.join("samples.jsonl")
+}
+
 /// Where runs go when nobody says otherwise.
 pub const RESULTS: &str = "heapmark-results";
 
@@ -197,6 +191,26 @@ pub fn fresh(date: &str) -> Result<PathBuf> {
         Err(error) => Some(Err(error).with_context(|| format!("cannot create {}", name.display()))),
     });
     made.unwrap_or_else(|| bail!("{RESULTS} is full"))
+}
+
+/// Refuses what cannot become a run directory: one that is, and what has the names of its files. Makes nothing.
+pub fn may_begin(dir: &Path) -> Result<()> {
+    if is_there(dir) && !dir.is_dir() {
+        bail!("{} is there already, and no folder: give another directory with -o", dir.display());
+    }
+    holds_no_run(dir)?;
+    match OTHERS.iter().map(|name| dir.join(name)).find(|other| is_there(other)) {
+        Some(other) => bail!("{} is there already, and of no run: give another directory with -o", other.display()),
+        None => Ok(()),
+    }
+}
+
+fn holds_no_run(dir: &Path) -> Result<()> {
+    let name = dir.display();
+    if head_of(dir).exists() {
+        bail!("{name} already holds a run: give another directory with -o, or go on with --resume {name}");
+    }
+    Ok(())
 }
 
 /// Date and number of a run directory, so that `2026-01-02-10` comes after `2026-01-02-9`.

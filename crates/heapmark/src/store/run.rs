@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The version of the store's format. A reader refuses newer ones. 2: run.json and each record end with their checksums. 3: looks at the
-/// machine do too, and a record has the checksums of its tables.
-pub const SCHEMA: u32 = 3;
+/// machine do too, and a record has the checksums of its tables. 4: a process may end `absent`.
+pub const SCHEMA: u32 = 4;
 
 /// The head of a run directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -45,9 +45,11 @@ fn an_allocator_that_tells_new_from_malloc_gets_each_block_back_by_what_belongs_
     let place = Place::new();
     write(&place.at("a.trace"), &every_pair());
     let separate = format!("separate={}", place.fake("separate").display());
-    let flags = ["--no-floor", "--target-ms", "2", "--blocks", "1", "--check-again"];
+    let flags = ["--no-floor", "--blocks", "1", "--check-again"];
+    let short = ["--target-ms", "2"];
+    let single = ["--latency", "--target-ms", "2"];
     // What its timed processes call, its checks, those that time single calls, and those that are followed for their memory.
-    for (run, more) in [("speed", &[][..]), ("single", &["--latency"][..]), ("memory", &["--retained"][..])] {
+    for (run, more) in [("speed", &short[..]), ("single", &single), ("memory", &["--retained"])] {
         let end = place.run(&[&["replay", "a.trace", "-a", &separate, "-o", run], &flags[..], more].concat());
         assert_eq!(end.code, Some(0), "{run}: {}{}", end.stdout, end.stderr);
     }

@@ -2,6 +2,7 @@
 
 use super::{free, malloc, pipeline, replay, write};
 use crate::support::{Place, samples, word};
+use heapmark::trace::{Event, Variant};
 use serde_json::Value;
 use std::fs;
 
@@ -31,6 +32,20 @@ fn allocators_that_go_wrong_are_caught_with_the_place_in_the_trace() {
     assert!(hanger.contains("thread 1 at its operation") && hanger.contains(", waits for thread 0"), "{hanger}");
     let killed = told(&outcome("killed", &[]));
     assert!(killed.contains("oom") && killed.contains("for lack of memory (thread 0 at its operation"), "{killed}");
+}
+
+#[test]
+fn an_alignment_that_is_refused_is_told_from_memory_that_is_out() {
+    let place = Place::new();
+    write(
+        &place.at("a.trace"),
+        &[(0, Event::Aligned { align: 64, size: 100, variant: Variant::Memalign }), (0, free(0, 0))],
+    );
+    let allocators = format!("no_aligned={},glibc", place.fake("no_aligned").display());
+    let end = replay(&place, &["a.trace", "-a", &allocators, "--blocks", "1"]);
+    assert_eq!(end.code, Some(4), "{}", end.stderr);
+    let told = "wrong-result: posix_memalign(64, 100) returned ENOMEM, though malloc(164) has memory";
+    assert!(end.stderr.contains(told), "{}", end.stderr);
 }
 
 #[test]

@@ -71,8 +71,11 @@ impl Player<'_> {
     pub(super) fn aligned(&mut self, slot: usize, alignment: usize, size: usize) {
         let mut block = ptr::null_mut();
         // SAFETY: an ordinary call with a place for its result.
-        if unsafe { (self.stage.api.posix_memalign)(&mut block, alignment, size) } != 0 {
-            self.no_block("posix_memalign", size);
+        let error = unsafe { (self.stage.api.posix_memalign)(&mut block, alignment, size) };
+        if error != 0 || (block.is_null() && size > 0) {
+            let (done, thread) = (self.done, self.index);
+            let place = format_args!(": operation {done} of thread {thread}");
+            fail::no_aligned(&self.stage.api, alignment, size, error, place);
         }
         must_be_aligned("posix_memalign", block, alignment, size);
         self.born("posix_memalign", slot, block, size);

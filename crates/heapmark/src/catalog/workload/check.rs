@@ -3,7 +3,7 @@
 use super::{Iterations, Preset, Rounds, Workload, plain};
 use crate::catalog::allocators::is_name;
 use crate::catalog::faults::{Fault, nearest};
-use crate::catalog::formula;
+use crate::catalog::time;
 
 /// Takes a fault: its key, what is wrong, how to mend it.
 type Add<'a> = &'a mut dyn FnMut(String, &str, String);
@@ -15,7 +15,7 @@ impl Workload {
         };
         self.check_rows(&mut add);
         self.check_kernel(&mut add);
-        if let Some(Err(why)) = self.series.as_deref().map(formula::interval) {
+        if let Some(Err(why)) = self.series.as_deref().map(time::interval) {
             add("series".into(), &why, "mend the value".into());
         }
         self.check_presets(&mut add);

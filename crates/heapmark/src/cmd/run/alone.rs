@@ -25,7 +25,9 @@ pub(super) fn run(
     let Some(cell) = &checks.iter().cloned().chain(blocks).find(|cell| cell.id == id) else {
         let cells = selection.plan.cells();
         let example = cells.first().map_or("", |cell| cell.id.as_str());
-        return Err(usage(anyhow!("the plan has no cell `{id}`: --dry-run prints them, the first is {example}")));
+        return Err(usage(anyhow!(
+            "the plan has no cell `{id}`: --dry-run --cells prints them, the first is {example}"
+        )));
     };
     let mut session = Session::new(guest, selection, None, known, stop);
     let pace = match session.pace(cell.case, &Progress::new(0)) {

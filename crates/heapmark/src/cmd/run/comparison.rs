@@ -1,14 +1,15 @@
 //! The flags of every command that compares allocators.
 
+use crate::catalog::time::{SECONDS, between};
 use clap::builder::RangedU64ValueParser;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Who is compared, how long, and where it is stored.
+/// What is compared, how long, and where it is stored.
 #[derive(clap::Args, Debug)]
 pub struct Comparison {
     /// Allocators: names or patterns from `heapmark list allocators`, ./lib.so, or NAME=/path/lib.so
-    #[arg(short, long, value_name = "A,...", value_delimiter = ',')]
+    #[arg(short, long, value_name = "A,...", value_delimiter = ',', value_parser = listed)]
     pub(in crate::cmd) allocators: Vec<String>,
     /// Take a library of -a or --baseline under a name of the catalogue, in place of ours; `null` is never replaced
     #[arg(long, overrides_with = "replace")]
@@ -25,7 +26,7 @@ pub struct Comparison {
     /// And no more blocks than these [default: 40, or what a verdict needs]
     #[arg(long, value_name = "N", value_parser = blocks())]
     pub(in crate::cmd) max_blocks: Option<u32>,
-    /// Begin no block after so much time: 90s, 5min, 2h
+    /// Begin no block after so much time: 90s, 5min, 2h; a bare number: seconds
     #[arg(long, value_name = "TIME", value_parser = budget)]
     pub(in crate::cmd) budget: Option<Duration>,
     /// Without the copy of the baseline that shows what this run would call a difference
@@ -37,11 +38,11 @@ pub struct Comparison {
     /// Starts every random choice; the same seed gives the same plan
     #[arg(long, value_name = "N")]
     pub(in crate::cmd) seed: Option<u64>,
-    /// Seconds after which a process counts as hung [default: 100 times the baseline, 20 at least]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub(in crate::cmd) timeout: Option<f64>,
+    /// After this a process counts as hung: 90s, 5min; a bare number: seconds [default: 100 times the baseline, 20s at least]
+    #[arg(long, value_name = "TIME", value_parser = patience)]
+    pub(in crate::cmd) timeout: Option<Duration>,
     /// Run directory to create [default: heapmark-results/DATE-N]
-    #[arg(short, long, value_name = "DIR", conflicts_with = "resume")]
+    #[arg(short, long, value_name = "DIR")]
     pub(in crate::cmd) output: Option<PathBuf>,
     /// Go on with an interrupted run: a run directory, or `latest`
     #[arg(long, value_name = "RUN")]
@@ -55,8 +56,11 @@ pub struct Comparison {
     /// Print the plan and how long it takes, measure nothing
     #[arg(long)]
     pub(in crate::cmd) dry_run: bool,
+    /// With --dry-run: every parameter, and every process that would run
+    #[arg(long, requires = "dry_run")]
+    pub(in crate::cmd) cells: bool,
     /// Run one cell of the plan (or of the run named by --resume) alone, print what the guest said, store nothing
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["output", "check_again", "dry_run"])]
     pub(in crate::cmd) cell: Option<String>,
 }
 
@@ -71,8 +75,14 @@ fn blocks() -> RangedU64ValueParser<u32> {
     RangedU64ValueParser::new().range(1..=10_000)
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|s| (0.001..1e6).contains(s)).ok_or_else(|| "expected a number of seconds above 0".into())
+/// A word of a list: a blank behind a comma is no part of it.
+pub(in crate::cmd) fn listed(word: &str) -> Result<String, String> {
+    let word = word.trim();
+    if word.is_empty() { Err("a name of the list is empty".into()) } else { Ok(word.into()) }
+}
+
+fn patience(text: &str) -> Result<Duration, String> {
+    between(text, SECONDS, Duration::from_millis(1), Duration::from_secs(1_000_000))
 }
 
 /// `1%` or `1` as a share.
@@ -81,7 +91,13 @@ pub(in crate::cmd) fn percent(text: &str) -> Result<f64, String> {
     number.filter(|p| (0.01..=50.0).contains(p)).map(|p| p / 100.0).ok_or_else(|| "expected 0.01% to 50%".into())
 }
 
+/// How long something goes on.
 pub(in crate::cmd) fn budget(text: &str) -> Result<Duration, String> {
-    let duration = text.parse::<jiff::SignedDuration>().ok().and_then(|time| time.try_into().ok());
-    duration.filter(|time: &Duration| !time.is_zero()).ok_or_else(|| "expected a time: 90s, 5min, 2h".into())
+    between(text, SECONDS, Duration::from_millis(1), Duration::from_secs(100_000_000))
+}
+
+/// What one process should measure, in milliseconds.
+pub(in crate::cmd) fn target(text: &str) -> Result<u32, String> {
+    let time = between(text, ("milliseconds", 0.001), Duration::from_millis(1), Duration::from_secs(3600))?;
+    Ok(time.as_millis() as u32)
 }

@@ -6,6 +6,7 @@ pub(super) mod choose;
 pub(super) mod companions;
 pub(super) mod comparison;
 pub(super) mod extent;
+mod outline;
 pub(super) mod programs;
 mod progress;
 pub(super) mod select;
@@ -18,18 +19,18 @@ use super::report::beside;
 use super::signals::{self, Answer};
 use super::{Exit, print, say, say_damage, usage, wants_colour, width};
 use crate::analyse::{analyse, reads_figure};
-use crate::catalog::formula;
+use crate::catalog::time;
 use crate::execute::Guest;
-use crate::plan::{Cell, Counter, Override, Plan};
+use crate::plan::{Counter, Override};
 use crate::report::{self, Format, Screen};
 use crate::sample::preflight::{Preflight, State, When};
 use crate::sample::root::Root;
-use crate::store::{self, Purpose, Store};
-use anyhow::Result;
-use comparison::Comparison;
+use crate::store::{self, Purpose, RunFile, Store};
+use anyhow::{Result, anyhow};
+use comparison::{Comparison, listed, target};
 use select::Selection;
 use session::{Ended, Session};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 pub(super) use traces::{MODES, TOUCHES};
@@ -41,7 +42,7 @@ pub struct Command {
     #[arg(default_value = "quick")]
     pub(super) suite: String,
     /// Workloads: names or patterns from `heapmark list workloads`, or trace:FILE
-    #[arg(short, long, value_name = "GLOB,...", value_delimiter = ',')]
+    #[arg(short, long, value_name = "GLOB,...", value_delimiter = ',', value_parser = listed)]
     pub(super) workloads: Vec<String>,
     #[command(flatten)]
     pub(super) args: Args,
@@ -51,7 +52,7 @@ pub struct Command {
 #[derive(clap::Args)]
 pub struct Args {
     /// Thread counts; `all` is the number of usable CPUs
-    #[arg(short, long, value_name = "N,...", value_delimiter = ',')]
+    #[arg(short, long, value_name = "N,...", value_delimiter = ',', value_parser = listed)]
     threads: Vec<String>,
     /// quick, paper, or another preset of the workloads
     #[arg(long, value_name = "NAME")]
@@ -62,16 +63,16 @@ pub struct Args {
     #[command(flatten)]
     pub(super) comparison: Comparison,
     /// Measure libraries that hand calls on to libc, too; their rows say so
-    #[arg(long, conflicts_with = "resume")]
+    #[arg(long)]
     pub(super) allow_forwarding: bool,
     /// Without the null allocator that shows what the harness itself takes
     #[arg(long, overrides_with = "no_floor")]
     no_floor: bool,
-    /// Milliseconds that one process should measure on the baseline, where the preset is calibrated
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
+    /// How long one process should measure on the baseline, where the preset is calibrated: 1s; a bare number: milliseconds
+    #[arg(long, value_name = "TIME", value_parser = target)]
     target_ms: Option<u32>,
     /// Record memory over time in this interval, for every workload (some always do): 1ms, 500us, ...
-    #[arg(long, value_name = "TIME", value_parser = formula::interval)]
+    #[arg(long, value_name = "TIME", value_parser = time::interval)]
     series: Option<std::time::Duration>,
     /// Time single calls instead, 1 of K on average, in processes that measure nothing else
     #[arg(long, value_name = "K", num_args = 0..=1, default_missing_value = LATENCY_EVERY, value_parser = every,
@@ -96,24 +97,26 @@ fn every(text: &str) -> Result<u32, String> {
 
 /// Runs the command.
 pub fn run(command: Command) -> Result<Exit> {
-    let selection = match &command.args.comparison.resume {
-        Some(run) => Selection::of_stored(run)?,
-        None => Selection::of_flags(&command)?,
-    };
-    go(selection, &command.args.comparison)
+    go(&command.args.comparison, || match &command.args.comparison.resume {
+        Some(run) => Selection::of_stored(run),
+        None => Selection::of_flags(&command),
+    })
 }
 
-/// Measures a selection, whatever chose it, and prints what came of it.
-pub(super) fn go(selection: Selection, args: &Comparison) -> Result<Exit> {
-    if args.dry_run {
-        print(&plan_text(&selection.plan))?;
-        return Ok(Exit::Done);
-    }
+/// Measures a selection, whatever chooses it, and prints what came of it.
+pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) -> Result<Exit> {
     let root = Root::find().map_err(usage)?;
+    // Before minutes of building.
+    if args.strict && is_refused(&Preflight::look(&root, When::Before)) {
+        return Ok(Exit::Warned);
+    }
+    let selection = select()?;
+    if args.dry_run {
+        return plan_only(&selection, args);
+    }
     // After building, before the first process.
     let look = Preflight::look(&root, When::Before);
-    if args.strict && !look.warnings().is_empty() {
-        refuse(&look);
+    if args.strict && is_refused(&look) {
         return Ok(Exit::Warned);
     }
     let guest = Guest::find()?;
@@ -132,8 +135,7 @@ pub(super) fn go(selection: Selection, args: &Comparison) -> Result<Exit> {
         }
         None => {
             let head = selection.head(&guest)?;
-            let dir = args.output.clone().map_or_else(|| store::fresh(&today()), Ok)?;
-            let store = Store::create(&dir, &head).map_err(usage)?;
+            let (dir, store) = begin(args.output.as_deref(), &head)?;
             (dir, store, head, Vec::new())
         }
     };
@@ -158,6 +160,35 @@ pub(super) fn go(selection: Selection, args: &Comparison) -> Result<Exit> {
     })
 }
 
+/// Says what a run would do, and does nothing.
+fn plan_only(selection: &Selection, args: &Comparison) -> Result<Exit> {
+    let dir = match (&args.resume, &args.output) {
+        (Some(run), _) => store::find(run)?,
+        (None, Some(dir)) => {
+            store::may_begin(dir).map_err(usage)?;
+            dir.clone()
+        }
+        (None, None) => Path::new(store::RESULTS).join(format!("{}-N", today())),
+    };
+    print(&outline::outline(selection, args, &dir))?;
+    let refused = selection.subjects.iter().filter_map(|subject| Some((subject, subject.refused.as_ref()?)));
+    let refused: Vec<String> =
+        refused.map(|(subject, why)| format!("{} cannot be measured: {why}", subject.allocator.name)).collect();
+    refused.iter().for_each(|line| say(line));
+    Ok(if refused.is_empty() { Exit::Done } else { Exit::NotAllOk })
+}
+
+/// A new run directory, where the user or the day says.
+fn begin(dir: Option<&Path>, head: &RunFile) -> Result<(PathBuf, Store)> {
+    let made = match dir {
+        Some(dir) => Ok(dir.to_path_buf()),
+        None => store::fresh(&today()).map_err(|error| anyhow!("{error:#}; -o names another place")),
+    };
+    let dir = made.map_err(usage)?;
+    let store = Store::create(&dir, head).map_err(usage)?;
+    Ok((dir, store))
+}
+
 /// How much of the time went into what was measured.
 fn share(ended: &Ended) -> String {
     let took_s = ended.took.as_secs_f64();
@@ -168,13 +199,17 @@ fn share(ended: &Ended) -> String {
     )
 }
 
-/// Says what `--strict` does not let through.
-fn refuse(look: &Preflight) {
+/// Whether `--strict` does not let a machine through; says why.
+fn is_refused(look: &Preflight) -> bool {
+    if look.warnings().is_empty() {
+        return false;
+    }
     for item in look.in_state(State::Warning) {
         let found = item.found.as_deref().unwrap_or("not told");
         say(&format!("{}: {found}: {}; change: {}", item.name, item.means, item.change));
     }
     say(&format!("heapmark: {}; nothing was measured because of --strict", report::warnings(&look.warnings())));
+    true
 }
 
 /// The tables on stdout, the same as text and as a page in the run directory; says whether every process ended `ok`.
@@ -187,32 +222,18 @@ fn print_results(dir: &Path) -> Result<bool> {
     let tables = report::terminal(&analysis, screen);
     let (html, text, samples) = (html.display(), text.display(), dir.join("samples.jsonl"));
     print(&format!("\n{tables}\nReport: {html} (as text: {text})   raw samples: {}\n", samples.display()))?;
-    let judged = run.records.iter().filter(|record| !matches!(record.purpose, Purpose::Control | Purpose::Corners));
-    Ok(judged.into_iter().all(|record| record.outcome.is_ok()))
+    Ok(all_ok(&run))
 }
 
-fn plan_text(plan: &Plan) -> String {
-    let (checks, cells, (seconds, unknown)) = (plan.checks().len(), plan.cells(), plan.estimate());
-    let measured = match plan.latency_every {
-        None if plan.memory => "whose memory is followed".to_string(),
-        None if plan.counter.is_some() => "in which events are counted".to_string(),
-        None => "measured ones".to_string(),
-        Some(every) => format!("that time 1 of {every} calls"),
+/// Whether nothing failed. What this machine does not have is no failure, unless it is all there is of a workload that was named.
+fn all_ok(run: &store::Run) -> bool {
+    let mut judged = run.records.iter().filter(|record| !matches!(record.purpose, Purpose::Control | Purpose::Corners));
+    let ended_well = judged.all(|record| record.outcome.is_ok() || record.outcome.is_absent());
+    let is_there = |name: &String| {
+        let mut own = run.records.iter().filter(|record| record.workload == *name).peekable();
+        own.peek().is_none() || own.any(|record| !record.outcome.is_absent())
     };
-    let head = format!("seed {}: {checks} checked processes first, then {} {measured}:\n", plan.seed, cells.len());
-    let line = |cell: &Cell| format!("{}  seed {:016x}  padding {}\n", cell.id, cell.seed, cell.padding);
-    let lines: String = cells.iter().map(line).collect();
-    let known = (seconds > 0.0).then(|| {
-        let minutes = seconds / 60.0;
-        format!(
-            "about {minutes:.1} minutes if every allocator were as fast as {}; slow ones take longer\n",
-            plan.baseline
-        )
-    });
-    let fixed = (unknown > 0).then(|| {
-        format!("{unknown} processes of a fixed size: how long they take is not known before the first has run\n")
-    });
-    format!("{head}{lines}{}{}", known.unwrap_or_default(), fixed.unwrap_or_default())
+    ended_well && run.head.plan.named.iter().all(is_there)
 }
 
 fn stop_on_signals() -> Arc<AtomicBool> {

@@ -4,6 +4,7 @@ use super::choose::Chosen;
 use crate::build::{self, State};
 use crate::catalog::{self, Allocator, Catalog};
 use crate::cmd::build::build_program;
+use crate::cmd::say;
 use crate::execute::program::fill;
 use crate::execute::{Program, Subject};
 use crate::plan::Case;
@@ -34,17 +35,19 @@ pub(in crate::cmd) fn ready(entry: &catalog::Program, dry_run: bool) -> Program 
     if matches!(state, State::NotBuilt { .. }) && !dry_run && build_program(entry) {
         state = build::program::state(entry);
     }
-    let (executable, refused) = match state {
-        State::Ready(executable) => (executable, None),
-        State::NotBuilt { line } => (Default::default(), Some(format!("could not be built; {line}"))),
-        State::Absent { why, line } => (Default::default(), Some(format!("absent, {why}; {line}"))),
-        State::Refused { why } => (Default::default(), Some(why)),
+    let (mut executable, mut refused, mut absent) = Default::default();
+    match state {
+        State::Ready(ready) => executable = ready,
+        State::NotBuilt { line } => refused = Some(format!("could not be built; {line}")),
+        State::Absent { why, line } => absent = Some(format!("{why}; {line}")),
+        State::Refused { why } => refused = Some(why),
     };
-    if let Some(why) = refused.as_ref().filter(|_| !dry_run) {
-        eprintln!("program {}: {why}", entry.name);
+    if let Some(why) = refused.as_ref().or(absent.as_ref()).filter(|_| !dry_run) {
+        let word = if absent.is_some() { "absent: " } else { "" };
+        say(&format!("program {}: {word}{why}", entry.name));
     }
     let catalog::Program { name, allocator, environment, prints, .. } = entry.clone();
-    Program { name, allocator, environment, executable, prints, counter: None, refused }
+    Program { name, allocator, environment, executable, prints, counter: None, refused, absent }
 }
 
 /// Marks the cases whose rows are whole processes: those of programs that only print.

@@ -64,6 +64,8 @@ impl Progress {
         let widest =
             widest.map_or(String::new(), |(row, width)| format!(", widest interval ±{:.1} % ({row})", width * 100.0));
         let rest = match next {
+            Next::Stop(Stop::Precision) if widths.is_empty() && most > least => "nothing left to compare".to_owned(),
+            Next::Stop(Stop::Precision) if widths.is_empty() => "done".to_owned(),
             Next::Stop(Stop::Precision) => "precise enough".to_owned(),
             Next::Stop(Stop::Budget) => "the budget is used up".to_owned(),
             Next::Stop(Stop::MaxBlocks) => "done".to_owned(),

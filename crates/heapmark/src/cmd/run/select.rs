@@ -13,7 +13,7 @@ use crate::catalog::suite::thread_counts;
 use crate::catalog::{Catalog, Workload};
 use crate::cmd::{tier, usage, version};
 use crate::execute::{Guest, Program, Subject};
-use crate::plan::{Case, Plan, cases, comparisons};
+use crate::plan::{Case, Counter, Plan, cases, comparisons};
 use crate::sample::machine;
 use crate::store::{self, AllocatorInfo, RunFile, SCHEMA};
 use anyhow::{Result, anyhow, bail};
@@ -31,24 +31,27 @@ pub(in crate::cmd) struct Selection {
     pub timeout_s: Option<f64>,
     /// Of the cases that replay a trace: here so that nobody removes them meanwhile.
     _scores: Vec<Score>,
-    suite: String,
-    preset: String,
+    pub(super) suite: String,
+    pub(super) preset: String,
 }
 
 impl Selection {
     pub(in crate::cmd) fn of_flags(command: &Command) -> Result<Selection> {
         let Command { suite, workloads: words, args } = command;
         let catalog = Catalog::load()?;
-        let suite = catalog.suite(suite).map_err(usage)?;
+        let suite = catalog.suite(suite).map_err(|error| usage(meant(suite, error, &catalog)))?;
         let suite = &suite.under(args.preset.as_ref().unwrap_or(&suite.preset));
         let cpus = machine::usable_cpus();
         let patterns = if words.is_empty() { &suite.workloads } else { words };
         let (traces, patterns): (Vec<&String>, Vec<&String>) =
             patterns.iter().partition(|word| traces::file(word).is_some());
         let traces = traces::workloads(&traces).map_err(usage)?;
+        let named = words.iter().filter(|word| catalog.workloads.iter().any(|known| known.name == **word));
+        let named: Vec<String> = named.cloned().collect();
         let mut workloads: Vec<&Workload> = traces.iter().collect();
         for pattern in patterns {
-            for workload in catalog.workloads(pattern).map_err(usage)? {
+            let found = catalog.workloads(pattern).map_err(|error| usage(without_threads(pattern, error, &catalog)))?;
+            for workload in found {
                 if !workloads.iter().any(|known| known.name == workload.name) {
                     workloads.push(workload);
                 }
@@ -59,9 +62,10 @@ impl Selection {
         let preset = &suite.preset;
         let cases = cases(&workloads, preset, &threads, cpus, &args.set).map_err(usage)?;
         let (mut cases, scores) = {
-            let patience_s = args.comparison.timeout.unwrap_or(FIRST_TIMEOUT.as_secs_f64());
+            let patience_s = args.comparison.timeout.unwrap_or(FIRST_TIMEOUT).as_secs_f64();
             traces::make_ready(cases, args.retained, cpus, patience_s).map_err(usage)?
         };
+        refuse_idle(args, &workloads, &cases).map_err(usage)?;
         if let Some(interval) = args.series {
             cases.iter_mut().for_each(|case| case.series_ns = Some(interval.as_nanos() as u64));
         }
@@ -89,6 +93,7 @@ impl Selection {
             latency_every: args.latency,
             counter: args.counter,
             memory: args.retained,
+            named,
             floor: floor.as_ref().map(|floor| floor.allocator.name.clone()),
             ..plan
         };
@@ -98,7 +103,7 @@ impl Selection {
             subjects,
             pinned,
             programs,
-            timeout_s: args.comparison.timeout,
+            timeout_s: args.comparison.timeout.map(|time| time.as_secs_f64()),
             _scores: scores,
             suite: suite.name.clone(),
             preset: preset.clone(),
@@ -177,6 +182,54 @@ impl Selection {
             machine: machine::describe(),
             looks: Default::default(),
         })
+    }
+}
+
+/// Refuses flags that would change nothing of these workloads.
+fn refuse_idle(args: &super::Args, workloads: &[&Workload], cases: &[Case]) -> Result<()> {
+    let trace = |workload: &&Workload| workload.kernel.as_deref() == Some("replay");
+    if args.preset.is_some() && workloads.iter().all(|workload| trace(&workload)) {
+        bail!("--preset: a trace has none, it is what was recorded");
+    }
+    if !args.threads.is_empty() && workloads.iter().all(|workload| workload.threads.is_some()) {
+        match workloads.iter().all(|workload| trace(&workload)) {
+            true => bail!("--threads: a trace has the threads that were recorded"),
+            false => bail!("--threads: how many threads these workloads have follows from their parameters (--set)"),
+        }
+    }
+    if args.target_ms.is_some() && args.counter == Some(Counter::Callgrind) {
+        bail!("--target-ms: --counter callgrind counts one iteration, however long it takes");
+    }
+    if args.target_ms.is_some() && !cases.iter().any(Case::is_calibrated) {
+        bail!("--target-ms: the work of these workloads is fixed, so no process is made longer or shorter");
+    }
+    if args.series.is_some() && cases.iter().all(|case| case.kernel.is_none()) {
+        bail!("--series: memory over time is followed in kernels only, and these workloads are programs");
+    }
+    Ok(())
+}
+
+/// The error about a word that is no suite, and what it may have been meant for.
+fn meant(word: &str, error: anyhow::Error, catalog: &Catalog) -> anyhow::Error {
+    let is_workload = catalog.workloads.iter().any(|workload| workload.name == word);
+    let is_allocator = catalog.allocators.iter().any(|allocator| allocator.name == word);
+    let hint = match word {
+        _ if word.ends_with(".trace") => format!("; a trace: heapmark replay {word}"),
+        _ if word.ends_with(".so") || word.contains(".so.") => format!("; a library: heapmark run -a {word},glibc"),
+        _ if is_workload => format!("; a workload: heapmark run -w {word}"),
+        _ if is_allocator => format!("; an allocator: heapmark run -a {word}"),
+        _ => String::new(),
+    };
+    anyhow!("{error:#}{hint}")
+}
+
+/// The error about a word that is no workload, and what it may have been meant for: cells are called `larson@2`.
+fn without_threads(word: &str, error: anyhow::Error, catalog: &Catalog) -> anyhow::Error {
+    match word.split_once('@') {
+        Some((name, threads)) if catalog.workloads(name).is_ok() => {
+            anyhow!("no workload `{word}`: thread counts are given by -t: -w {name} -t {threads}")
+        }
+        _ => error,
     }
 }
 

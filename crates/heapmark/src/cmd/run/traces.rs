@@ -5,6 +5,7 @@ use crate::catalog::parameter::{Kind, Parameter};
 use crate::catalog::workload::{Calibrated, Preset, Rounds};
 use crate::catalog::{Iterations, Workload};
 use crate::cmd::say;
+use crate::cmd::trace::open;
 use crate::plan::Case;
 use crate::report::units;
 use crate::trace::score::Order;
@@ -54,9 +55,11 @@ pub(super) fn file(word: &str) -> Option<&Path> {
 pub(super) fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
     let mut traces: Vec<(PathBuf, String)> = Vec::new();
     for file in words.iter().filter_map(|word| file(word)) {
-        let path = file.canonicalize().with_context(|| format!("-w trace:{}: no such trace", file.display()))?;
+        // What is wrong with it is said as the commands of `heapmark trace` say it.
+        open(file)?;
+        let path = file.canonicalize().with_context(|| file.display().to_string())?;
         if path.to_str().is_none_or(|text| text.contains('\n')) {
-            bail!("-w trace:{}: its name is not text of one line: rename it", path.display());
+            bail!("{}: its name is not text of one line: rename it", path.display());
         }
         let sha256 = build::hash_of_file(&path)?;
         if !traces.iter().any(|(_, known)| *known == sha256) {
@@ -187,6 +190,9 @@ fn check(case: &mut Case, retained: bool) -> Result<()> {
             "{}: skew = {skew}: {POSITION_EVERY} at least, since threads say no oftener where they are",
             case.workload
         );
+    }
+    if mode != "paced" && word(case, "pace").parse() != Ok(1.0) {
+        bail!("{}: pace: only mode = paced plays recorded times", case.workload);
     }
     if mode == "paced" && word(case, "pace").parse::<f64>().is_ok_and(|pace| pace < 0.001) {
         bail!("{}: pace: 0.001 at least", case.workload);

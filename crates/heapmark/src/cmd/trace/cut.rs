@@ -1,6 +1,7 @@
 //! `heapmark trace cut`: a stretch of a trace.
 
 use super::{Exit, exit, in_file, open};
+use crate::catalog::time::time;
 use crate::cmd::output::{Force, Output};
 use crate::cmd::{print, say, usage};
 use crate::report::units;
@@ -19,7 +20,7 @@ pub struct Args {
     /// Events, as A..B: from A on and before B, counted from 0; either may be left out
     #[arg(long, value_name = "RANGE", group = "stretch")]
     events: Option<String>,
-    /// Seconds since the start, as A..B: 0.5..2
+    /// Time since the start, as A..B: 0.5s..2min; bare numbers: seconds
     #[arg(long, value_name = "RANGE", group = "stretch")]
     time: Option<String>,
     /// The new trace; `-` is stdout
@@ -33,7 +34,7 @@ pub struct Args {
 pub fn run(args: Args) -> Result<Exit> {
     let stretch = match (&args.events, &args.time) {
         (Some(text), _) => range(text).map(Stretch::Events),
-        (None, text) => seconds(text.as_deref().unwrap_or("..")).map(Stretch::Time),
+        (None, text) => times(text.as_deref().unwrap_or("..")).map(Stretch::Time),
     };
     let stretch = stretch.map_err(usage)?;
     let output = Output::new(&args.output, args.force, [&args.trace])?;
@@ -60,10 +61,10 @@ pub(super) fn range(text: &str) -> Result<Range<u64>> {
     ends(text, |end| end.parse().map_err(|_| anyhow!("`{end}` in `{text}` is no number of an event")))
 }
 
-fn seconds(text: &str) -> Result<Range<u64>> {
-    ends(text, |end| match end.trim_end_matches('s').parse::<f64>() {
-        Ok(seconds) if (0.0..=1e10).contains(&seconds) => Ok((seconds * 1e9).round() as u64),
-        _ => Err(anyhow!("`{end}` in `{text}` is no number of seconds")),
+fn times(text: &str) -> Result<Range<u64>> {
+    ends(text, |end| match time(end, 1.0).and_then(|time| u64::try_from(time.as_nanos()).ok()) {
+        Some(ns) => Ok(ns),
+        None => Err(anyhow!("`{end}` in `{text}` is no time, as 0.5, 90s, 2min")),
     })
 }
 
@@ -84,11 +85,12 @@ mod tests {
     #[test]
     fn ranges_are_of_events_or_of_seconds() {
         assert_eq!([range("3..5").unwrap(), range("..5").unwrap(), range("3..").unwrap()], [3..5, 0..5, 3..u64::MAX]);
-        assert_eq!(seconds("0.5..2s").unwrap(), 500_000_000..2_000_000_000);
-        assert_eq!(seconds("..").unwrap(), 0..u64::MAX);
+        assert_eq!(times("0.5..2s").unwrap(), 500_000_000..2_000_000_000);
+        assert_eq!(times("..").unwrap(), 0..u64::MAX);
+        assert_eq!(times("500ms..1min").unwrap(), 500_000_000..60_000_000_000);
         for wrong in ["5", "5..3", "4..4", "a..", "..-1", "..18446744073709551616"] {
-            assert!(range(wrong).is_err() && seconds(wrong).is_err() || wrong.ends_with("616"), "{wrong}");
+            assert!(range(wrong).is_err() && times(wrong).is_err() || wrong.ends_with("616"), "{wrong}");
         }
-        assert!(seconds("..nan").is_err() && range("..18446744073709551616").is_err());
+        assert!(times("..nan").is_err() && range("..18446744073709551616").is_err());
     }
 }

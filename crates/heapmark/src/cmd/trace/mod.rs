@@ -54,8 +54,10 @@ pub(super) fn exit(kind: Kind) -> Exit {
     }
 }
 
+/// Opens a trace; `-` is stdin.
 pub(super) fn open(file: &Path) -> Result<Reader<File>> {
-    in_file(Reader::open(file), file)
+    let from = if file.as_os_str() == "-" { Path::new("/dev/stdin") } else { file };
+    in_file(Reader::open(from), file)
 }
 
 /// Names the file in whatever is wrong with it.

@@ -42,7 +42,11 @@ impl Numberless {
     /// How a row failed, or what else left it without numbers.
     pub fn new(allocator: &str, failed: Option<&Failed>, otherwise: impl FnOnce() -> String) -> Numberless {
         let reason = failed.map_or_else(otherwise, Failed::summary);
-        Numberless { allocator: allocator.to_owned(), reason, failed: failed.is_some() }
+        Numberless {
+            allocator: allocator.to_owned(),
+            reason,
+            failed: failed.is_some_and(|failed| !failed.first.is_absent()),
+        }
     }
 }
 
@@ -132,7 +136,7 @@ fn numberless(row: &Row, planned_blocks: u32) -> Option<Numberless> {
             )
         }
     };
-    let failed = matches!(row.state, State::Failed(_));
+    let failed = matches!(&row.state, State::Failed(failed) if !failed.first.is_absent());
     Some(Numberless { allocator: row.allocator.clone(), reason, failed })
 }
 

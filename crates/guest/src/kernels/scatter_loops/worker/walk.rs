@@ -138,10 +138,11 @@ impl Worker<'_> {
         }
         self.tally.aligned += 1;
         let mut block = ptr::null_mut();
+        let alignment = 8 * usize::from(turn);
         // SAFETY: an ordinary call.
-        let error = unsafe { (self.shared.api.posix_memalign)(&mut block, 8 * usize::from(turn), size) };
+        let error = unsafe { (self.shared.api.posix_memalign)(&mut block, alignment, size) };
         if error != 0 || (block.is_null() && size > 0) {
-            fail::null("posix_memalign", size);
+            fail::no_aligned(&self.shared.api, alignment, size, error, format_args!(""));
         }
         block
     }

@@ -89,7 +89,9 @@ impl Session {
     fn tools(&self) -> Result<Tools> {
         let library = |name: &str, file: &str| -> Result<PathBuf> {
             let found = self.selection.programs.iter().find(|program| program.name == name);
-            match found.map(|program| (&program.refused, program.executable.folder.join(file))) {
+            match found.map(|program| {
+                (program.refused.as_ref().or(program.absent.as_ref()), program.executable.folder.join(file))
+            }) {
                 Some((None, path)) if path.is_file() => Ok(path),
                 Some((Some(why), _)) => bail!("{name}: {why}"),
                 _ => bail!("{name} is gone: start a new run"),
