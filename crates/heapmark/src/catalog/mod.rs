@@ -89,7 +89,7 @@ impl Catalog {
         let tier = self.allocators.iter().find(begins)?.tier;
         let mut all = self.allocators.iter().filter(begins).filter(|allocator| allocator.tier == tier);
         // A variant of something is not what the bare beginning means.
-        let newest = all.clone().filter(|allocator| !allocator.name.contains('-')).next_back();
+        let newest = all.clone().rfind(|allocator| !allocator.name.contains('-'));
         newest.or_else(|| all.next_back()).map(|allocator| allocator.name.as_str())
     }
 

@@ -86,7 +86,7 @@ pub fn run(args: Args) -> Result<Exit> {
     let plan = Plan {
         seed: args.seed,
         blocks: args.blocks.unwrap_or(ENDLESS),
-        budget_s: args.blocks.is_none().then(|| args.minutes.as_secs_f64()),
+        budget_s: args.blocks.is_none().then_some(args.minutes.as_secs_f64()),
         baseline: original_name.clone(),
         target_ms: args.target_ms,
         cases: cases(&[workload], "quick", &[args.threads.unwrap_or(1)], machine::usable_cpus(), &[]).map_err(usage)?,

@@ -187,12 +187,12 @@ impl Selection {
 
 /// Refuses flags that would change nothing of these workloads.
 fn refuse_idle(args: &super::Args, workloads: &[&Workload], cases: &[Case]) -> Result<()> {
-    let trace = |workload: &&Workload| workload.kernel.as_deref() == Some("replay");
-    if args.preset.is_some() && workloads.iter().all(|workload| trace(&workload)) {
+    let is_trace = |workload: &&Workload| workload.kernel.as_deref() == Some("replay");
+    if args.preset.is_some() && workloads.iter().all(is_trace) {
         bail!("--preset: a trace has none, it is what was recorded");
     }
     if !args.threads.is_empty() && workloads.iter().all(|workload| workload.threads.is_some()) {
-        match workloads.iter().all(|workload| trace(&workload)) {
+        match workloads.iter().all(is_trace) {
             true => bail!("--threads: a trace has the threads that were recorded"),
             false => bail!("--threads: how many threads these workloads have follows from their parameters (--set)"),
         }
