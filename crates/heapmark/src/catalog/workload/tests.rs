@@ -52,7 +52,7 @@ fn what_is_wrong_is_said_with_its_place() {
     let with = |line: &str| problems(&CHURN.replace("hides =", &format!("{line}\nhides =")));
     assert!(with("threads = \"spots * sharing\"").contains("`sharing` is no number"));
     assert!(with("threads = \"objects\"").contains("from 1 to 4096"));
-    assert!(with("series = \"soon\"").contains("no interval"));
+    assert!(with("series = \"soon\"").contains("expected a time from 100µs"));
 }
 
 const SAME_THREAD: &str = include_str!("../../../../../workloads/micromalloc/same-thread.toml");

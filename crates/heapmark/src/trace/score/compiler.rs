@@ -227,7 +227,7 @@ impl Compiler {
     /// Ends the streams, writes the table of threads and the head.
     fn finish(mut self) -> Result<Head> {
         if self.head.events == 0 {
-            return Err(Fault::new(Kind::Impossible, "the trace has no call that could be replayed").into());
+            return Err(Fault::new(Kind::Foreign, "the trace has no call that could be replayed").into());
         }
         let table = self.cast.end()?;
         let free = self.head.free + self.objects.len();
