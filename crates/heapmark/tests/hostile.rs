@@ -115,7 +115,11 @@ fn a_page_has_the_elements_it_has_with_good_names() {
 fn tables_for_programs_have_no_escapes() {
     for failed in [false, true] {
         let place = hostile(failed);
-        for format in ["csv", "csv-rows", "csv-latency", "json"] {
+        for format in ["csv", "csv-rows", "json", "csv-latency"] {
+            if format == "csv-latency" {
+                // It is for runs that time single calls only; that this one has none of them is a line, too.
+                change_head(&place.at("run"), |head| head["plan"]["latency_every"] = json!(16));
+            }
             let end = place.run(&["export", "run", "--to", format]);
             assert_eq!(end.code, Some(0), "{}", end.stderr);
             is_plain(format, &end.stdout);
