@@ -24,7 +24,7 @@ fn traces_that_are_missing_damaged_or_empty_are_one_line() {
         ("flipped.trace", "checksum"),
         ("short.trace", "ends"),
         ("other.trace", "no heapmark trace"),
-        ("folder.trace", "cannot read"),
+        ("folder.trace", "cannot be read"),
         ("dead.trace", "event 2"),
     ];
     for (name, what) in cases {
