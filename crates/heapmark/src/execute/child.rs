@@ -17,6 +17,8 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+/// How long all that is ended at last may take; what cannot be ended is not waited for any longer.
+const END_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a signal may go unseen.
 const SHORT_WAIT: Duration = Duration::from_millis(200);
 
@@ -109,12 +111,17 @@ pub fn adopt_orphans() {
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
 
-/// Ends all that heapmark has started, as it ends itself.
+/// Ends all that heapmark has started, as it ends itself; returns when that is gone.
 pub fn end_all() {
+    let began = Instant::now();
     // What was started meanwhile is found in the next round.
     for _ in 0..10 {
         let tree = held_descendants(std::process::id() as i32);
         tree.iter().for_each(|process| _ = pidfd_send_signal(process, Signal::KILL));
+        for process in &tree {
+            let left = END_PATIENCE.saturating_sub(began.elapsed());
+            let _ = left.try_into().map(|left| poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&left)));
+        }
     }
 }
 
