@@ -28,7 +28,7 @@ pub fn fingerprint(root: &Path, paths: &[&str]) -> String {
     paths.iter().for_each(|path| add(&root.join(path), &mut files));
     files.sort();
     let texts = files.iter().map(|file| fs::read_to_string(file).unwrap_or_else(|why| panic!("{file:?}: {why}")));
-    // FNV-1a: nobody but us chooses these texts.
+    // FNV-1a: the texts are our own, so none is made to collide.
     let hash = texts.fold(0xcbf2_9ce4_8422_2325, |hash, text| {
         code(&text).bytes().fold(hash, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
     });

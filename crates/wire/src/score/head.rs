@@ -159,7 +159,7 @@ pub const THREAD_WORDS: usize = 2;
 /// A thread in the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Thread {
-    /// Where its stream begins; 0 of a number that no thread has which plays.
+    /// Where its stream begins; 0 if no thread of this number plays.
     pub first: u64,
     /// Whether an op creates it; otherwise it is there from the start.
     pub is_started: bool,

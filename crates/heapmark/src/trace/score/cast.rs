@@ -12,7 +12,7 @@ const CLOCK_EVERY_NS: u64 = 50_000;
 
 struct Actor {
     stream: Stream,
-    /// Whether there is such a thread; others only have a smaller number than one that there is.
+    /// Whether an event names it; other entries only fill the numbers below one that is named.
     plays: bool,
     /// What other threads wait for.
     ops: u64,

@@ -47,7 +47,7 @@ impl Stream {
         Stream { first, at: first, room: FIRST_ROOM, words: Vec::with_capacity(FIRST_ROOM) }
     }
 
-    /// That of a thread which plays nothing.
+    /// The stream of a thread that plays nothing.
     pub(super) fn none() -> Stream {
         Stream { first: 0, at: 0, room: 0, words: Vec::new() }
     }
