@@ -325,3 +325,37 @@ fn where_a_full_disk_could_end_the_program_captures_lie_elsewhere() {
     assert_eq!((end.status.code(), calls), (Some(7), 1000), "{}", said(&end));
     assert!(said(&end).contains("disk is on btrfs") && said(&end).contains(": captures lie in "), "{}", said(&end));
 }
+
+#[test]
+fn a_daemon_of_another_user_is_on_record_and_one_that_calls_nothing_is_named() {
+    let home = home();
+    let Some(recorder) = of_root(home.path()) else { return };
+    let daemon = |calls: u32| {
+        format!(
+            "{MANY} int main(void) {{
+                if (setuid(65534)) return 1;
+                if (fork()) _exit(0);
+                setsid();
+                work({calls});
+                pause_ms(3000);
+                return 0;
+            }}"
+        )
+    };
+    for (name, count) in [("busy", 10), ("idle", 0)] {
+        compile(home.path(), name, &[], &daemon(count));
+        let output = format!("{name}.trace");
+        let words = ["record", "-o", &output, "--", &format!("./{name}")];
+        let mut command = heapmark(home.path(), &words);
+        // A daemon keeps what it has inherited: a pipe would be read until its end.
+        let log = std::fs::File::create(home.path().join("log")).unwrap();
+        let end = command.env("HEAPMARK_RECORDER", &recorder).stdout(Stdio::null()).stderr(log).status().unwrap();
+        let words = std::fs::read_to_string(home.path().join("log")).unwrap();
+        assert!(end.success(), "{words}");
+        let goes_on = words.contains("processes of the program go on: captures are kept");
+        let named = words.contains("/idle: it goes on (process ");
+        assert_eq!((goes_on, named), (count > 0, count == 0), "{words}");
+        assert_eq!(words.contains("all its events are there"), count > 0, "{words}");
+    }
+    assert_eq!(calls(home.path()), 10);
+}

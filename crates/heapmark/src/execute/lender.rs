@@ -51,6 +51,11 @@ impl Lender {
         Ok(Lender { socket, thread: Some(thread), word })
     }
 
+    /// What stands in the environment of the tree's processes, and in no other.
+    pub fn word(&self) -> &str {
+        &self.word
+    }
+
     /// What a recorder must know.
     pub fn variable(&self) -> (String, &str) {
         (VARIABLE.to_string_lossy().into_owned(), &self.word)

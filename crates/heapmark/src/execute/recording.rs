@@ -2,7 +2,7 @@
 //! exit code, and gets no more than what records it.
 
 use super::lender::Lender;
-use super::unrecorded::{Captured, Programs, Watch};
+use super::unrecorded::{Captured, Programs, Watch, silent};
 use super::{Guest, Subject};
 use crate::file::Draft;
 use crate::trace::finish::head_of;
@@ -126,10 +126,13 @@ impl Recorder {
         let status = child.wait();
         handle.close();
         let _ = watcher.join();
-        let captures: Vec<PathBuf> = captures(recording.stem)?.difference(&before).cloned().collect();
+        let ours = || captures(recording.stem).map(|all| all.difference(&before).cloned().collect::<Vec<_>>());
+        let of_ours = || Ok(ours()?.iter().filter_map(|path| of(path)).collect());
+        let silent = silent(lender.word(), of_ours)?;
+        let captures = ours()?;
         let status = status.context("cannot wait for the program")?;
-        let unrecorded =
-            watch.unrecorded(&captures.iter().filter_map(|path| of(path)).collect::<Vec<_>>(), &programs, &self.0);
+        let mut unrecorded = watch.unrecorded(&of_ours()?, &programs, &self.0);
+        unrecorded.extend(silent);
         Ok(Recorded { pid, status, captures, stem: recording.stem.to_path_buf(), unrecorded })
     }
 

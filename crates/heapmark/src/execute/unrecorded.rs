@@ -16,6 +16,8 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+/// How long a daemon may take for its first call.
+const GRACE: Duration = Duration::from_millis(200);
 /// From one look to the next, at least.
 const WAIT: Duration = Duration::from_millis(20);
 /// And so many times as long as a look takes.
@@ -157,6 +159,37 @@ impl Watch {
         let times = |times| if times > 1 { format!(" ({times} times)") } else { String::new() };
         words.into_iter().map(|(words, count)| format!("{words}{}", times(count))).collect()
     }
+}
+
+/// What goes on when the program has ended, and has none of the captures by then, in words. A daemon may be about to begin one, and need
+/// help for that.
+pub(super) fn silent(word: &str, captured: impl Fn() -> Result<Vec<Captured>>) -> Result<Vec<String>> {
+    let ends = Instant::now() + GRACE;
+    loop {
+        let captured = captured()?;
+        let mut silent = going_on(word);
+        silent.retain(|(pid, _)| captured.iter().all(|one| one.pid != *pid));
+        if silent.is_empty() || Instant::now() > ends {
+            let words = |(pid, program)| {
+                format!(
+                    "{program}: it goes on (process {pid}) and has left no capture; it can begin one only where it may write"
+                )
+            };
+            return Ok(silent.into_iter().map(words).collect());
+        }
+        std::thread::sleep(WAIT);
+    }
+}
+
+/// Processes of the tree, wherever they have gone: the word stands in their environment and in no other.
+fn going_on(word: &str) -> Vec<(i32, String)> {
+    let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let is_ours = |pid: &i32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        holds(&environment, Path::new(word))
+    };
+    pids.filter(is_ours).filter_map(|pid| Some((pid, program(pid).ok()?.display().to_string()))).collect()
 }
 
 /// What there is to be known of a process, once it is that.
