@@ -119,6 +119,23 @@ fn statistics_count_what_the_events_say() {
 }
 
 #[test]
+fn marks_and_touched_pages_are_not_counted_as_calls() {
+    let place = Place::new();
+    let events = [
+        (0, malloc(0x1000, 24), 0),
+        (0, Event::Mark { text: b"here" }, 0),
+        (0, Event::Touch { address: 0x1000, resident: 1, pages: 1 }, 0),
+        (0, free(0x1000), 0),
+        (0, Event::Failed { call: heapmark_wire::capture::Call::Malloc, size: 1 << 50 }, 0),
+    ];
+    capture(&place, "a.cap", &[], &events);
+    assert_eq!(finish(&place).code, Some(0));
+    let table = place.run(&["trace", "stats", "a.trace"]).stdout;
+    let line = table.lines().find(|line| line.starts_with("calls ")).unwrap_or_else(|| panic!("{table}"));
+    assert!(line.ends_with(" 3, and 2 events of threads, time and pages"), "{line}");
+}
+
+#[test]
 fn a_workload_draws_the_sizes_that_a_trace_has() {
     let place = Place::new();
     busy(&place);

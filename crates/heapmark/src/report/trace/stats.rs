@@ -47,8 +47,13 @@ pub(in crate::report) fn program(stats: &Stats) -> String {
 pub(in crate::report) fn summary(stats: &Stats) -> Vec<(&'static str, String)> {
     let bytes = |bytes: u64| units::bytes(bytes as f64);
     let share = |part: u64, whole: u64| units::percent(part as f64 / whole.max(1) as f64);
+    let calls: u64 = stats.calls.values().sum();
+    let others = match stats.events.saturating_sub(calls) {
+        0 => String::new(),
+        others => format!(", and {} of threads, time and pages", count(others as usize, "event")),
+    };
     let mut lines = vec![
-        ("events", stats.events.to_string()),
+        ("calls", format!("{calls}{others}")),
         (
             "duration",
             if stats.duration_ns > 0 { units::duration(stats.duration_ns as f64) } else { "not known".into() },
