@@ -71,6 +71,44 @@ fn the_program_keeps_its_words_its_streams_and_its_exit_code() {
 }
 
 #[test]
+fn what_an_event_costs_is_measured_once_and_again_where_what_was_kept_is_damaged_or_of_another_clock() {
+    let home = tempfile::tempdir().unwrap();
+    compile(home.path(), "thousand", THOUSAND);
+    let cache = home.path().join("cache");
+    let costs = |clock: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
+        command.current_dir(home.path()).env("HEAPMARK_CACHE", &cache).env("HEAPMARK_RECORD_CLOCK", clock);
+        let end = command.args(["record", "--force", "--", "./thousand"]).output().unwrap();
+        assert_eq!(end.status.code(), Some(7), "{}", words(&end));
+        let said = words(&end);
+        let row =
+            said.lines().find(|line| line.trim_start().starts_with("thousand ")).unwrap_or_else(|| panic!("{said}"));
+        row.split_whitespace().nth(5).unwrap().to_owned()
+    };
+    let kept = || {
+        let names = files(&cache.join("recorder")).into_iter().filter(|name| name.ends_with(".json"));
+        names.map(|name| cache.join("recorder").join(name)).collect::<Vec<_>>()
+    };
+    costs("");
+    let [first] = &kept()[..] else { panic!("{:?}", kept()) };
+    let planted = r#"{"alone_ns":4321.0,"threaded_ns":1.0,"counter_ns":1.0}"#;
+    std::fs::write(first, planted).unwrap();
+    assert_eq!(costs(""), "4321", "what is kept is told");
+    assert_ne!(costs("counter"), "4321", "another clock is another cost");
+    assert_eq!(kept().len(), 2);
+    std::fs::write(first, &planted[..20]).unwrap();
+    assert_ne!(costs(""), "4321");
+    let whole = std::fs::read_to_string(first).unwrap();
+    assert!(whole.contains("counter_ns") && !whole.contains("4321"), "{whole}");
+    // What is kept says nothing of this folder.
+    let line = format!("ulimit -f 100; exec {} record -- ./thousand", env!("CARGO_BIN_EXE_heapmark"));
+    let mut shell = Command::new("/bin/sh");
+    let end = shell.current_dir(home.path()).env("HEAPMARK_CACHE", &cache).arg("-c").arg(line).output().unwrap();
+    assert_eq!(end.status.code(), Some(1), "{}", words(&end));
+    assert!(words(&end).contains("nothing can be recorded into"), "{}", words(&end));
+}
+
+#[test]
 fn children_have_traces_of_their_own_and_the_shells_is_the_main_one() {
     let home = tempfile::tempdir().unwrap();
     compile(home.path(), "thousand", THOUSAND);

@@ -24,7 +24,7 @@ mod system;
 mod toolchain;
 mod user;
 
-pub use cache::{hash_of_file, root as cache_root};
+pub use cache::{hash_of_file, make as make_cache_folder, root as cache_root, short_hash};
 pub use cargo_sources::directory as sources_of;
 pub use copy::copy;
 pub use inspect::{Inspection, Refusal, inspect};

@@ -1,10 +1,13 @@
 //! A command of the user's under the recorder. It is their own program: it keeps its environment, its streams, its folder and its
 //! exit code, and gets no more than what records it.
 
+mod cost;
+
+pub use cost::Cost;
+
+use super::Subject;
 use super::lender::Lender;
 use super::unrecorded::{Captured, Programs, Watch, silent};
-use super::{Guest, Subject};
-use crate::file::Draft;
 use crate::trace::finish::head_of;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -21,8 +24,6 @@ use std::time::Duration;
 /// Signals that are meant for the program: to end, and those that mean what it pleases.
 const PASSED_ON: [i32; 4] = [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
 const LIBRARY: &str = "libheapmark_recorder.so";
-/// Of some tries the quickest.
-const TRIES: usize = 3;
 
 /// The library that is preloaded.
 pub struct Recorder(PathBuf);
@@ -53,16 +54,6 @@ pub struct Recorded {
     pub stem: PathBuf,
     /// Programs of the tree that ran unrecorded, with the reasons.
     pub unrecorded: Vec<String>,
-}
-
-/// Nanoseconds of CPU time that noting an event takes on this machine.
-pub struct Cost {
-    /// While a process has one thread.
-    pub alone_ns: f64,
-    /// Afterwards, with a stamp at each event.
-    pub threaded_ns: f64,
-    /// What reading the CPU's counter at each call costs the same program without a recorder: no stamp can cost less.
-    pub counter_ns: f64,
 }
 
 impl Recorder {
@@ -147,47 +138,6 @@ impl Recorder {
         command.env("LD_PRELOAD", preload).env("HEAPMARK_RECORD_TO", stem);
         command.envs(subject.iter().flat_map(|subject| &subject.allocator.environment));
         command
-    }
-
-    /// What noting an event costs: so many pairs of calls with the recorder and without. Fails where nothing can be recorded into the
-    /// folder.
-    pub fn cost(&self, guest: &Guest, folder: &Path, pairs: u32) -> Result<Cost> {
-        let cannot = || {
-            format!(
-                "nothing can be recorded into {}: no room (1 MiB at least), no right to write, or a kernel before Linux 4.14; \
-                 name a file in another folder with -o",
-                folder.display()
-            )
-        };
-        // Of its own: others record into the same folder, and what they have called `cost` is theirs.
-        let own = Draft::folder(folder).with_context(cannot)?;
-        let stem = own.path().join("cost");
-        let mut best = [[f64::INFINITY; 3]; 2];
-        for _ in 0..TRIES {
-            for (recorded, best) in best.iter_mut().enumerate() {
-                let mut command = match recorded {
-                    0 => Command::new(guest.path()),
-                    _ => self.command(guest.path().as_os_str(), None, &stem),
-                };
-                let end =
-                    command.arg("pairs").arg(pairs.to_string()).output().context("cannot start the guest program")?;
-                let text = String::from_utf8_lossy(&end.stdout);
-                let mut numbers = text.split_whitespace().map(|word| word.parse::<f64>());
-                for best in best {
-                    let Some(Ok(number)) = numbers.next() else { bail!("the guest program tells no numbers: {text}") };
-                    *best = best.min(number);
-                }
-            }
-        }
-        let [[alone, threaded, stamped], recorded] = best;
-        if captures(&stem)?.is_empty() {
-            bail!(cannot());
-        }
-        Ok(Cost {
-            alone_ns: (recorded[0] - alone).max(0.0),
-            threaded_ns: (recorded[1] - threaded).max(0.0),
-            counter_ns: (stamped - threaded).max(0.0),
-        })
     }
 }
 

@@ -1,0 +1,143 @@
+//! What noting an event costs on this machine: measured where something is recorded for the first time, and kept, since it takes longer
+//! than many a program.
+
+use super::{Recorder, captures};
+use crate::build::{cache_root, make_cache_folder, short_hash};
+use crate::execute::Guest;
+use crate::file::{self, Draft, PUBLIC};
+use anyhow::{Context, Result, anyhow, bail};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Of some tries the quickest.
+const TRIES: usize = 3;
+/// An estimate takes so many pairs of calls: some tenths of a second in all.
+const ESTIMATE_PAIRS: u32 = 400_000;
+/// Changes with what is measured, or how it is written down.
+const FORMAT: &str = "1";
+/// The file of the kernel that tells the CPU's model in its first lines; all lines of a large machine take milliseconds.
+const CPUS: &str = "/proc/cpuinfo";
+const CPU_BYTES: u64 = 2048;
+
+/// Nanoseconds of CPU time that noting an event takes on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// While a process has one thread.
+    pub alone_ns: f64,
+    /// Afterwards, with a stamp at each event.
+    pub threaded_ns: f64,
+    /// What reading the CPU's counter at each call costs the same program without a recorder: no stamp can cost less.
+    pub counter_ns: f64,
+}
+
+impl Recorder {
+    /// What noting an event costs: as it was measured when this recorder recorded on this machine for the first time. Fails where nothing
+    /// can be recorded into the folder, which is tried each time.
+    pub fn estimate(&self, guest: &Guest, folder: &Path) -> Result<Cost> {
+        let place = self.place(guest, folder);
+        if let Some(cost) = place.as_deref().ok().and_then(kept) {
+            self.try_out(folder, |stem| self.pairs(guest, Some(stem), 1))?;
+            return Ok(cost);
+        }
+        let cost = self.cost(guest, folder, ESTIMATE_PAIRS)?;
+        // Where it cannot be kept, the next recording takes as long as this one.
+        let _ = place.and_then(|place| keep(&place, &cost));
+        Ok(cost)
+    }
+
+    /// Measures it: so many pairs of calls with the recorder and without. Fails where nothing can be recorded into the folder.
+    pub fn cost(&self, guest: &Guest, folder: &Path, pairs: u32) -> Result<Cost> {
+        let best = self.try_out(folder, |stem| {
+            let mut best = [[f64::INFINITY; 3]; 2];
+            for _ in 0..TRIES {
+                for (best, stem) in best.iter_mut().zip([None, Some(stem)]) {
+                    let found = self.pairs(guest, stem, pairs)?;
+                    best.iter_mut().zip(found).for_each(|(best, found)| *best = best.min(found));
+                }
+            }
+            Ok(best)
+        })?;
+        let [[alone, threaded, stamped], recorded] = best;
+        Ok(Cost {
+            alone_ns: (recorded[0] - alone).max(0.0),
+            threaded_ns: (recorded[1] - threaded).max(0.0),
+            counter_ns: (stamped - threaded).max(0.0),
+        })
+    }
+
+    /// What the guest program tells of so many pairs, recorded or not.
+    fn pairs(&self, guest: &Guest, stem: Option<&Path>, pairs: u32) -> Result<[f64; 3]> {
+        let mut command = match stem {
+            None => Command::new(guest.path()),
+            Some(stem) => self.command(guest.path().as_os_str(), None, stem),
+        };
+        let end = command.arg("pairs").arg(pairs.to_string()).output().context("cannot start the guest program")?;
+        let text = String::from_utf8_lossy(&end.stdout);
+        let numbers: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        <[f64; 3]>::try_from(numbers).map_err(|_| anyhow!("the guest program tells no numbers: {text}"))
+    }
+
+    /// Records something that leaves nothing behind. Fails where no capture came of it.
+    fn try_out<T>(&self, folder: &Path, record: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
+        let cannot = || {
+            format!(
+                "nothing can be recorded into {}: no room (1 MiB at least), no right to write, or a kernel before Linux 4.14; \
+                 name a file in another folder with -o",
+                folder.display()
+            )
+        };
+        // Of its own: others record into the same folder, and what they have called `cost` is theirs.
+        let own = Draft::folder(folder).with_context(cannot)?;
+        let stem = own.path().join("cost");
+        let found = record(&stem)?;
+        if captures(&stem)?.is_empty() {
+            bail!(cannot());
+        }
+        Ok(found)
+    }
+
+    /// Where the estimate is kept: its name is a hash of all that may change it.
+    fn place(&self, guest: &Guest, folder: &Path) -> Result<PathBuf> {
+        let build = |file: &Path| -> Result<String> {
+            let known = file.metadata().with_context(|| format!("cannot look at {}", file.display()))?;
+            Ok(format!("{} {} {}", known.len(), known.mtime(), known.mtime_nsec()))
+        };
+        let kernel = rustix::system::uname();
+        let parts = [
+            FORMAT.to_owned(),
+            build(&self.0)?,
+            build(guest.path())?,
+            cpu(),
+            kernel.release().to_string_lossy().into_owned(),
+            kernel.version().to_string_lossy().into_owned(),
+            // Which clock stamps come from.
+            std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+                .unwrap_or_default(),
+            std::env::var("HEAPMARK_RECORD_CLOCK").unwrap_or_default(),
+            rustix::fs::statfs(folder).map_or(String::new(), |disk| disk.f_type.to_string()),
+        ];
+        let key = short_hash(parts.iter().map(String::as_str));
+        Ok(cache_root()?.join("recorder").join(format!("{key}.json")))
+    }
+}
+
+fn kept(place: &Path) -> Option<Cost> {
+    serde_json::from_slice(&std::fs::read(place).ok()?).ok()
+}
+
+fn keep(place: &Path, cost: &Cost) -> Result<()> {
+    make_cache_folder(place.parent().unwrap_or(place))?;
+    file::replace(place, &serde_json::to_vec(cost)?, PUBLIC)?;
+    Ok(())
+}
+
+fn cpu() -> String {
+    let mut text = String::new();
+    let _ = File::open(CPUS).and_then(|file| file.take(CPU_BYTES).read_to_string(&mut text));
+    let told = text.lines().find(|line| line.starts_with("model name") || line.starts_with("CPU part"));
+    told.unwrap_or_default().to_owned()
+}
