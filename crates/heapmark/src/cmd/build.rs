@@ -1,5 +1,6 @@
 //! `heapmark build`: libraries from pinned sources, and measured programs.
 
+use super::long::Long;
 use super::{Exit, usage};
 use crate::build::{self, Built, State};
 use crate::catalog::{Allocator, Catalog, Program, Source, Tier};
@@ -69,7 +70,10 @@ fn can_be_built(program: &Program, say: bool) -> bool {
 /// Builds a program and says what came of it; whether it is ready.
 pub(super) fn build_program(program: &Program) -> bool {
     let began = std::time::Instant::now();
-    match build::program::build(program) {
+    let long = Long::new(format!("building {}", program.name), 0);
+    let built = build::program::build(program);
+    drop(long);
+    match built {
         Ok((executable, true)) => eprintln!("{:24} ready     {}", program.name, executable.folder.display()),
         Ok((_, false)) => eprintln!("{:24} built in {:.0} s", program.name, began.elapsed().as_secs_f64()),
         Err(ref error) => {

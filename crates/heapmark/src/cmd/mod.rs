@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod export;
 pub mod flags;
 pub mod list;
+mod long;
 pub mod noise;
 mod output;
 pub mod record;

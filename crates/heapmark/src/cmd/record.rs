@@ -3,7 +3,7 @@
 use super::output::{may_be_written, refused};
 use super::run::choose;
 use super::signals::{self, Answer};
-use super::trace::finish::{say_earlier, warnings};
+use super::trace::finish::{finishing, say_earlier, warnings};
 use super::trace::in_file;
 use super::{say, usage, width_of};
 use crate::build::command::{find, recognise};
@@ -55,8 +55,6 @@ pub struct Args {
     without_argv: bool,
 }
 
-/// What an event costs is estimated by so many pairs of calls: some hundredths of a second.
-const ESTIMATE_PAIRS: u32 = 400_000;
 /// A process of this size, of which malloc had less than one part in so many: what matters about it is not on record.
 const LARGE_BYTES: u64 = 64 << 20;
 const SMALL_SHARE: u64 = 4;
@@ -86,7 +84,7 @@ pub fn run(args: Args) -> Result<u8> {
     let subject = args.allocator.as_deref().map(allocator).transpose()?;
     let (recorder, guest) = (Recorder::find()?, Guest::find()?);
     let output = &place.output;
-    let cost = recorder.cost(&guest, output.parent().unwrap_or(Path::new("/")), ESTIMATE_PAIRS)?;
+    let cost = recorder.estimate(&guest, output.parent().unwrap_or(Path::new("/")))?;
     // Another recording may go on beside this one.
     let (folder, note) = ground::for_captures(output.parent().unwrap_or(Path::new("/")));
     note.iter().for_each(|note| say(note));
@@ -236,7 +234,10 @@ fn finish(recorded: &Recorded, place: &Place, cost: &Cost) -> Result<()> {
     let mut parts = BTreeMap::new();
     let killed_by = recorded.status.signal().map(signal_name);
     let killed_by = main.zip(killed_by.as_deref());
-    finish::finish_all(&recorded.captures, &mut |capture| into_part(capture, place, killed_by, &mut parts));
+    let long = finishing("making traces of the recording", &recorded.captures);
+    let mut each = |capture: Unfinished| into_part(capture, place, killed_by, &mut parts);
+    finish::finish_all(&recorded.captures, long.done(), &mut each);
+    drop(long);
     // Of two recordings that end at the same time, the second one finds the first one's name taken.
     let _alone = File::open(place.output.parent().unwrap_or(Path::new("/"))).and_then(|it| it.lock().map(|()| it)).ok();
     let output = place.now();
@@ -298,7 +299,7 @@ fn into_part(capture: Unfinished, place: &Place, killed_by: Option<(&PathBuf, &s
     // Captures may lie on another disk.
     let part = file::draft(&place.output, file::mode_of([&path]), |to| {
         let mut to = BufWriter::new(to);
-        let finished = capture.with_peak().finish(&mut to, &mut |child| into_part(child, place, killed_by, parts));
+        let finished = capture.finish(&mut to, &mut |child| into_part(child, place, killed_by, parts));
         let finished = in_file(finished, &path)?;
         to.flush()?;
         Ok::<_, Error>(finished)
@@ -362,7 +363,7 @@ fn process(trace: &Path, finished: &Finished, cost: &Cost, main: bool, whole: bo
         threads,
         bytes_per_event: finished.capture_bytes as f64 / events.max(1) as f64,
         ns_per_event: if threads > 1 { cost.threaded_ns } else { cost.alone_ns },
-        peak_live_bytes: finished.peak_live_bytes.unwrap_or(0),
+        peak_live_bytes: finished.peak_live_bytes,
         main,
         remarks,
     }
@@ -383,7 +384,7 @@ fn killed(signal: i32) -> String {
 
 /// What of the process's memory cannot be on record, as far as that shows.
 fn elsewhere(finished: &Finished) -> Vec<String> {
-    let (mut remarks, peak_live_bytes) = (Vec::new(), finished.peak_live_bytes.unwrap_or(0));
+    let (mut remarks, peak_live_bytes) = (Vec::new(), finished.peak_live_bytes);
     if let Some(path) = finished.head.text("before") {
         remarks.push(format!("{path} serves malloc before the recorder: only what it passes on is on record"));
     }

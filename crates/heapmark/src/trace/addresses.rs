@@ -1,5 +1,6 @@
 //! Addresses become tokens, for whatever tells of addresses. What cannot be, an address that is given out twice or taken back twice, is repaired and counted.
 
+use super::near::Near;
 use super::{Event, MOST_THREADS, Token};
 use foldhash::fast::RandomState;
 use heapmark_wire::capture;
@@ -31,10 +32,26 @@ impl Mended {
     }
 }
 
-/// Which token is at which address.
+/// What is at an address.
+#[derive(Clone, Copy)]
+pub(super) struct Object {
+    token: u64,
+    size: u64,
+}
+
+impl Object {
+    pub(super) fn token(self) -> Token {
+        Token::of_packed(self.token)
+    }
+}
+
+/// Which object is at which address.
 #[derive(Default)]
 pub(super) struct Addresses {
-    live: HashMap<u64, u64, RandomState>,
+    live: HashMap<u64, Object, Near>,
+    live_bytes: u64,
+    /// Bytes asked for and not given back, at most.
+    pub most_bytes: u64,
     /// Allocations of each thread.
     allocations: Vec<u64>,
     /// Addresses that were freed because they were given out again, and when: their end is still to come, from another stream.
@@ -66,20 +83,25 @@ impl Addresses {
     pub(super) fn begin(&mut self, at: Moment, address: u64, event: Event, put: &mut impl FnMut(u32, Event)) {
         let thread = at.thread;
         let token = self.next_token(thread);
-        if let Some(before) = self.live.insert(address, token.packed()) {
+        let object = Object { token: token.packed(), size: event.begins().unwrap_or(0) };
+        if let Some(before) = self.live.insert(address, object) {
+            self.gone(before);
             self.mended.unseen += 1;
             if self.owed.len() >= MOST_EARLY {
                 self.owed.clear();
             }
             self.owed.insert(address, at);
-            put(thread, Event::Free { token: Token::of_packed(before) });
+            put(thread, Event::Free { token: before.token() });
         }
+        self.live_bytes = self.live_bytes.saturating_add(object.size);
+        self.most_bytes = self.most_bytes.max(self.live_bytes);
         put(thread, event);
         if !self.early.is_empty()
             && let Some(end) = self.early.remove(&address)
             && at.may_precede(end)
         {
             self.live.remove(&address);
+            self.gone(object);
             self.mended.early += 1;
             self.mended.unknown -= 1;
             put(end.thread, Event::Free { token });
@@ -99,9 +121,9 @@ impl Addresses {
         Token { thread, index: self.allocations[place] - 1 }
     }
 
-    /// What was at an address; nothing is there any more.
+    /// What was at an address; nothing is there any more. Its bytes count until it is [`gone`](Self::gone).
     #[inline]
-    pub(super) fn end(&mut self, at: Moment, address: u64) -> Option<Token> {
+    pub(super) fn end(&mut self, at: Moment, address: u64) -> Option<Object> {
         if !self.owed.is_empty()
             && let Some(begin) = self.owed.remove(&address)
             && at.may_precede(begin)
@@ -110,7 +132,7 @@ impl Addresses {
             self.mended.reused += 1;
             return None;
         }
-        let found = self.live.remove(&address).map(Token::of_packed);
+        let found = self.live.remove(&address);
         if found.is_none() {
             self.mended.unknown += 1;
             if self.early.len() >= MOST_EARLY {
@@ -121,14 +143,20 @@ impl Addresses {
         found
     }
 
+    /// The event that ends an object has been told.
+    #[inline]
+    pub(super) fn gone(&mut self, object: Object) {
+        self.live_bytes = self.live_bytes.saturating_sub(object.size);
+    }
+
     /// What is at an address.
     pub(super) fn at(&self, address: u64) -> Option<Token> {
-        self.live.get(&address).copied().map(Token::of_packed)
+        self.live.get(&address).map(|object| object.token())
     }
 
     /// All that is alive.
     pub(super) fn live(&self) -> impl Iterator<Item = (u64, Token)> {
-        self.live.iter().map(|(address, packed)| (*address, Token::of_packed(*packed)))
+        self.live.iter().map(|(address, object)| (*address, object.token()))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Traces of other tools. What glibc's `mtrace` writes has all that a replay needs; recordings that lack threads or the identity of
 //! objects are refused with the reason.
 
-use super::addresses::{Addresses, Moment};
+use super::addresses::{Addresses, Moment, Object};
 use super::fault::{Fault, damaged, foreign};
 use super::{Call, Event, Head, Mended, Totals, Writer};
 use std::io::{BufRead, Read, Write};
@@ -96,13 +96,13 @@ impl<W: Write> Import<W> {
             }
             ("-", [address]) => match number(address)? {
                 0 => self.write(Event::FreeNull),
-                address => match self.addresses.end(NOW, address) {
+                address => match self.addresses.end(NOW, address).map(Object::token) {
                     Some(token) => self.write(Event::Free { token }),
                     None => Ok(()),
                 },
             },
             ("<", [address]) => {
-                self.moving = Some(self.addresses.end(NOW, number(address)?));
+                self.moving = Some(self.addresses.end(NOW, number(address)?).map(Object::token));
                 Ok(())
             }
             (">", [address, size]) => {

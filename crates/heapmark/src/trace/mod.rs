@@ -14,10 +14,12 @@ mod head;
 mod import;
 mod layout;
 mod live;
+mod near;
 mod reader;
 mod room;
 pub mod score;
 pub mod stats;
+mod watched;
 mod writer;
 
 #[cfg(test)]
@@ -35,4 +37,5 @@ pub use import::{Imported, import};
 pub use layout::{MOST_LIVE, MOST_RAW_BYTES, MOST_THREADS};
 pub use live::Live;
 pub use reader::{Reader, events_of};
+pub use watched::{Done, Watched};
 pub use writer::{Totals, Writer};

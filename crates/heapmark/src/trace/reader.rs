@@ -3,7 +3,7 @@
 use super::codec::{Bytes, State};
 use super::fault::{Fault, damaged, foreign};
 use super::layout::{CHUNK_HEADER, ChunkHeader, Codec, Content, FILE_HEADER, MOST_RAW_BYTES, check_file_header};
-use super::{Event, Head};
+use super::{Done, Event, Head, Watched};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -30,6 +30,13 @@ impl Reader<File> {
     /// Opens a file.
     pub fn open(path: &Path) -> Result<Reader<File>, Fault> {
         Reader::new(File::open(path).map_err(unread)?)
+    }
+}
+
+impl Reader<Watched<File>> {
+    /// Opens a file, and counts how much of it has been read.
+    pub fn watched(path: &Path, done: Done) -> Result<Reader<Watched<File>>, Fault> {
+        Reader::new(Watched::new(File::open(path).map_err(unread)?, done))
     }
 }
 

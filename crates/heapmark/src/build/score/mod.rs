@@ -8,7 +8,7 @@ pub use shelf::Shelf;
 use super::cache;
 use crate::file::mode_of;
 use crate::trace::score::{Order, checksum, compile};
-use crate::trace::{Event, Fault, Reader, events_of};
+use crate::trace::{Done, Event, Fault, Reader, Watched, events_of};
 use anyhow::{Context, Result, anyhow, bail};
 use heapmark_wire::score::{HEAD_WORDS, Head, MAGIC};
 use rustix::fs::fstatvfs;
@@ -35,8 +35,9 @@ const BYTES_AN_EVENT: u64 = 8;
 /// A page, in what a score says of touched ones.
 const PAGE: u64 = 4096;
 
-/// The score of a trace whose hash is known; `told` hears how large one that must be compiled gets, about, and where it will lie.
-pub fn score(trace: &Path, sha256: &str, order: Order, told: impl FnOnce(u64, &Path)) -> Result<Score> {
+/// The score of a trace whose hash is known; `told` hears how large one that must be compiled gets, about, and where it will lie. Counts
+/// what has been read of the trace.
+pub fn score(trace: &Path, sha256: &str, order: Order, done: Done, told: impl FnOnce(u64, &Path)) -> Result<Score> {
     let shelf = Shelf::find()?;
     let key = cache::short_hash([sha256, &format!("{order:?}"), &format!("{MAGIC:x}"), COMPILER]);
     let path = shelf.path(&key);
@@ -45,7 +46,7 @@ pub fn score(trace: &Path, sha256: &str, order: Order, told: impl FnOnce(u64, &P
     }
     let unfinished = shelf.begin(&key, mode_of([trace]))?;
     let file = unfinished.file.try_clone().context("cannot open a score twice")?;
-    let compiled = open(trace).and_then(|reader| {
+    let compiled = open(trace, done).and_then(|reader| {
         let bytes = BYTES_AN_EVENT * events_of(trace)?;
         told(bytes, shelf.folder());
         has_room(bytes, free_bytes(&file), shelf.folder())?;
@@ -57,8 +58,9 @@ pub fn score(trace: &Path, sha256: &str, order: Order, told: impl FnOnce(u64, &P
     Ok(Score { path, head, _in_use })
 }
 
-fn open(trace: &Path) -> Result<Reader<BufReader<File>>> {
-    Reader::new(BufReader::with_capacity(1 << 20, File::open(trace)?)).map_err(|fault| anyhow!(fault))
+fn open(trace: &Path, done: Done) -> Result<Reader<BufReader<Watched<File>>>> {
+    let from = Watched::new(File::open(trace)?, done);
+    Reader::new(BufReader::with_capacity(1 << 20, from)).map_err(|fault| anyhow!(fault))
 }
 
 /// What a user may still write where a file lies, as far as that is told.

@@ -4,6 +4,7 @@ use crate::build::{self, Score};
 use crate::catalog::parameter::{Kind, Parameter};
 use crate::catalog::workload::{Calibrated, Preset, Rounds};
 use crate::catalog::{Iterations, Workload};
+use crate::cmd::long::Long;
 use crate::cmd::say;
 use crate::cmd::trace::open;
 use crate::plan::Case;
@@ -269,7 +270,10 @@ fn score(case: &Case) -> Result<Score> {
             say(&format!("{name}: compiling its score, some {bytes} in {}", folder.display()));
         }
     };
-    build::score(Path::new(word(case, "trace")), word(case, "sha256"), order(case), told)
+    let trace = Path::new(word(case, "trace"));
+    let bytes = trace.metadata().map_or(0, |known| known.len());
+    let long = Long::new(format!("compiling {} for its replay", trace.display()), bytes);
+    build::score(trace, word(case, "sha256"), order(case), long.done(), told)
 }
 
 /// The value of a parameter.

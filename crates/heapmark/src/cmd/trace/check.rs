@@ -19,11 +19,12 @@ pub fn run(args: Args) -> Result<Exit> {
     let mut end = Exit::Done;
     for file in &args.traces {
         let name = file.display();
-        let reader = open(file)?;
+        let (reader, long) = open("check", file)?;
         if let Some(words) = ended(reader.head()) {
             print(&format!("{name}: note: {words}\n"))?;
         }
         let checked = check(reader);
+        drop(long);
         checked.faults.iter().for_each(|fault| say(&format!("{name}: {fault}")));
         let told = checked.faults.iter().filter(|fault| exit(fault.kind()) == Exit::Impossible).count() as u64;
         if checked.impossible > told {

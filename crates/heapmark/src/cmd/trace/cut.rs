@@ -1,6 +1,6 @@
 //! `heapmark trace cut`: a stretch of a trace.
 
-use super::{Exit, exit, in_file, open};
+use super::{Exit, exit, in_file, open, open_to_stdout};
 use crate::catalog::time::time;
 use crate::cmd::output::{Force, Output};
 use crate::cmd::{print, say, usage};
@@ -38,8 +38,10 @@ pub fn run(args: Args) -> Result<Exit> {
     };
     let stretch = stretch.map_err(usage)?;
     let output = Output::new(&args.output, args.force, [&args.trace])?;
-    let reader = open(&args.trace)?;
+    let open = if output.is_stdout() { open_to_stdout } else { open };
+    let (reader, long) = open("cut", &args.trace)?;
     let written = output.write(|to| in_file(cut(reader, to, &stretch), &args.trace))?;
+    drop(long);
     let Some(Stretched { totals, within, before, damage }) = written else { return Ok(Exit::Done) };
     if within == 0 {
         let (events, seconds) = (before.0, units::duration(before.1 as f64));

@@ -1,6 +1,6 @@
 //! `heapmark trace dump`: one line per event.
 
-use super::{Exit, in_file, open};
+use super::{Exit, in_file, open_to_stdout};
 use crate::cmd::usage;
 use crate::report::Dump;
 use anyhow::{Context, Result};
@@ -24,7 +24,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: Args) -> Result<Exit> {
     let range = args.events.as_deref().map_or(Ok(0..u64::MAX), super::cut::range).map_err(usage)?;
-    let reader = open(&args.trace)?;
+    let (reader, _long) = open_to_stdout("dump", &args.trace)?;
     let (mut dump, mut out) = (Dump::default(), BufWriter::new(std::io::stdout().lock()));
     for (number, next) in (0..range.end).zip(reader) {
         let line = match next {

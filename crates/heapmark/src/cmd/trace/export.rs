@@ -31,7 +31,9 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: Args) -> Result<Exit> {
     let output = Output::new(&args.output, args.force, [&args.trace])?;
-    let (stats, fault) = stats(open(&args.trace)?);
+    let (reader, long) = open("export", &args.trace)?;
+    let (stats, fault) = stats(reader);
+    drop(long);
     let text = match args.sizes {
         true => histogram_csv(&stats.sizes, "size"),
         false => histogram_csv(&stats.lifetimes_bytes, "allocated_bytes"),

@@ -1,6 +1,7 @@
 //! `heapmark trace finish`: captures become traces.
 
 use super::{Exit, in_file};
+use crate::cmd::long::Long;
 use crate::cmd::output::{Force, Output};
 use crate::cmd::{print, say, usage};
 use crate::report::units;
@@ -38,7 +39,10 @@ pub fn run(args: Args) -> Result<Exit> {
     };
     let mut outputs: HashMap<PathBuf, Output> = args.captures.iter().map(output).collect::<Result<_>>()?;
     let mut finished = HashMap::new();
-    finish_all(&args.captures, &mut |capture| into_file(capture, args.without_argv, &mut outputs, &mut finished));
+    let long = finishing("trace finish", &args.captures);
+    let mut each = |capture: Unfinished| into_file(capture, args.without_argv, &mut outputs, &mut finished);
+    finish_all(&args.captures, long.done(), &mut each);
+    drop(long);
     let (mut end, mut failed) = (Exit::Done, None);
     // In the order in which they were asked for, whoever was whose child.
     for capture in &args.captures {
@@ -60,6 +64,15 @@ pub fn run(args: Args) -> Result<Exit> {
         }
     }
     failed.map_or(Ok(end), Err)
+}
+
+/// Finishing captures takes as long as they are.
+pub(in crate::cmd) fn finishing(what: &str, captures: &[PathBuf]) -> Long {
+    let bytes = captures.iter().filter_map(|capture| capture.metadata().ok()).map(|known| known.len()).sum();
+    match captures {
+        [only] => Long::new(format!("{what} {}", only.display()), bytes),
+        _ => Long::new(format!("{what}, {} captures", captures.len()), bytes),
+    }
 }
 
 /// Of several captures that failed, the last one's fault is the command's; the earlier ones are told before.

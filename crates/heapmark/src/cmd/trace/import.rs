@@ -1,9 +1,10 @@
 //! `heapmark trace import`: traces of other tools.
 
 use super::{Exit, in_file};
+use crate::cmd::long::Long;
 use crate::cmd::output::{Force, Output};
 use crate::cmd::{print, say};
-use crate::trace::import;
+use crate::trace::{Watched, import};
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::io::BufReader;
@@ -26,7 +27,11 @@ pub struct Args {
 pub fn run(args: Args) -> Result<Exit> {
     let output = Output::new(&args.output, args.force, [&args.file])?;
     let from = File::open(&args.file).with_context(|| format!("cannot open {}", args.file.display()))?;
-    let written = output.write(|to| in_file(import(BufReader::new(from), to), &args.file))?;
+    let long =
+        Long::new(format!("trace import {}", args.file.display()), from.metadata().map_or(0, |known| known.len()));
+    let from = BufReader::new(Watched::new(from, long.done()));
+    let written = output.write(|to| in_file(import(from, to), &args.file))?;
+    drop(long);
     let Some(imported) = written else { return Ok(Exit::Done) };
     let (mended, name) = (imported.mended, args.file.display());
     if mended.unknown > 0 {

@@ -9,8 +9,10 @@ mod import;
 mod stats;
 
 use super::Exit;
-use crate::trace::{Fault, Kind, Reader};
+use super::long::Long;
+use crate::trace::{Fault, Kind, Reader, Watched};
 use anyhow::{Context, Result};
+use rustix::fs::FileType;
 use std::fs::File;
 use std::path::Path;
 
@@ -54,10 +56,25 @@ pub(super) fn exit(kind: Kind) -> Exit {
     }
 }
 
-/// Opens a trace; `-` is stdin.
-pub(super) fn open(file: &Path) -> Result<Reader<File>> {
+/// A trace that is read to its end, `-` is stdin, and the word of how far that is.
+fn open(command: &str, file: &Path) -> Result<(Reader<Watched<File>>, Long)> {
+    // Of a pipe nobody knows how long it is.
+    let bytes = file.metadata().map_or(0, |known| known.len());
+    open_for(Long::new(format!("trace {command} {}", file.display()), bytes), file)
+}
+
+/// As [`open`], where what is made of it streams to stdout as it is read: a word only where that is a file.
+fn open_to_stdout(command: &str, file: &Path) -> Result<(Reader<Watched<File>>, Long)> {
+    let stdout = rustix::fs::fstat(std::io::stdout());
+    match stdout.is_ok_and(|stdout| FileType::from_raw_mode(stdout.st_mode) == FileType::RegularFile) {
+        true => open(command, file),
+        false => open_for(Long::silent(), file),
+    }
+}
+
+fn open_for(long: Long, file: &Path) -> Result<(Reader<Watched<File>>, Long)> {
     let from = if file.as_os_str() == "-" { Path::new("/dev/stdin") } else { file };
-    in_file(Reader::open(from), file)
+    Ok((in_file(Reader::watched(from, long.done()), file)?, long))
 }
 
 /// Names the file in whatever is wrong with it.

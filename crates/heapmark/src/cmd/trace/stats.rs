@@ -35,7 +35,9 @@ enum To {
 /// Runs the command.
 pub fn run(args: Args) -> Result<Exit> {
     let output = Output::new(&args.output, args.force, [&args.trace])?;
-    let (stats, fault) = stats(open(&args.trace)?);
+    let (reader, long) = open("stats", &args.trace)?;
+    let (stats, fault) = stats(reader);
+    drop(long);
     let text = match args.to {
         To::Table => table(&stats),
         To::Page => trace_page(&stats),

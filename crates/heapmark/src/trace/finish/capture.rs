@@ -1,8 +1,8 @@
 //! A capture as a file: which chunks it has, and which stream each belongs to. Only headers are read before their turn comes, so that
 //! a file of any length takes the memory of one chunk per stream.
 
-use crate::trace::Head;
 use crate::trace::fault::{Fault, foreign};
+use crate::trace::{Done, Head};
 use heapmark_wire::capture::{CHUNK_BYTES, Chunk, HEADER_BYTES, Kind, Start, Wrong};
 use rustix::fs::{SeekFrom, seek};
 use std::cell::Cell;
@@ -30,6 +30,8 @@ pub(super) struct Capture {
     pub damage: Vec<String>,
     /// Where it ends, if that is earlier than when it was opened.
     pub shortened: Cell<Option<u64>>,
+    /// What has been read of its chunks.
+    pub done: Done,
 }
 
 /// Where a chunk is, and what it begins with.
@@ -48,7 +50,8 @@ impl Capture {
             return Err(foreign("the file is empty"));
         }
         let (head, streams, damage, shortened) = (Head::default(), Vec::new(), Vec::new(), Cell::default());
-        let mut capture = Capture { file, length, head, dropped: 0, streams, damage, shortened };
+        let done = Done::default();
+        let mut capture = Capture { file, length, head, dropped: 0, streams, damage, shortened, done };
         let chunks = capture.read_head(cannot)?;
         capture.index(chunks).map_err(cannot)?;
         capture.check_memory()?;
@@ -153,6 +156,7 @@ impl Capture {
         room[..there].copy_from_slice(&header[..there]);
         let read = self.fill(at + there as u64, &mut room[there..])?;
         room.truncate(there + read);
+        self.done.add(self.length.saturating_sub(at).min(CHUNK_BYTES as u64));
         Ok(())
     }
 

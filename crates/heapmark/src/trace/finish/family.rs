@@ -2,7 +2,7 @@
 //! capture is read once, and what a child has from its parent is only kept for as long as its own trace is written.
 
 use super::capture::Capture;
-use crate::trace::Event;
+use crate::trace::{Done, Event};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -37,11 +37,13 @@ pub(super) struct Family {
     ready: RefCell<VecDeque<Turn>>,
     /// Children by their parents.
     waiting: RefCell<BTreeMap<Process, Vec<Member>>>,
+    /// What has been read of all of them.
+    pub done: Done,
 }
 
 impl Family {
     /// These captures, and those beside them that are needed to finish them.
-    pub(super) fn of(captures: &[PathBuf]) -> Family {
+    pub(super) fn of(captures: &[PathBuf], done: Done) -> Family {
         let mut members: Vec<Member> = captures.iter().map(|path| Member::of(path, true)).collect();
         let (mut folders, mut sought) = (HashMap::new(), HashSet::new());
         let mut at = 0;
@@ -69,7 +71,7 @@ impl Family {
                 None => ready.push_back(Turn::first(member)),
             }
         }
-        Family { ready: RefCell::new(ready), waiting: RefCell::new(waiting) }
+        Family { ready: RefCell::new(ready), waiting: RefCell::new(waiting), done }
     }
 
     /// Whose turn it is. At last that of those whose fork nobody told of.

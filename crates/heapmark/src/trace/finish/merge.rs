@@ -3,9 +3,9 @@
 use super::capture::Capture;
 use super::clock::Rate;
 use super::stream::{Part, Stream};
-use crate::trace::addresses::{Addresses, Mended, Moment, birth, death};
+use crate::trace::Event;
+use crate::trace::addresses::{Addresses, Mended, Moment, Object, birth, death};
 use crate::trace::fault::Fault;
-use crate::trace::{Event, Token};
 use heapmark_wire::capture;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,6 +23,8 @@ pub(super) struct Merged {
     pub lost: u64,
     /// Bytes of events in the capture.
     pub bytes: u64,
+    /// Bytes asked for and not given back, at most.
+    pub peak_live_bytes: u64,
     pub damage: Vec<String>,
 }
 
@@ -40,7 +42,7 @@ pub(super) struct Merge<'a> {
     rate: Rate,
     pub addresses: Addresses,
     /// Of each stream, the object that a `realloc` has freed and not yet replaced.
-    moving: Vec<Option<Token>>,
+    moving: Vec<Option<Object>>,
     unknown_uses: u64,
     until_clock: u32,
     ns: u64,
@@ -88,7 +90,8 @@ impl<'a> Merge<'a> {
                 }
             }
         }
-        let mut merged = Merged { mended: self.addresses.mended, unknown_uses: self.unknown_uses, ..Merged::default() };
+        let Addresses { mended, most_bytes: peak_live_bytes, .. } = self.addresses;
+        let mut merged = Merged { mended, peak_live_bytes, unknown_uses: self.unknown_uses, ..Merged::default() };
         for stream in self.streams {
             merged.lost = merged.lost.saturating_add(stream.lost);
             merged.bytes += stream.bytes;
@@ -125,7 +128,8 @@ impl<'a> Merge<'a> {
             self.addresses.begin(at, address, event, put);
         } else if let Some((address, mut event)) = death(&record.event) {
             if let (Some(found), Some(token)) = (self.addresses.end(at, address), event.names_mut()) {
-                *token = found;
+                *token = found.token();
+                self.addresses.gone(found);
                 put(at.thread, event);
             }
         } else if let capture::Event::Realloc { old, new, size, .. } = record.event {
@@ -133,7 +137,11 @@ impl<'a> Merge<'a> {
                 self.moving[place] = self.addresses.end(at, old);
             }
             if part != Part::Entry {
-                match (self.moving[place].take(), new) {
+                let old = self.moving[place].take();
+                if let Some(old) = old {
+                    self.addresses.gone(old);
+                }
+                match (old.map(Object::token), new) {
                     (None, 0) => {}
                     (Some(token), 0) => put(at.thread, Event::ReallocFree { token }),
                     (Some(token), new) => self.addresses.begin(at, new, Event::Realloc { token, size }, put),

@@ -5,18 +5,16 @@ mod clock;
 mod family;
 mod heritage;
 mod merge;
-mod peak;
 mod stream;
 
 use super::addresses::Mended;
 use super::check::alone;
 use super::fault::Fault;
-use super::{Event, Head, Totals, Writer};
+use super::{Done, Event, Head, Totals, Writer};
 use capture::Capture;
 use family::{Family, Turn};
 use heritage::Heritage;
 use merge::{Merge, Merged, Step};
-use peak::Peak;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -42,8 +40,8 @@ pub struct Finished {
     pub lost: u64,
     /// Bytes of its events in the capture.
     pub capture_bytes: u64,
-    /// Bytes asked for and not given back, at most; where [`Unfinished::with_peak`] asked.
-    pub peak_live_bytes: Option<u64>,
+    /// Bytes asked for and not given back, at most.
+    pub peak_live_bytes: u64,
     /// What is wrong with the capture, a line each.
     pub damage: Vec<String>,
 }
@@ -74,14 +72,16 @@ pub fn head_of(capture: &Path) -> Result<Head, Fault> {
 /// Makes the trace of one capture. Where the process was forked by one whose capture lies beside it, it begins with what that had.
 pub fn finish<W: Write>(capture: &Path, to: W) -> Result<Finished, Fault> {
     let (mut to, mut finished) = (Some(to), None);
-    finish_all(&[capture.to_path_buf()], &mut |one| finished = to.take().map(|to| one.finish(to, &mut |_| {})));
+    finish_all(&[capture.to_path_buf()], Done::default(), &mut |one| {
+        finished = to.take().map(|to| one.finish(to, &mut |_| {}))
+    });
     finished.expect("each capture has its turn")
 }
 
 /// Makes traces of captures: `each` gets every one of them, and says where its trace goes. Captures of processes that forked each
-/// other are read once.
-pub fn finish_all(captures: &[PathBuf], each: &mut dyn FnMut(Unfinished)) {
-    let family = Family::of(captures);
+/// other are read once. Counts what has been read of them.
+pub fn finish_all(captures: &[PathBuf], done: Done, each: &mut dyn FnMut(Unfinished)) {
+    let family = Family::of(captures, done);
     while let Some(turn) = family.next() {
         Unfinished::new(turn, &family).begin(each);
     }
@@ -91,14 +91,13 @@ pub fn finish_all(captures: &[PathBuf], each: &mut dyn FnMut(Unfinished)) {
 pub struct Unfinished<'f> {
     turn: Turn,
     family: &'f Family,
-    peak: Option<Peak>,
     without_argv: bool,
     more: Vec<(&'static str, String)>,
 }
 
 impl<'f> Unfinished<'f> {
     fn new(turn: Turn, family: &'f Family) -> Unfinished<'f> {
-        Unfinished { turn, family, peak: None, without_argv: false, more: Vec::new() }
+        Unfinished { turn, family, without_argv: false, more: Vec::new() }
     }
 }
 
@@ -106,11 +105,6 @@ impl Unfinished<'_> {
     /// The capture.
     pub fn path(&self) -> &Path {
         &self.turn.member.path
-    }
-
-    /// Shall tell how much is live at most.
-    pub fn with_peak(self) -> Self {
-        Unfinished { peak: Some(Peak::default()), ..self }
     }
 
     /// Shall not tell the words of the command line.
@@ -125,27 +119,26 @@ impl Unfinished<'_> {
     }
 
     /// Writes its trace. Where the process forks, `each` gets the child, as [`finish_all`] has it.
-    pub fn finish<W: Write>(mut self, to: W, each: &mut dyn FnMut(Unfinished)) -> Result<Finished, Fault> {
-        let capture = Capture::open(self.path())?;
+    pub fn finish<W: Write>(self, to: W, each: &mut dyn FnMut(Unfinished)) -> Result<Finished, Fault> {
+        let mut capture = Capture::open(self.path())?;
+        capture.done = self.family.done.clone();
         let head = capture.head.without(stream::EVENTS);
         let mut head = if self.without_argv { head.without("argv.") } else { head };
         self.more.iter().for_each(|(key, value)| head.set(key, value));
         let mut writer = Writer::new(to, &head)?;
-        let (inherited, mut peak) = (self.turn.inherited.len() as u64, self.peak.take());
+        let inherited = self.turn.inherited.len() as u64;
         if inherited > 0 {
             writer.write(0, &Event::Inherit { objects: inherited })?;
         }
         let (mut impossible, mut first) = (0, None);
         let merged = self.merge(&capture, each, |thread, event| {
-            peak.iter_mut().for_each(|peak| peak.follow(thread, event));
             if let Err(fault) = alone(event) {
                 impossible += 1;
                 first.get_or_insert(fault);
             }
             writer.write(thread, event)
         })?;
-        let peak_live_bytes = peak.map(|peak| peak.most_bytes);
-        let Merged { mended, unknown_uses, bytes: capture_bytes, .. } = merged;
+        let Merged { mended, unknown_uses, bytes: capture_bytes, peak_live_bytes, .. } = merged;
         let lost = capture.dropped.saturating_add(merged.lost);
         if lost > 0 {
             writer.write(0, &Event::Dropped { count: lost })?;

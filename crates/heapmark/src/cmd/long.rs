@@ -1,0 +1,129 @@
+//! Long work says how far it is, from two seconds on, on stderr: on a terminal in one line that is written anew, elsewhere in plain lines,
+//! each after twice the time of the one before.
+
+use super::say;
+use crate::report::{plain, units};
+use crate::trace::Done;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::convert::Infallible;
+use std::io::IsTerminal;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// What takes less needs no word.
+const AFTER: Duration = Duration::from_secs(2);
+/// How often a line on a terminal is written anew.
+const ANEW: Duration = Duration::from_millis(250);
+
+/// Work that goes on as long as this is there.
+pub(super) struct Long {
+    done: Done,
+    /// What ends the thread that tells of it, which watches this one's other end.
+    teller: Option<(Sender<Infallible>, JoinHandle<()>)>,
+}
+
+impl Long {
+    /// Work of so many bytes, as `what` calls it; 0 where that is not known.
+    pub(super) fn new(what: impl Into<String>, bytes: u64) -> Long {
+        let (done, what, began) = (Done::default(), what.into(), Instant::now());
+        let (here, there) = channel();
+        let seen = done.clone();
+        let teller = move || {
+            let line = || line(&what, seen.bytes(), bytes, began.elapsed());
+            match std::io::stderr().is_terminal() {
+                true => rewrite(&there, line),
+                false => repeat(&there, line),
+            }
+        };
+        // Where there is no thread to be had, there is no word either; the work is done.
+        let teller = thread::Builder::new().spawn(teller).ok();
+        Long { done, teller: teller.map(|teller| (here, teller)) }
+    }
+
+    /// Work that is silent: its results stream to a terminal or another program, which may have the screen.
+    pub(super) fn silent() -> Long {
+        Long { done: Done::default(), teller: None }
+    }
+
+    /// What is to be counted up.
+    pub(super) fn done(&self) -> Done {
+        self.done.clone()
+    }
+}
+
+impl Drop for Long {
+    fn drop(&mut self) {
+        if let Some((end, teller)) = self.teller.take() {
+            drop(end);
+            let _ = teller.join();
+        }
+    }
+}
+
+/// Waits; whether the work goes on.
+fn goes_on(work: &Receiver<Infallible>, pause: Duration) -> bool {
+    work.recv_timeout(pause) == Err(RecvTimeoutError::Timeout)
+}
+
+fn rewrite(work: &Receiver<Infallible>, line: impl Fn() -> String) {
+    if !goes_on(work, AFTER) {
+        return;
+    }
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
+        bar.set_style(style);
+    }
+    loop {
+        bar.set_message(plain(&line()));
+        bar.tick();
+        if !goes_on(work, ANEW) {
+            return bar.finish_and_clear();
+        }
+    }
+}
+
+fn repeat(work: &Receiver<Infallible>, line: impl Fn() -> String) {
+    let mut pause = AFTER;
+    while goes_on(work, pause) {
+        say(&line());
+        pause *= 2;
+    }
+}
+
+/// `trace stats a.trace: 43 %, about 12.0 s left`
+fn line(what: &str, done: u64, all: u64, passed: Duration) -> String {
+    let time = |ns: f64| units::duration(ns);
+    let passed = passed.as_nanos() as f64;
+    // What is read may have become longer meanwhile.
+    match (done.min(all), all) {
+        (_, 0) => format!("{what}: for {} now", time(passed)),
+        (0, _) => format!("{what}: 0 %"),
+        (done, all) => {
+            let share = done as f64 / all as f64;
+            format!("{what}: {:.0} %, about {} left", (share * 100.0).floor(), time(passed / share * (1.0 - share)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_far_work_is_and_how_long_it_still_takes() {
+        let second = Duration::from_secs(1);
+        assert_eq!(line("a", 0, 100, 2 * second), "a: 0 %");
+        assert_eq!(line("a", 25, 100, 3 * second), "a: 25 %, about 9.00 s left");
+        assert_eq!(line("a", 150, 100, 3 * second), "a: 100 %, about 0 ns left");
+        assert_eq!(line("a", 7, 0, 3 * second), "a: for 3.00 s now");
+    }
+
+    #[test]
+    fn short_work_says_nothing_and_ends_at_once() {
+        let (here, there) = channel();
+        drop(here);
+        repeat(&there, || panic!("it has ended"));
+        rewrite(&there, || panic!("it has ended"));
+    }
+}
