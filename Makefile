@@ -5,7 +5,7 @@ HEAPMARK = target/release/heapmark
 # Tests and lints see the whole code: one build with everything that can be built in.
 WHOLE = --locked --workspace --features heapmark/parquet
 
-.PHONY: run test check bench shape false-alarms reproduction programs docs clean build setup setup-test setup-bench setup-programs
+.PHONY: run test check bench counts shape false-alarms reproduction programs docs clean build setup setup-test setup-bench setup-counts setup-programs
 
 run: setup build            ## measure: build what is missing, run the quick suite, print the verdict
 	$(HEAPMARK) run $(ARGS)
@@ -14,7 +14,7 @@ build:
 	$(CARGO) build --release --locked
 
 # System packages: installed when root, otherwise the one line to run.
-setup setup-test setup-bench setup-programs:
+setup setup-test setup-bench setup-counts setup-programs:
 	@scripts/setup.sh $(patsubst setup-%,%,$(filter setup-%,$@))
 
 programs: setup-programs build ## the languages of the measured programs, as far as there are packages, then the programs
@@ -35,6 +35,9 @@ bench: setup setup-bench build ## the harness's own cost beside each allocator, 
 	$(HEAPMARK) run floor $(ARGS)
 	$(HEAPMARK) selftest
 	$(CARGO) bench --locked --no-fail-fast -p heapmark $(BENCHES:%=--bench %)
+
+counts: setup-counts        ## whether the recorder counts as an independent counter does, to the call, in some forty programs; ARGS="redis dot" for some
+	$(CARGO) bench --locked -p heapmark --bench counts -- $(ARGS)
 
 shape: setup build          ## whether the quick preset of each workload ranks six allocators as its paper preset does: hours; ARGS="same-thread larson" for some
 	HEAPMARK=$(HEAPMARK) scripts/shape.py $(ARGS)

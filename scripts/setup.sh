@@ -5,12 +5,13 @@
 #   setup.sh            a compiler, and the allocators and libraries that only come as packages
 #   setup.sh test       these, and the languages and tools that the tests ask for
 #   setup.sh bench      what the benchmarks of the recorder run and compare with
+#   setup.sh counts     the programs whose recordings are held against an independent counter
 #   setup.sh programs   these, and all other languages of the measured programs
 set -eu
 
 case "$# ${1-}" in
-    "0 " | "1 test" | "1 bench" | "1 programs") ;;
-    *) echo "setup: usage: setup.sh [test | bench | programs]" >&2; exit 2 ;;
+    "0 " | "1 test" | "1 bench" | "1 counts" | "1 programs") ;;
+    *) echo "setup: usage: setup.sh [test | bench | counts | programs]" >&2; exit 2 ;;
 esac
 
 wanted=""
@@ -56,6 +57,30 @@ if [ "${1-}" = bench ]; then
     want "command -v python3" python3
     want "command -v heaptrack" heaptrack
     want "command -v xmllint" libxml2-utils
+fi
+if [ "${1-}" = counts ]; then
+    for name in bash git jq make perl php python3 ruby sqlite3 sudo xz z3 memcached nginx node; do
+        case $name in
+            php) package=php-cli ;;
+            xz) package=xz-utils ;;
+            node) package=nodejs ;;
+            *) package=$name ;;
+        esac
+        want "command -v $name" $package
+    done
+    want "command -v gs" ghostscript
+    want "command -v dot" graphviz
+    want "test -x /usr/bin/convert" imagemagick
+    want "command -v lua5.4" lua5.4
+    want "command -v java" openjdk-17-jre-headless default-jre-headless
+    want "command -v go" golang-go
+    want "command -v xmllint" libxml2-utils
+    want "command -v redis-server && command -v redis-benchmark" redis-server
+    want "ls /usr/lib/postgresql/*/bin/initdb" postgresql
+    want "perl -MCoro -e 1" libcoro-perl
+    want "/usr/bin/python3 -c 'import greenlet'" python3-greenlet
+    want "echo '#include <boost/fiber/all.hpp>' | c++ -fsyntax-only -x c++ -" libboost-fiber-dev
+    want "echo '#include <pth.h>' | cc -fsyntax-only -x c -" libpth-dev
 fi
 if [ "${1-}" = programs ]; then
     want "command -v go" golang-go

@@ -1,15 +1,18 @@
 //! What recording costs beside heaptrack, in CPU time of the recorded process per event, over the same program without either: a loop
-//! of pairs, python3 with JSON, xmllint. Each figure is held against its bar. Not a test: how busy a machine is must not decide whether a
+//! of pairs, python3 with JSON, xmllint. Then what the whole command costs, `heapmark record` beside `heaptrack`, for programs of about a
+//! million events, and how long it takes where the program does nothing. Each figure is held against its bar. Not a test: how busy a machine is must not decide whether a
 //! change passes. Ends non-zero where a bar is missed.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Error, Result, bail, ensure};
 use heapmark::execute::Guest;
 use heapmark::execute::recording::{Recorder, Recording};
+use heapmark::trace::Reader;
 use heapmark::trace::finish::finish;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
 
 /// With stamps, what reading the CPU's counter costs comes on top: 6 ns on some machines, 12 on others, and none of it is ours.
 const MOST_NS: f64 = 10.0;
@@ -20,6 +23,10 @@ const MOST_BYTES: f64 = 5.0;
 /// Of heaptrack's cost.
 const MOST_SHARE: f64 = 0.2;
 
+/// Of the CPU time of the whole command, all its processes.
+const MOST_WHOLE_SHARE: f64 = 0.5;
+const MOST_IDLE_MS: f64 = 50.0;
+
 /// Of these the least counts: what else the machine does only adds.
 const ROUNDS: usize = 5;
 
@@ -28,6 +35,27 @@ rows = [{'name': 'row %d' % i, 'values': [i * 0.5, str(i), None], 'more': {'x': 
 for _ in range(3):
     rows = json.loads(json.dumps(rows))
 print(len(rows))";
+
+/// Programs of about a million events.
+const PERL: &str = "my %h; $h{$_} = 'value ' . $_ for 1..180000; delete $h{$_} for 1..90000; print scalar(keys %h)";
+const TWO_THREADS: &str = "#include <pthread.h>\n#include <stdlib.h>\n
+static void *work(void *seed) {
+    static __thread void *places[256];
+    unsigned random = (unsigned)(size_t)seed;
+    for (int round = 0; round < 250000; round++) {
+        random = random * 1664525 + 1013904223;
+        void **place = &places[random >> 24];
+        free(*place);
+        *place = malloc(16 + (random >> 12 & 255));
+    }
+    return NULL;
+}
+int main(void) {
+    pthread_t other;
+    pthread_create(&other, NULL, work, (void *)1);
+    work((void *)2);
+    return pthread_join(other, NULL);
+}\n";
 
 struct Bars(bool);
 
@@ -64,6 +92,7 @@ fn main() -> Result<ExitCode> {
         }
         program(name, words, &recorder, heaptrack.as_deref(), home.path(), &mut bars)?;
     }
+    whole(home.path(), python.trim(), &mut bars)?;
     if heaptrack.is_none() {
         println!("heaptrack is not installed, so nothing is held against it: apt-get install heaptrack");
     }
@@ -117,6 +146,56 @@ fn program(
     if heaptrack.is_some() {
         println!("{:8.2} ns per event, heaptrack", ns(theirs));
         bars.hold(&format!("of heaptrack's cost, {name}"), (ours - native) / (theirs - native), MOST_SHARE);
+    }
+    Ok(())
+}
+
+/// The commands as people type them.
+fn whole(home: &Path, python: &str, bars: &mut Bars) -> Result<()> {
+    let (source, loops, trace) = (home.join("loops.c"), home.join("loops"), home.join("whole.trace"));
+    std::fs::write(&source, TWO_THREADS).context("cannot write a file")?;
+    status(Command::new("cc").args(["-O1", "-fno-builtin", "-pthread", "-o"]).arg(&loops).arg(&source))?;
+    // SAFETY: as in `main`.
+    unsafe { std::env::set_var("PYTHONMALLOC", "malloc") };
+    let quiet = |mut command: Command| {
+        status(command.env("HEAPMARK_CACHE", home.join("cache")).stdout(Stdio::null()).stderr(Stdio::null()))
+    };
+    let record = |words: &[OsString]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_heapmark"));
+        command.args(["record", "--force", "-o"]).arg(&trace).arg("--").args(words);
+        quiet(command)
+    };
+    // What an event costs on this machine is measured once.
+    let nothing = [OsString::from("true")];
+    record(&nothing)?;
+    let idle_ms = |_| {
+        let began = Instant::now();
+        record(&nothing).map(|()| began.elapsed().as_secs_f64() * 1e3)
+    };
+    let least = (0..ROUNDS).map(idle_ms).try_fold(f64::INFINITY, |least, ms| Ok::<_, Error>(least.min(ms?)))?;
+    bars.hold("ms of time, `heapmark record -- true`", least, MOST_IDLE_MS);
+    let there = Command::new("heaptrack").arg("--version").stdout(Stdio::null()).status().is_ok();
+    let programs = [
+        ("perl, a hash", vec!["perl".into(), "-e".into(), PERL.into()]),
+        ("python3, JSON", vec![OsString::from(python), "-c".into(), JSON.replace("60000", "12000").into()]),
+        ("C, two threads", vec![loops.into_os_string()]),
+    ];
+    for (name, words) in &programs {
+        let (mut ours, mut theirs) = (f64::INFINITY, f64::INFINITY);
+        for _ in 0..ROUNDS {
+            ours = ours.min(cpu_s(|| record(words))?);
+            if there {
+                let mut command = Command::new("heaptrack");
+                command.arg("-o").arg(home.join("whole.heaptrack")).args(words);
+                theirs = theirs.min(cpu_s(|| quiet(command))?);
+            }
+        }
+        let events = Reader::open(&trace)?.count();
+        println!("{name}: {events} events, {ours:.3} s of CPU time in all with `heapmark record`");
+        if there {
+            println!("{theirs:8.3} s with `heaptrack`");
+            bars.hold(&format!("of the CPU time of `heaptrack`, {name}"), ours / theirs, MOST_WHOLE_SHARE);
+        }
     }
     Ok(())
 }
