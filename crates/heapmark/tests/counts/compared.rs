@@ -35,6 +35,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Calls by kind.
 pub type Calls = [u64; KINDS.len()];
 
+/// A program's name, its calls, and how many of them were left out.
+type Told = (String, Calls, u64);
+
 /// A place for programs, and the counter that counts into it.
 pub struct Place {
     /// Where programs run: anybody may look, its owner may write.
@@ -134,14 +137,14 @@ impl Place {
         let end = command.args(["record", "--raw", "-o", "counted.trace", "--"]).args(words).output().unwrap();
         drop(held);
         self.wait(&alive);
-        let mut processes: BTreeMap<u32, [Vec<(String, Calls, u64)>; 2]> = BTreeMap::new();
+        let mut processes: BTreeMap<u32, [Vec<Told>; 2]> = BTreeMap::new();
         for (pid, program, calls) in self.counted(heapmark) {
             processes.entry(pid).or_default()[1].push((program, calls, 0));
         }
         for (pid, program, calls, left_out) in self.recorded() {
             processes.entry(pid).or_default()[0].push((program, calls, left_out));
         }
-        let made_calls = |(_, calls, _): &(String, Calls, u64)| calls.iter().any(|count| *count > 0);
+        let made_calls = |(_, calls, _): &Told| calls.iter().any(|count| *count > 0);
         let mut all = Vec::new();
         for (pid, both) in processes {
             // One after the other, where a process executed several programs.
@@ -149,7 +152,7 @@ impl Place {
             for at in 0..recorded.len().max(counted.len()) {
                 let (recorded, counted) = (recorded.get(at), counted.get(at));
                 let program = recorded.or(counted).map(|(program, ..)| program.clone()).unwrap_or_default();
-                let calls = |of: Option<&(String, Calls, u64)>| of.map(|(_, calls, _)| *calls);
+                let calls = |of: Option<&Told>| of.map(|(_, calls, _)| *calls);
                 let left_out = recorded.map_or(0, |(.., left_out)| *left_out);
                 all.push(Process { pid, program, recorded: calls(recorded), counted: calls(counted), left_out });
             }
