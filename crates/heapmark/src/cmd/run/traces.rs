@@ -6,9 +6,10 @@ use crate::catalog::workload::{Calibrated, Preset, Rounds};
 use crate::catalog::{Iterations, Workload};
 use crate::cmd::long::Long;
 use crate::cmd::say;
-use crate::cmd::trace::open;
+use crate::cmd::trace::in_file;
 use crate::plan::Case;
 use crate::report::units;
+use crate::trace::Reader;
 use crate::trace::score::Order;
 use anyhow::{Context, Result, bail};
 use heapmark_wire::score::{Head, POSITION_EVERY};
@@ -57,7 +58,7 @@ pub(super) fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
     let mut traces: Vec<(PathBuf, String)> = Vec::new();
     for file in words.iter().filter_map(|word| file(word)) {
         // What is wrong with it is said as the commands of `heapmark trace` say it.
-        open(file)?;
+        in_file(Reader::open(file), file)?;
         let path = file.canonicalize().with_context(|| file.display().to_string())?;
         if path.to_str().is_none_or(|text| text.contains('\n')) {
             bail!("{}: its name is not text of one line: rename it", path.display());
