@@ -94,16 +94,18 @@ class Heapmark:
         return json.loads(subprocess.run([self.program, *words, "--json"], check=True, capture_output=True).stdout)
 
     def flags(self, workload, preset, blocks):
-        return ["run", "-w", workload, "--preset", preset, "-t", self.threads, "-a", ",".join(ALLOCATORS),
+        # Threads that follow from parameters are nobody's choice.
+        threads = [] if workload["threads"] else ["-t", self.threads]
+        return ["run", "-w", workload["name"], "--preset", preset, *threads, "-a", ",".join(ALLOCATORS),
                 "--blocks", str(blocks), "--no-shadow", "--no-floor"]
 
     def rows(self, workload, preset, blocks):
         """What a run measures."""
-        run = os.path.join(self.folder, f"{workload}-{preset}")
+        run = os.path.join(self.folder, f"{workload['name']}-{preset}")
         end = subprocess.run([self.program, *self.flags(workload, preset, blocks), "-o", run], capture_output=True, text=True)
         # 4: some rows failed; who is missing is told.
         if end.returncode not in (0, 4):
-            sys.exit(f"shape: {workload} ({preset}): {end.stderr}")
+            sys.exit(f"shape: {workload['name']} ({preset}): {end.stderr}")
         out = subprocess.run([self.program, "export", run, "--to", "csv-rows"], check=True, capture_output=True, text=True)
         return read(out.stdout.splitlines(), self.column)
 
@@ -150,17 +152,17 @@ def holds(heapmark, workload, arguments):
     if values[0] == values[1] and workload["rounds"]["quick"] == workload["rounds"]["paper"]:
         print(f"{name}: left out: both presets are the same work")
         return True
-    quick = heapmark.rows(name, "quick", MOST_BLOCKS)
+    quick = heapmark.rows(workload, "quick", MOST_BLOCKS)
     (case,) = quick
     # Each allocator has a check and a block.
     share = arguments.minutes * 60 / len(ALLOCATORS)
-    check = heapmark.seconds(name, f"{case}/check/glibc", share)
-    timed = heapmark.seconds(name, f"{case}/b00/glibc", share) if check < share else math.inf
+    check = heapmark.seconds(workload, f"{case}/check/glibc", share)
+    timed = heapmark.seconds(workload, f"{case}/b00/glibc", share) if check < share else math.inf
     if check + timed > share:
         print(f"{case}: left out: its paper size takes more than {arguments.minutes:g} minutes", flush=True)
         return True
     blocks = max(1, min(MOST_BLOCKS, int(SECONDS / (len(ALLOCATORS) * timed))))
-    return told(case, quick[case], heapmark.rows(name, "paper", blocks).get(case, {}))
+    return told(case, quick[case], heapmark.rows(workload, "paper", blocks).get(case, {}))
 
 
 if __name__ == "__main__":
