@@ -223,7 +223,7 @@ fn how_large_a_large_score_gets_is_said_before_it_is_compiled() {
     let said: Vec<&str> = end.stderr.lines().collect();
     assert!(said[0].starts_with("trace:many: compiling its score, some 1.0"), "{}", end.stderr);
     // And then what is wrong with it.
-    assert!(end.code == Some(2) && said[1].contains("chunk 1 stands where chunk 2 must"), "{}", end.stderr);
+    assert!(end.code == Some(6) && said[1].contains("chunk 1 stands where chunk 2 must"), "{}", end.stderr);
 }
 
 #[test]

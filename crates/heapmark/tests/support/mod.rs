@@ -78,6 +78,7 @@ pub struct End {
     /// Exit code; `None` after a signal.
     pub code: Option<i32>,
     pub stdout: String,
+    /// Without the lines that say how far long work is: how busy the machine is decides whether there are any.
     pub stderr: String,
 }
 
@@ -164,8 +165,16 @@ impl Place {
 impl End {
     pub fn of(output: Output) -> End {
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        End { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        let stderr = text(output.stderr).split_inclusive('\n').filter(|line| !is_progress(line.trim_end())).collect();
+        End { code: output.status.code(), stdout: text(output.stdout), stderr }
     }
+}
+
+/// Whether a line is one of those that long work writes after two seconds: `trace stats a.trace: 43 %, about 12.0 s left`.
+pub fn is_progress(line: &str) -> bool {
+    let (known, unknown) =
+        (line.contains(" %, about ") && line.ends_with(" left"), line.contains(": for ") && line.ends_with(" now"));
+    known || unknown || line.ends_with(": 0 %")
 }
 
 /// The source of a fake.
