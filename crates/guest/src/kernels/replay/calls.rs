@@ -73,7 +73,9 @@ impl Player<'_> {
         // SAFETY: an ordinary call with a place for its result.
         let error = unsafe { (self.stage.api.posix_memalign)(&mut block, alignment, size) };
         if error != 0 || (block.is_null() && size > 0) {
-            self.no_aligned_block(alignment, size, error);
+            let (done, thread) = (self.done, self.index);
+            let place = format_args!(": operation {done} of thread {thread}");
+            fail::no_aligned(&self.stage.api, alignment, size, error, place);
         }
         must_be_aligned("posix_memalign", block, alignment, size);
         self.born("posix_memalign", slot, block, size);
@@ -121,13 +123,6 @@ impl Player<'_> {
         let (before, done, thread) = (malloc + calloc + realloc + posix_memalign, self.done, self.index);
         let place = format_args!("operation {done} of thread {thread}, its allocation {before}");
         fail::give_up("oom", format_args!("{call} returned NULL for {size} bytes: {place}"))
-    }
-
-    #[cold]
-    fn no_aligned_block(&self, alignment: usize, size: usize, error: i32) -> ! {
-        let (done, thread) = (self.done, self.index);
-        let place = format_args!(": operation {done} of thread {thread}");
-        fail::no_aligned(&self.stage.api, alignment, size, error, place)
     }
 
     #[cold]
