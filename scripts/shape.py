@@ -94,7 +94,7 @@ class Heapmark:
         return json.loads(subprocess.run([self.program, *words, "--json"], check=True, capture_output=True).stdout)
 
     def flags(self, workload, preset, blocks):
-        # Threads that follow from parameters are nobody's choice.
+        # Threads that follow from parameters are not chosen.
         threads = [] if workload["threads"] else ["-t", self.threads]
         return ["run", "-w", workload["name"], "--preset", preset, *threads, "-a", ",".join(ALLOCATORS),
                 "--blocks", str(blocks), "--no-shadow", "--no-floor"]

@@ -100,9 +100,10 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     };
     let mut bench = Bench::new(page, job, api);
     (kernel.run)(&mut bench);
-    // What is looked at from now on is no part of the run.
-    page.enter(Phase::Verify);
+    page.enter(Phase::After);
     bench.finish();
+    // Blocks of what follows are in no series.
+    page.enter(Phase::Verify);
     latency::report(page, &job);
     served::report(page, &job, &allocator);
     if job.is("exercise", "1") {

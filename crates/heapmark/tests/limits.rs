@@ -13,7 +13,7 @@ use support::live::{processes_of, wait_for};
 use support::stored::stored;
 use support::{End, GUEST, Place, SMALL};
 
-/// Somebody who is not this user.
+/// A user other than this one.
 const ANOTHER: u32 = 12_345;
 
 fn is_root() -> bool {

@@ -1,4 +1,4 @@
-//! Work that takes long says how far it is. What is slow here is a pipe whose other end waits, or a lock that somebody holds, until the
+//! Work that takes long says how far it is. What is slow here is a pipe whose other end waits, or a lock that is held, until the
 //! word has come.
 
 mod support;
@@ -177,7 +177,7 @@ fn on_a_terminal_it_is_one_line_that_is_written_anew_and_goes() {
     pipe(&place.at("slow.trace"));
     let (mut ours, mut theirs) = (0, 0);
     let size = libc::winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: fills two numbers of ours with descriptors that are nobody else's.
+    // SAFETY: fills two numbers of ours with descriptors that nothing else owns.
     let (ours, theirs) = unsafe {
         assert_eq!(libc::openpty(&mut ours, &mut theirs, std::ptr::null_mut(), std::ptr::null(), &size), 0);
         (OwnedFd::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs))

@@ -76,7 +76,7 @@ pub fn decimal(value: u64, digits: &mut [u8; 20]) -> &[u8] {
 /// Where a recording begins.
 pub struct Origin {
     pub pid: u32,
-    /// The process whose memory this was; 0 where it was nobody's.
+    /// The process whose memory this was; 0 if there is none.
     pub parent: u32,
     /// When its fork began, where that is known.
     pub forking: u64,

@@ -71,7 +71,7 @@ pub unsafe fn take_over(state: *mut State, witness: usize) -> bool {
 /// What was being written may be torn. Where the stream stands is what a reader would find.
 ///
 /// # Safety
-/// The state is the caller's, and nobody else writes.
+/// The state is the caller's, and nothing else writes to it.
 pub unsafe fn recover(state: *mut State) {
     // SAFETY: the caller's.
     unsafe {

@@ -38,7 +38,7 @@ struct Settings {
     stem_bytes: AtomicU32,
     most_chunks: AtomicU32,
     until_ns: AtomicU64,
-    /// The process that has recorded here last: whoever begins now is its child, though that may be gone by then. 0 where none has.
+    /// The process that has recorded here last: a process that begins now is its child, though that may be gone by then. 0 where none has.
     parent: AtomicU32,
 }
 
@@ -76,7 +76,7 @@ pub struct Process {
     start_ns: AtomicU64,
     /// The file's first chunk, mapped as long as the process lives.
     text: AtomicPtr<Header>,
-    /// Room for whoever tells something: the program's stack may have none.
+    /// Room for the text that describes the process: the program's stack may have none.
     room: UnsafeCell<[u8; ROOM_BYTES]>,
     file: UnsafeCell<File>,
 }
@@ -221,7 +221,7 @@ impl Process {
         clock::now_ns().saturating_sub(self.start_ns.load(Ordering::Relaxed))
     }
 
-    /// Events that nobody could write down.
+    /// Events that could not be written.
     pub fn drop_events(&self, count: u32) {
         self.header().iter().for_each(|header| header.count_dropped(count));
     }
@@ -230,7 +230,7 @@ impl Process {
     pub fn tell(&self, tell: impl FnOnce(&mut about::Text, &mut [u8])) {
         let header = self.text.load(Ordering::Acquire);
         if !header.is_null() && !self.telling.swap(true, Ordering::Acquire) {
-            // SAFETY: whoever tells is alone.
+            // SAFETY: only one thread at a time describes the process.
             tell(&mut about::Text { header }, unsafe { &mut *self.room.get() });
             self.telling.store(false, Ordering::Release);
         }

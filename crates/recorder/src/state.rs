@@ -22,7 +22,7 @@ pub struct State {
     pub writer: Writer,
     /// From here on the next event needs room made for it.
     pub limit: *mut u8,
-    /// The witness of whoever writes an event; 0 where nobody does.
+    /// The witness of the call that is writing an event; 0 if none is.
     pub writing: usize,
     /// The witness of the call of the next library that is under way; 0 where none is.
     pub calling: usize,

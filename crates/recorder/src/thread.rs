@@ -113,7 +113,7 @@ unsafe extern "C" {
 /// The destructors of other libraries are still to come. They are all one function of those that `exit` has to call, and what is
 /// registered meanwhile is called after it.
 pub fn end_process_last() {
-    // SAFETY: the function stays; nobody's library is none that could be unloaded.
+    // SAFETY: the function stays: with no library named, none can be unloaded.
     if unsafe { __cxa_atexit(end_process, ptr::null_mut(), ptr::null_mut()) } != 0 {
         end_process(ptr::null_mut());
     }

@@ -176,7 +176,7 @@ fn a_child_that_begins_with_a_thread_tells_of_its_start() {
 fn threads_that_end_by_the_kernels_own_exit_leave_their_streams_to_others() {
     let (_, capture) = Scenario::new("raw_exit.c").recorded(&[]);
     assert_eq!((capture.mallocs(7301), capture.dropped), (2000, 0));
-    // Of the last of them nobody knows.
+    // The last of them are not known.
     let exits = capture.count(|e| *e == Event::ThreadExit);
     assert!((1990..=2000).contains(&exits), "{exits} ends");
     assert!(capture.streams.len() <= 10, "{} streams", capture.streams.len());
@@ -201,7 +201,7 @@ fn assert_forked(captures: &[Capture]) {
 fn a_daemon_finds_the_parent_that_is_gone_before_its_first_call() {
     for words in [&[][..], &["twice"], &["daemon"]] {
         let scenario = Scenario::new("daemon.c");
-        // Until nobody has its output any more, and so until the daemon has ended.
+        // Until its output is closed everywhere, and so until the daemon has ended.
         scenario.run(words);
         let captures = scenario.captures();
         assert_eq!(captures.len(), if words == ["twice"] { 3 } else { 2 }, "{words:?}");

@@ -14,15 +14,17 @@ pub enum Phase {
     Cold = 3,
     /// Measured iterations.
     Run = 4,
-    /// After the clock: checks that the allocator still hands out sound blocks.
-    Verify = 5,
+    /// After the clock, with nothing done since: what the process still holds.
+    After = 5,
+    /// Checks that the allocator still hands out sound blocks, its own ones.
+    Verify = 6,
     /// The report is complete.
-    Done = 6,
+    Done = 7,
 }
 
 impl Phase {
-    const ALL: [Phase; 7] =
-        [Phase::Load, Phase::Prove, Phase::Setup, Phase::Cold, Phase::Run, Phase::Verify, Phase::Done];
+    const ALL: [Phase; 8] =
+        [Phase::Load, Phase::Prove, Phase::Setup, Phase::Cold, Phase::Run, Phase::After, Phase::Verify, Phase::Done];
 
     /// The phase with this number; a number that no guest writes reads as [`Phase::Load`].
     pub fn from_number(number: u32) -> Phase {
@@ -34,6 +36,11 @@ impl Phase {
         Phase::ALL.into_iter().find(|phase| phase.word() == word)
     }
 
+    /// Whether what the process holds is the workload's, and not that of heapmark's own proofs and checks.
+    pub fn is_of_workload(self) -> bool {
+        matches!(self, Phase::Setup | Phase::Cold | Phase::Run | Phase::After)
+    }
+
     /// Its name in records.
     pub fn word(self) -> &'static str {
         match self {
@@ -42,6 +49,7 @@ impl Phase {
             Phase::Setup => "setup",
             Phase::Cold => "cold",
             Phase::Run => "run",
+            Phase::After => "after",
             Phase::Verify => "verify",
             Phase::Done => "done",
         }

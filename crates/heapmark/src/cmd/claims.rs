@@ -71,8 +71,7 @@ const MOST_BYTES: u64 = 64 << 20;
 
 /// What the claims come to in the runs of a page; nothing where they cannot be held against each other, or are too large.
 pub(super) fn of_page(dirs: &[PathBuf]) -> Result<Vec<Judged>> {
-    let bytes =
-        dirs.iter().filter_map(|dir| Some(std::fs::metadata(dir.join("samples.jsonl")).ok()?.len())).sum::<u64>();
+    let bytes = dirs.iter().filter_map(|dir| Some(std::fs::metadata(store::samples_of(dir)).ok()?.len())).sum::<u64>();
     if bytes > MOST_BYTES {
         return Ok(Vec::new());
     }

@@ -5,6 +5,7 @@ use super::run::comparison::percent;
 use super::{Exit, say, say_damage, usage, wants_colour, width};
 use crate::analyse::Call;
 use crate::analyse::compare::{By, Comparison, Side, between, within};
+use crate::build::hash_of_file;
 use crate::report::{self, Screen};
 use crate::store;
 use anyhow::{Result, anyhow, bail};
@@ -94,8 +95,8 @@ pub fn run(args: Args) -> Result<Exit> {
 /// Whether two files have the same content, and any.
 fn is_same(one: &Path, other: &Path) -> bool {
     let length = |file: &Path| std::fs::metadata(file).map_or(0, |known| known.len());
-    let read = |file: &Path| std::fs::read(file).ok();
-    length(one) > 0 && length(one) == length(other) && read(one) == read(other)
+    let hash = |file: &Path| hash_of_file(file).ok();
+    length(one) > 0 && length(one) == length(other) && hash(one) == hash(other)
 }
 
 fn read(dir: &Path) -> Result<store::Run> {

@@ -23,7 +23,7 @@ use crate::build::Library;
 use crate::catalog::{Allocator, Tier};
 use crate::execute::{Guest, Subject};
 use crate::report::plain;
-use crate::store::Run;
+use crate::store::{self, Run};
 use crate::trace::Fault;
 use anyhow::Context;
 use std::io::{IsTerminal, Write};
@@ -113,7 +113,7 @@ pub(crate) fn say(text: &str) {
 /// Says what of a run is left out, as it is not there as it was written.
 pub(crate) fn say_damage(dir: &Path, run: &Run) {
     if run.unreadable_lines > 0 {
-        let file = dir.join("samples.jsonl");
+        let file = store::samples_of(dir);
         say(&format!("{}: torn or damaged lines, left out: {}", file.display(), run.unreadable_lines));
     }
     if let [first, others @ ..] = run.damaged_tables.as_slice() {

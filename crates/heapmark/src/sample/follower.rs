@@ -67,11 +67,11 @@ struct Files {
 }
 
 impl Follower {
-    /// Before the guest's own code runs there is nothing to see, and a process that has ended meanwhile leaves no point. Returns
-    /// the CPU time that walking the page tables took, which has a pace of its own.
+    /// What heapmark's own proofs hold is not looked at, and a process that has ended meanwhile leaves no point. Returns the CPU
+    /// time that walking the page tables took, which has a pace of its own.
     fn point(&mut self, pid: i32, page: &Page) -> u64 {
         let phase = page.phase();
-        if matches!(phase, Phase::Load | Phase::Prove) {
+        if !phase.is_of_workload() {
             return 0;
         }
         if self.files.is_none() {

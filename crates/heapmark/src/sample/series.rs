@@ -64,12 +64,12 @@ impl Recorder {
         Ok(Some(Recorder { began_ns: now_ns(), program: program.display().to_string(), way, points: Vec::new() }))
     }
 
-    /// Takes a point from outside. Before the guest's own code runs there is nothing to see, and a process that has ended
-    /// meanwhile leaves no point.
+    /// Takes a point from outside. What heapmark's own proofs hold is no part of a series, and a process that has ended meanwhile
+    /// leaves no point.
     fn point(&mut self, pid: i32, page: &Page) {
         let phase = page.phase();
         let Way::Polled { files, text, .. } = &mut self.way else { return };
-        if matches!(phase, Phase::Load | Phase::Prove) {
+        if !phase.is_of_workload() {
             return;
         }
         let watched = page.watched();

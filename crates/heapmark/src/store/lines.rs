@@ -1,7 +1,7 @@
 //! Records read once more, whole and one after the other: of a million samples all of them at once are too many.
 
 use super::read::{is_intact, next_line};
-use super::{Record, latency};
+use super::{Record, latency, samples_of};
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::BufReader;
@@ -21,7 +21,7 @@ impl Lines {
     pub fn records(&self) -> impl Iterator<Item = Result<Record>> {
         let (mut samples, mut line, mut at) = (None, Vec::new(), 0);
         self.places.iter().map(move |place| {
-            let path = self.dir.join("samples.jsonl");
+            let path = samples_of(&self.dir);
             let mut read = || -> std::io::Result<()> {
                 let samples = match &mut samples {
                     Some(open) => open,

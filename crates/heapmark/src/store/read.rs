@@ -2,7 +2,7 @@
 //! written, or none.
 
 use super::seal::{self, Seal};
-use super::{Lines, Record, Records, RunFile, SCHEMA, for_tables, latency, looks, no_run, tables};
+use super::{Lines, Record, Records, RunFile, SCHEMA, for_tables, latency, looks, no_run, samples_of, tables};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -46,7 +46,7 @@ pub fn read_for_tables(dir: &Path, reads: fn(&str) -> bool) -> Result<Run> {
 fn read_with(dir: &Path, parse: Parse) -> Result<Run> {
     let mut head = head(dir)?;
     head.looks = looks::read(dir)?;
-    let samples = dir.join("samples.jsonl");
+    let samples = samples_of(dir);
     let sealed = u64::from(head.schema) >= SEALED_SINCE;
     let read = || match samples.exists() {
         true => records(BufReader::new(File::open(&samples)?), sealed, parse),

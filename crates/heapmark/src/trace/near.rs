@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hasher};
 
 /// Blocks lie so far apart, at least most of them.
 const GRANULE_BITS: u32 = 4;
-/// Granules of a region stay together; where a region lies, nobody can foresee.
+/// Granules of a region stay together; where a region lies cannot be foreseen.
 const REGION_BITS: u32 = 5;
 /// By its highest seven bits the table tells a hash from those beside it.
 const TAG_SHIFT: u32 = 57;

@@ -62,7 +62,7 @@ pub struct Process {
     pub recorded: Option<Calls>,
     /// By the counter; nothing where there is no file.
     pub counted: Option<Calls>,
-    /// Calls that a trace leaves out, because they are of objects that nobody saw begin; they are said, and counted as recorded.
+    /// Calls that a trace leaves out, because they are of objects whose beginning is not on record; they are said, and counted as recorded.
     pub left_out: u64,
 }
 

@@ -76,7 +76,7 @@ fn a_daemon_whose_launcher_has_ended() {
     agree_in(&place, &["./daemon"], 2, 10_000);
 }
 
-/// Works when nobody waits for it any more.
+/// Works after its parent has stopped waiting for it.
 const DAEMON: &str = "#include <stdlib.h>\n#include <unistd.h>\n
 int main(void) {
     free(malloc(100));

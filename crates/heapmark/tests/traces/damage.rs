@@ -245,68 +245,65 @@ fn damage(bytes: &mut Vec<u8>, random: &mut ChaCha8Rng) -> String {
     format!("{kind} at {at}..{end}")
 }
 
-fn traced(capture: &Path) -> Result<(Vec<u8>, stage::Finished), String> {
+/// A trace, and what was said of it.
+type Traced = (Vec<u8>, stage::Finished);
+
+fn traced(capture: &Path) -> Result<Traced, String> {
     let mut trace = Vec::new();
     let finished = stage::finish(capture, &mut trace).map_err(|fault| fault.to_string())?;
     Ok((trace, finished))
 }
 
+/// Damages the capture of such a program 200 times, and hands on what was finished all the same, first as it was. Returns how often that
+/// was, and how often the damage was noticed.
+fn damaged(
+    seed: u64,
+    words: &[&str],
+    end: Option<&str>,
+    mut unnoticed: impl FnMut(&Traced, &Traced, String),
+) -> (u32, u32) {
+    let place = Place::new();
+    let whole = recorded(&place, words);
+    let path = place.at("b.cap");
+    fs::write(&path, &whole).unwrap();
+    let first = traced(&path).unwrap();
+    let finished = &first.1;
+    assert_eq!((finished.damage.len(), finished.head.get("end")), (0, end), "{:?}", finished.damage);
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let (mut same, mut noticed) = (0, 0);
+    for round in 0..200 {
+        let mut bytes = whole.clone();
+        let what = damage(&mut bytes, &mut random);
+        fs::write(&path, &bytes).unwrap();
+        match traced(&path) {
+            Ok(found) if found.1.damage.is_empty() => {
+                unnoticed(&first, &found, format!("seed {seed}, round {round}: {what}"));
+                same += 1;
+            }
+            _ => noticed += 1,
+        }
+    }
+    (same, noticed)
+}
+
 #[test]
 fn no_damage_to_a_capture_of_a_program_that_ended_goes_unnoticed() {
-    const SEED: u64 = 11;
     for words in [&[][..], &["threads"]] {
-        let place = Place::new();
-        let whole = recorded(&place, words);
-        let path = place.at("b.cap");
-        fs::write(&path, &whole).unwrap();
-        let (trace, finished) = traced(&path).unwrap();
-        assert_eq!((finished.damage.len(), finished.head.get("end")), (0, Some("exit")), "{:?}", finished.damage);
-        let mut random = ChaCha8Rng::seed_from_u64(SEED);
-        let (mut same, mut noticed) = (0, 0);
-        for round in 0..200 {
-            let mut bytes = whole.clone();
-            let what = damage(&mut bytes, &mut random);
-            fs::write(&path, &bytes).unwrap();
-            match traced(&path) {
-                Ok((other, found)) if found.damage.is_empty() => {
-                    assert!(other == trace, "seed {SEED}, round {round}: {what}");
-                    same += 1;
-                }
-                _ => noticed += 1,
-            }
-        }
+        let (same, noticed) =
+            damaged(11, words, Some("exit"), |(first, _), (found, _), what| assert!(found == first, "{what}"));
         assert!(same > 10 && noticed > 60, "{same} the same, {noticed} noticed");
     }
 }
 
 #[test]
 fn of_a_program_that_was_killed_only_the_last_events_of_a_thread_can_be_damaged_unnoticed() {
-    const SEED: u64 = 13;
-    for words in [&["threads", "killed"][..]] {
-        let place = Place::new();
-        let whole = recorded(&place, words);
-        let path = place.at("b.cap");
-        fs::write(&path, &whole).unwrap();
-        let (trace, finished) = traced(&path).unwrap();
-        assert_eq!((finished.damage.len(), finished.head.get("end")), (0, None), "{:?}", finished.damage);
-        let mut random = ChaCha8Rng::seed_from_u64(SEED);
-        let mut noticed = 0;
-        for round in 0..200 {
-            let mut bytes = whole.clone();
-            let what = damage(&mut bytes, &mut random);
-            fs::write(&path, &bytes).unwrap();
-            match traced(&path) {
-                Ok((other, found)) if found.damage.is_empty() => {
-                    // Each event takes two bytes and more, in each of its streams.
-                    let most = 3 * MOST_OPEN_BYTES as u64 / 2;
-                    let events = found.totals.events.abs_diff(finished.totals.events);
-                    assert!(other == trace || events <= most, "seed {SEED}, round {round}: {what}: {events} events");
-                }
-                _ => noticed += 1,
-            }
-        }
-        assert!(noticed > 60, "{noticed} noticed");
-    }
+    // Each event takes two bytes and more, in each of its streams.
+    let most = 3 * MOST_OPEN_BYTES as u64 / 2;
+    let (_, noticed) = damaged(13, &["threads", "killed"], None, |(first, finished), (found, other), what| {
+        let events = other.totals.events.abs_diff(finished.totals.events);
+        assert!(found == first || events <= most, "{what}: {events} events");
+    });
+    assert!(noticed > 60, "{noticed} noticed");
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn a_forked_process_begins_with_what_its_parent_had() {
 fn generations(place: &Place) {
     let fork = |moment| (0, Event::Forking { moment }, 0);
     let made = |name: &str, pid: &str, parent: &str, events: &[(u32, Event, u64)]| {
-        // Whoever is made has its number for a moment.
+        // The new child has its number for a moment.
         capture(place, name, &[("pid", pid), ("parent", parent), ("begin", "fork"), ("forked-ns", pid)], events);
     };
     let eldest = [(0, malloc(0x1000, 11), 0), fork(77), (0, malloc(0x2000, 22), 0), fork(78), (0, free(0x1000), 0)];

@@ -1,4 +1,4 @@
-/* A process that goes to the background as daemons do: whoever made it is gone before its first call. It frees what it has from there. */
+/* A process that goes to the background as daemons do: its parent is gone before its first call. It frees what it has from there. */
 #define _DEFAULT_SOURCE
 #include <stdlib.h>
 #include <string.h>

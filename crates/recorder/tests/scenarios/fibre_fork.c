@@ -12,7 +12,7 @@
 
 enum { BELOW = 64 << 10, STACK = 16 << 10, PAINT = 0xa5, FRAME = 512 };
 
-/* What lies below the stack is somebody else's. */
+/* What lies below the stack belongs to something else. */
 static unsigned char ground[BELOW + STACK] __attribute__((aligned(16)));
 static size_t *depths; /* shared with the child */
 static ucontext_t outside, inside;

@@ -1,4 +1,4 @@
-/* Threads that end by the kernel's own exit, which tells nobody. */
+/* Threads that end by the kernel's own exit, of which the C library is not told. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>

@@ -42,7 +42,7 @@ static void work(int own) {
 
 int main(void) {
     struct itimerval every = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
-    /* Whoever goes over to another stack gets its mask before, and must not be interrupted then. */
+    /* Code that goes over to another stack gets its mask first, and must not be interrupted then. */
     sigemptyset(&timer);
     sigaddset(&timer, SIGALRM);
     sigprocmask(SIG_BLOCK, &timer, NULL);

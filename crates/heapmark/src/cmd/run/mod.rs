@@ -220,7 +220,7 @@ fn print_results(dir: &Path) -> Result<bool> {
     let (text, html) = (dir.join("report.md"), beside(dir, &run)?);
     store::keep(dir, "report.md", report::export(Format::Markdown, &run.head, &run.records)?.bytes)?;
     let tables = report::terminal(&analysis, screen);
-    let (html, text, samples) = (html.display(), text.display(), dir.join("samples.jsonl"));
+    let (html, text, samples) = (html.display(), text.display(), store::samples_of(dir));
     print(&format!("\n{tables}\nReport: {html} (as text: {text})   raw samples: {}\n", samples.display()))?;
     Ok(all_ok(&run))
 }

@@ -58,7 +58,7 @@ pub(super) fn exit(kind: Kind) -> Exit {
 
 /// A trace that is read to its end, `-` is stdin, and the word of how far that is.
 fn open(command: &str, file: &Path) -> Result<(Reader<Watched<File>>, Long)> {
-    // Of a pipe nobody knows how long it is.
+    // The length of a pipe is not known.
     let bytes = file.metadata().map_or(0, |known| known.len());
     open_for(Long::new(format!("trace {command} {}", file.display()), bytes), file)
 }
