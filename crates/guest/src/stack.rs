@@ -1,13 +1,18 @@
 //! Stacks of workers.
 
 use crate::fail;
-use crate::watched::{forget, know, wanted};
+use crate::watched::{forget, harness_grows, know, wanted};
 use core::ffi::c_void;
+use core::hint::black_box;
 use core::ptr;
 use heapmark_wire::Kind;
 
 /// Below a stack: a page at least, on every machine.
 const GUARD: usize = 64 << 10;
+
+/// So much of each stack is in memory from the start, and the harness's: how deep a thread calls while it waits for another one differs
+/// from process to process, and what it touches first would be growth of the heap.
+const PRESENT: usize = 64 << 10;
 
 /// A stack that is known, for a worker of a process whose memory is recorded: the C library would map it unseen, and its
 /// 8 MiB would pass for the allocator's. All zero is no stack.
@@ -42,8 +47,16 @@ impl Stack {
                 fail::give_up("oom", format_args!("no {bytes} bytes for a stack"));
             }
             know(start.addr() + GUARD, bytes, Kind::Stack);
-            Stack { start, bytes }
+            let stack = Stack { start, bytes };
+            let end = start.byte_add(GUARD + bytes).cast::<u8>();
+            (1..=stack.present_bytes()).step_by(4096).for_each(|below| end.byte_sub(below).write_volatile(0));
+            harness_grows(stack.present_bytes() as i64);
+            stack
         }
+    }
+
+    fn present_bytes(&self) -> usize {
+        self.bytes.min(PRESENT)
     }
 
     /// Makes the attributes say this stack; nothing to do where there is none.
@@ -64,9 +77,16 @@ impl Stack {
     pub unsafe fn unmap(&mut self) {
         if !self.start.is_null() {
             forget(self.start.addr() + GUARD);
+            harness_grows(-(self.present_bytes() as i64));
             // SAFETY: mapped by `map`, and the caller vouches for the rest.
             unsafe { libc::munmap(self.start, self.bytes + GUARD) };
             self.start = ptr::null_mut();
         }
     }
+}
+
+/// Brings as much of the main thread's own stack into memory.
+#[inline(never)]
+pub fn present() {
+    black_box(&mut [0u8; PRESENT]);
 }

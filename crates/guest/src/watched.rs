@@ -8,6 +8,7 @@ use crate::clock::now_ns;
 use crate::fail;
 use crate::job::Job;
 use crate::memory::{Table, page_bytes};
+use crate::stack;
 use crate::sys;
 use core::ffi::CStr;
 use core::fmt::{self, Write};
@@ -32,6 +33,7 @@ pub fn start(page: &'static Page, job: &Job<'_>) {
     let Some(series) = job.get("series") else { return };
     PAGE.store(ptr::from_ref(page).cast_mut(), Ordering::Release);
     know(ptr::from_ref(page).addr(), size_of::<Page>(), Kind::Harness);
+    stack::present();
     if job.is("memory", "1") {
         // What is written into it later is no growth of anybody's heap.
         let bytes = ptr::from_ref(page).cast::<u8>();

@@ -29,8 +29,8 @@ pub struct Points {
     at_peak: Cell<Option<Peak>>,
     /// At the peak and at the end.
     twice: [Cell<Option<Twice>>; 2],
-    /// Before the first op: memory without files less the harness's own tables.
-    before: Cell<i64>,
+    /// Before the first op: memory without files less the harness's own tables, walked and counted, which are not the same.
+    before: Cell<(i64, i64)>,
     /// The harness's own that lies in a file: the score.
     harness_file_bytes: i64,
     began_ns: Cell<u64>,
@@ -55,7 +55,7 @@ impl Points {
             peak: head.peak,
             at_peak: Cell::new(None),
             twice: Default::default(),
-            before: Cell::new(0),
+            before: Cell::new((0, 0)),
             harness_file_bytes: sheet.resident_bytes(),
             began_ns: Cell::new(0),
             highest: Cell::new(0),
@@ -65,7 +65,7 @@ impl Points {
     /// Just before the first op.
     pub fn begin(&self) {
         if self.wanted {
-            self.before.set(own(&Resident::now()));
+            self.before.set((own(&Resident::now()), own(&Resident::counted())));
             self.began_ns.set(now_ns());
         }
     }
@@ -83,10 +83,10 @@ impl Points {
         if !self.wanted || !passed.is_multiple_of(self.every) || place >= self.taken.len() {
             return;
         }
-        let mut heap = self.grown(own(&Resident::counted()));
+        let mut heap = self.counted();
         // Some kernels count per CPU and tell roughly: what may be the peak is looked at exactly.
         if heap > self.highest.get() + self.highest.get() / GROWTH {
-            heap = self.grown(own(&Resident::now()));
+            heap = self.walked(&Resident::now());
             self.highest.set(heap);
         }
         let point = Point {
@@ -145,14 +145,17 @@ impl Points {
 
     /// Keeps what the count says of the moment that was just walked, and returns what the walk says.
     fn look_twice(&self, moment: usize, walked: &Resident) -> u64 {
-        let counted_bytes = self.grown(own(&Resident::counted()));
-        let walked_bytes = self.grown(own(walked));
+        let (counted_bytes, walked_bytes) = (self.counted(), self.walked(walked));
         self.twice[moment].set(Some(Twice { counted_bytes, walked_bytes }));
         walked_bytes
     }
 
-    fn grown(&self, now: i64) -> u64 {
-        (now - self.before.get()).max(0) as u64
+    fn walked(&self, now: &Resident) -> u64 {
+        (own(now) - self.before.get().0).max(0) as u64
+    }
+
+    fn counted(&self) -> u64 {
+        (own(&Resident::counted()) - self.before.get().1).max(0) as u64
     }
 
     /// What was seen, into the report.
