@@ -6,7 +6,7 @@ use std::path::Path;
 #[path = "src/build/fingerprint.rs"]
 mod fingerprint;
 
-use fingerprint::{LIBRARIES, SCORES, fingerprint};
+use fingerprint::{COMPILED_TRACES, LIBRARIES, fingerprint};
 
 fn main() {
     for folder in ["allocators", "programs", "workloads", "suites", "claims"] {
@@ -16,7 +16,7 @@ fn main() {
             println!("cargo::rerun-if-changed={path}");
         }
     }
-    for (name, paths) in [("LIBRARY", &LIBRARIES[..]), ("SCORE", &SCORES[..])] {
+    for (name, paths) in [("LIBRARY", &LIBRARIES[..]), ("COMPILED_TRACE", &COMPILED_TRACES[..])] {
         paths.iter().for_each(|path| println!("cargo::rerun-if-changed={path}"));
         println!("cargo::rustc-env=HEAPMARK_{name}_SOURCES={}", fingerprint(Path::new("."), paths));
     }

@@ -6,11 +6,11 @@ use crate::counted;
 use crate::cpus::Cpus;
 use crate::fail;
 use crate::job::{Job, c_str};
-use crate::laps::{self, Lapse, Load};
 use crate::memory::{self, Resident, Table};
 use crate::purge::Purge;
 use crate::retained;
 use crate::threads::{Body, Team, ThreadTime};
+use crate::timed_phases::{self, Lapse, Load};
 use crate::watched;
 use core::cell::Cell;
 use core::ffi::CStr;
@@ -176,7 +176,7 @@ impl<'a> Bench<'a> {
 
     /// Runs one round of a load whose workers live through `laps` timed laps.
     pub fn laps<L: Load>(&mut self, round: Round, laps: usize, load: &L, mut note: impl FnMut(usize, Lapse)) {
-        laps::run(self.threads, laps, load, |lap, lapse, times| {
+        timed_phases::run(self.threads, laps, load, |lap, lapse, times| {
             times.iter().enumerate().for_each(|(index, time)| self.thread_time(round, index, *time));
             note(lap, lapse);
         });

@@ -18,7 +18,6 @@ mod exercise;
 mod fail;
 mod job;
 pub mod kernels;
-mod laps;
 mod latency;
 pub mod launch;
 mod libcs;
@@ -34,6 +33,7 @@ pub mod sizes;
 mod stack;
 mod sys;
 mod threads;
+mod timed_phases;
 mod version;
 mod watched;
 

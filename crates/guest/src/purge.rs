@@ -1,4 +1,4 @@
-//! The purge rule: hand everything back, and count it (specification, section 7).
+//! The purge rule: hand everything back, and count it (MM).
 
 use crate::api;
 use crate::job::Job;

@@ -85,7 +85,7 @@ impl MersenneTwister {
     }
 }
 
-/// larson's generator (specification, section 6.3): a linear congruential x <- (1366 x + 150889) mod 714025 behind a
+/// larson's generator: a linear congruential x <- (1366 x + 150889) mod 714025 behind a
 /// shuffle table of 97 entries.
 ///
 /// Two things keep its latency out of the benchmark. Table entries carry `x mod 97` in their upper bits, so the next

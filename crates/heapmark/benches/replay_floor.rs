@@ -6,7 +6,7 @@ use heapmark::build::Library;
 use heapmark::catalog::{Catalog, Iterations};
 use heapmark::execute::{self, Guest, Job, Outcome, Subject};
 use heapmark::plan::{Case, Cell};
-use heapmark::trace::score::{Order, compile};
+use heapmark::trace::compile::{Order, compile};
 use heapmark::trace::{Event, Fault, Token};
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
@@ -50,14 +50,14 @@ fn trace(events: u64, consumer: u32) -> impl Iterator<Item = Result<(u32, Event)
 
 fn floor(events: u64, consumer: u32) -> Result<(f64, f64, f64)> {
     let dir = tempfile::tempdir()?;
-    let path = dir.path().join("score");
+    let path = dir.path().join("compiled");
     let file = File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
     let began = Instant::now();
     let head = compile(trace(events, consumer), Order::Dependent, file)?;
     let compile_s = began.elapsed().as_secs_f64();
-    let score = path.display().to_string();
+    let compiled = path.display().to_string();
     let parameters =
-        [("score", score.as_str()), ("mode", "speed"), ("touch", "none"), ("skew", "1000000"), ("pace", "1")];
+        [("compiled", compiled.as_str()), ("mode", "speed"), ("touch", "none"), ("skew", "1000000"), ("pace", "1")];
     let case = Case {
         workload: "trace:floor".into(),
         kernel: Some("replay".into()),

@@ -1,7 +1,7 @@
 //! heapmark: which memory allocator, for my program, on my machine, and by how much?
 //!
 //! The host is a library of stages. A stage uses only the stages to its left:
-//! `file < trace < catalog < build < plan < execute, sample < store < analyse < report < cmd`
+//! `file < trace < catalog < build < plan < execute, observe < store < analyse < report < cmd`
 //! (`tests/ladder.rs` reads the `use crate::` lines and holds that order).
 
 pub mod analyse;
@@ -10,8 +10,8 @@ pub mod catalog;
 pub mod cmd;
 pub mod execute;
 pub mod file;
+pub mod observe;
 pub mod plan;
 pub mod report;
-pub mod sample;
 pub mod store;
 pub mod trace;

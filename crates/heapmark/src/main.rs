@@ -16,7 +16,7 @@ struct Cli {
 enum Command {
     Run(Box<cmd::run::Command>),
     #[command(name = "try")]
-    Trial(Box<cmd::trial::Args>),
+    Trial(Box<cmd::try_command::Args>),
     Replay(Box<cmd::replay::Command>),
     Doctor(cmd::doctor::Args),
     List(cmd::list::Args),
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     }
     let result = match command {
         Command::Run(args) => cmd::run::run(*args),
-        Command::Trial(args) => cmd::trial::run(*args),
+        Command::Trial(args) => cmd::try_command::run(*args),
         Command::Replay(args) => cmd::replay::run(*args),
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::List(args) => cmd::list::run(args),

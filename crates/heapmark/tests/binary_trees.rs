@@ -84,7 +84,7 @@ fn nodes(depth: u32) -> u64 {
     (1 << (depth + 1)) - 1
 }
 
-/// Number and depth of the trees that come and go beside the long-lived one: specification, section 3.3.
+/// Number and depth of the trees that come and go beside the long-lived one, as in BT.
 fn trees(n: u32) -> impl Iterator<Item = (u64, u32)> {
     (4..=n).step_by(2).map(move |depth| (1 << (n - depth + 4), depth))
 }

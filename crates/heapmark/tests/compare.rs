@@ -41,7 +41,7 @@ fn a_slower_library_fails_the_job_within_a_run_and_between_two() {
     assert_eq!(back.code, Some(0), "{}", back.stderr);
     let told: Value = serde_json::from_str(&back.stdout).unwrap();
     let mine = told["rows"].as_array().unwrap().iter().find(|row| row["allocator"] == "mine").unwrap();
-    assert_eq!((&mine["call"]["word"], &told["anchor"]), (&"faster".into(), &"glibc".into()), "{told}");
+    assert_eq!((&mine["verdict"]["word"], &told["anchor"]), (&"faster".into(), &"glibc".into()), "{told}");
     let page = compare(&place, &["old", "new", "--to", "md"]).stdout;
     assert!(page.starts_with("## ") && page.contains("| workload | allocator |"), "{page}");
 }

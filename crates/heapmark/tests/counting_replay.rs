@@ -1,4 +1,4 @@
-//! `replay` makes exactly the calls of its score, as a preloaded library counts them; and a score that is wrong is never a result.
+//! `replay` makes exactly the calls of its compiled trace, as a preloaded library counts them; and a compiled trace that is wrong is never a result.
 
 mod counter;
 
@@ -6,9 +6,9 @@ use counter::Counter;
 use heapmark::catalog::Iterations;
 use heapmark::execute::Outcome;
 use heapmark::plan::Case;
-use heapmark::trace::score::{Order, compile};
+use heapmark::trace::compile::{Order, compile};
 use heapmark::trace::{Event, Token, Variant};
-use heapmark_wire::score::{HEAD_WORDS, Head, Op, Rare, THREAD_WORDS, Thread, wait};
+use heapmark_wire::compiled::{HEAD_WORDS, Head, Op, Rare, THREAD_WORDS, Thread, wait};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -22,9 +22,14 @@ fn free(thread: u32, index: u64) -> Event {
     Event::Free { token: Token { thread, index } }
 }
 
-fn case(score: &Path, threads: u32, mode: &str) -> Case {
-    let parameters =
-        [("score", score.to_str().unwrap()), ("mode", mode), ("touch", "recorded"), ("skew", "4096"), ("pace", "1")];
+fn case(compiled: &Path, threads: u32, mode: &str) -> Case {
+    let parameters = [
+        ("compiled", compiled.to_str().unwrap()),
+        ("mode", mode),
+        ("touch", "recorded"),
+        ("skew", "4096"),
+        ("pace", "1"),
+    ];
     Case {
         workload: "trace:test".into(),
         kernel: Some("replay".into()),
@@ -44,28 +49,28 @@ fn case(score: &Path, threads: u32, mode: &str) -> Case {
     }
 }
 
-/// A folder of scores, and the counting library.
-struct Lab {
+/// A folder of compiled traces, and the counting library.
+struct FakeRun {
     dir: tempfile::TempDir,
     counter: Counter,
 }
 
-impl Lab {
-    fn new() -> Lab {
-        Lab { dir: tempfile::tempdir().unwrap(), counter: Counter::new() }
+impl FakeRun {
+    fn new() -> FakeRun {
+        FakeRun { dir: tempfile::tempdir().unwrap(), counter: Counter::new() }
     }
 
-    fn score(&self, events: &[Told], order: Order) -> (PathBuf, Head) {
-        let path = self.dir.path().join("score");
+    fn compiled(&self, events: &[Told], order: Order) -> (PathBuf, Head) {
+        let path = self.dir.path().join("compiled");
         let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
         let head = compile(events.iter().cloned().map(Ok), order, file).unwrap();
         (path, head)
     }
 
-    /// Replays a score in each way, twice in a process, and holds what was called against this.
+    /// Replays a compiled trace in each way, twice in a process, and holds what was called against this.
     fn expect(&self, events: &[Told], calls: [u64; 5]) {
         for (order, mode) in [(Order::Dependent, "speed"), (Order::Strict, "memory"), (Order::Timed, "paced")] {
-            let (path, head) = self.score(events, order);
+            let (path, head) = self.compiled(events, order);
             let case = case(&path, head.threads_at_a_time as u32, mode);
             let (counted, attempt) = self.counter.attempt_of(&case, 1, 1, false);
             assert_eq!(attempt.outcome, Outcome::Ok, "{mode}: {}", attempt.report);
@@ -113,7 +118,7 @@ fn each_kind_of_call_is_made_as_often_as_it_was_recorded() {
         (0, free(0, 7)),
     ];
     // Five objects end; the four that are left are freed after the clock.
-    Lab::new().expect(&events, [4, 8, 2, 3, 2]);
+    FakeRun::new().expect(&events, [4, 8, 2, 3, 2]);
 }
 
 #[test]
@@ -124,7 +129,7 @@ fn what_one_thread_frees_of_another_and_threads_that_only_free() {
         events.push((1 + index as u32 % 2, free(0, index)));
     }
     events.extend([(1, Event::ThreadExit), (2, Event::ThreadExit)]);
-    Lab::new().expect(&events, [50_000, 50_000, 0, 0, 0]);
+    FakeRun::new().expect(&events, [50_000, 50_000, 0, 0, 0]);
 }
 
 #[test]
@@ -138,7 +143,7 @@ fn ladders_of_reallocs_over_threads() {
         token = Token { thread, index: made[thread as usize] };
         made[thread as usize] += 1;
     }
-    Lab::new().expect(&events, [1, 1, 0, 20_000, 0]);
+    FakeRun::new().expect(&events, [1, 1, 0, 20_000, 0]);
 }
 
 #[test]
@@ -153,13 +158,13 @@ fn threads_come_and_go_and_more_of_them_than_cpus_play_at_a_time() {
         }
         events.extend(children.map(|child| (child, Event::ThreadExit)));
     }
-    Lab::new().expect(&events, [8 * 24 * 50, 8 * 24 * 50, 0, 0, 0]);
+    FakeRun::new().expect(&events, [8 * 24 * 50, 8 * 24 * 50, 0, 0, 0]);
 }
 
 #[test]
 fn a_score_that_expects_other_work_is_a_wrong_result() {
-    let lab = Lab::new();
-    let (path, head) = lab.score(&[(0, malloc(1)), (0, free(0, 0))], Order::Dependent);
+    let lab = FakeRun::new();
+    let (path, head) = lab.compiled(&[(0, malloc(1)), (0, free(0, 0))], Order::Dependent);
     let mut words = words(&path);
     assert_eq!(lab.outcome(&words, 1), Outcome::Ok);
     words[..HEAD_WORDS].copy_from_slice(&Head { malloc: 2, ..head }.encode());
@@ -171,7 +176,7 @@ fn a_score_that_expects_other_work_is_a_wrong_result() {
 
 #[test]
 fn a_score_that_lacks_a_wait_names_a_wrong_slot_or_ends_nowhere_is_an_error_that_says_where() {
-    let lab = Lab::new();
+    let lab = FakeRun::new();
     let end = Rare::End.word(0);
     // Two threads that are there from the start: the second frees before the first allocates.
     let two = |first: &[u64], second: &[u64]| {
@@ -207,8 +212,8 @@ fn a_score_that_lacks_a_wait_names_a_wrong_slot_or_ends_nowhere_is_an_error_that
 #[test]
 fn the_compiler_leaves_no_wait_out() {
     let events: Vec<Told> = (0..100).flat_map(|index| [(0, malloc(8)), (1, free(0, index))]).collect();
-    let lab = Lab::new();
-    let (path, head) = lab.score(&events, Order::Dependent);
+    let lab = FakeRun::new();
+    let (path, head) = lab.compiled(&events, Order::Dependent);
     let mut words = words(&path);
     let waits = |word: &&mut u64| Op::of(**word) == Op::Wait && wait(**word).0 == 0;
     let table = head.table as usize;

@@ -1,4 +1,4 @@
-//! Sizes as the host works them out and the guest draws them, held against the specification's table.
+//! Sizes as the host works them out and the guest draws them, held against a table that was worked out apart from them.
 
 use heapmark::catalog::Catalog;
 use heapmark::plan::{Override, cases};
@@ -23,7 +23,7 @@ fn shares(workload: &str, distribution: &str) -> [f64; 10] {
 }
 
 #[test]
-fn fisher_and_uniform_sizes_are_drawn_with_the_probabilities_of_the_specification() {
+fn fisher_and_uniform_sizes_are_drawn_with_their_probabilities() {
     let fisher = [0.1360, 0.3500, 0.2391, 0.1279, 0.0669, 0.0361, 0.0203, 0.0119, 0.0072, 0.0046];
     for workload in ["churn", "speed-malloc"] {
         for (distribution, expected) in [("fisher", fisher), ("uniform", [0.1; 10])] {
@@ -35,7 +35,7 @@ fn fisher_and_uniform_sizes_are_drawn_with_the_probabilities_of_the_specificatio
 }
 
 #[test]
-fn the_mean_size_is_that_of_the_specification() {
+fn the_mean_size_is_the_expected_one() {
     let mean: f64 = shares("churn", "fisher").iter().enumerate().map(|(i, share)| share * (i + 1) as f64 * 50.0).sum();
     assert!((mean - 148.2).abs() < 0.5, "{mean}");
 }

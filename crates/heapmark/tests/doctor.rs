@@ -2,7 +2,7 @@
 
 mod support;
 
-use heapmark::sample::preflight::Preflight;
+use heapmark::observe::preflight::Preflight;
 use support::machine::Machine;
 use support::{End, Place, SMALL};
 

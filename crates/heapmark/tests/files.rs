@@ -216,8 +216,9 @@ fn what_is_made_of_a_recording_is_as_private_as_its_capture() {
     let mut replay = place.heapmark(&["replay", "a.trace", "-a", "glibc", "--blocks", "1", "--target-ms", "1"]);
     let end = End::of(replay.env("HEAPMARK_CACHE", place.at("cache")).output().unwrap());
     assert_eq!(end.code, Some(0), "{}", end.stderr);
-    let scores = names(&place.at("cache/scores")).into_iter().filter(|name| name.ends_with(".score"));
-    assert!(scores.map(|name| mode(&place.at("cache/scores").join(name))).eq([0o600]));
+    let compiled_traces =
+        names(&place.at("cache/compiled-traces")).into_iter().filter(|name| name.ends_with(".compiled"));
+    assert!(compiled_traces.map(|name| mode(&place.at("cache/compiled-traces").join(name))).eq([0o600]));
     // Whoever gives a trace away gives away what is made of it.
     set_mode(&place.at("a.trace"), 0o644);
     assert_eq!(place.run(&["trace", "cut", "a.trace", "--events", "0..4", "-o", "public.trace"]).code, Some(0));
@@ -300,13 +301,16 @@ fn files_of_others_in_a_folder_of_scores_stay() {
     let place = Place::new();
     trace(&place.at("a.trace"), 500);
     // As with HEAPMARK_CACHE=$HOME.
-    fs::create_dir(place.at("scores")).unwrap();
-    fs::write(place.at("scores/final-results.txt"), "theirs").unwrap();
+    fs::create_dir(place.at("compiled-traces")).unwrap();
+    fs::write(place.at("compiled-traces/final-results.txt"), "theirs").unwrap();
     let mut replay = place.heapmark(&["replay", "a.trace", "-a", "glibc", "--blocks", "1", "--target-ms", "1"]);
     let end = End::of(replay.env("HEAPMARK_CACHE", place.at(".")).output().unwrap());
     assert_eq!(end.code, Some(0), "{}", end.stderr);
-    assert_eq!(fs::read_to_string(place.at("scores/final-results.txt")).unwrap(), "theirs");
-    assert!(!place.at("scores/CACHEDIR.TAG").exists(), "a folder of others is not marked as one that needs no backup");
+    assert_eq!(fs::read_to_string(place.at("compiled-traces/final-results.txt")).unwrap(), "theirs");
+    assert!(
+        !place.at("compiled-traces/CACHEDIR.TAG").exists(),
+        "a folder of others is not marked as one that needs no backup"
+    );
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Holds the order of the host's stages: a module uses only modules to its left in
-//! `file < trace < catalog < build < plan < execute, sample < store < analyse < report < cmd`, and nothing of the host enters the guest.
+//! `file < trace < catalog < build < plan < execute, observe < store < analyse < report < cmd`, and nothing of the host enters the guest.
 //! Reads the sources as text.
 
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ const LADDER: [&[&str]; 10] = [
     &["catalog"],
     &["build"],
     &["plan"],
-    &["execute", "sample"],
+    &["execute", "observe"],
     &["store"],
     &["analyse"],
     &["report"],
@@ -121,7 +121,7 @@ fn the_checker_sees_planted_steps_to_the_right() {
     assert_eq!(faults("plan", "use crate::catalog::Catalog;\nuse crate::plan::Cell;"), Vec::<String>::new());
     assert_eq!(faults("plan", "use crate::store::Store;"), ["plan uses store, which is not to its left"]);
     assert_eq!(faults("build", "fn f() -> crate::cmd::Exit { todo!() }"), ["build uses cmd, which is not to its left"]);
-    assert_eq!(faults("sample", "use crate::execute;"), ["sample uses execute, which is not to its left"]);
+    assert_eq!(faults("observe", "use crate::execute;"), ["observe uses execute, which is not to its left"]);
     assert_eq!(faults("cmd", "use crate::helpers::join;"), ["cmd uses crate::helpers, which is no stage"]);
     let group = "use crate::{\n    catalog::{self, Tier},\n    report,\n};";
     assert_eq!(faults("store", group), ["store uses report, which is not to its left"]);
@@ -135,7 +135,7 @@ fn no_process_is_signalled_by_a_number_that_may_be_anothers_by_then() {
     let files = rust_files(&source).into_iter().filter(|file| by_number(&fs::read_to_string(file).unwrap()));
     let files: Vec<String> = files.map(|file| file.strip_prefix(&source).unwrap().display().to_string()).collect();
     // A process that is traced keeps its number until its tracer has waited for it, in the same thread.
-    assert_eq!(files, ["execute/executed.rs"]);
+    assert_eq!(files, ["execute/exec_tracer.rs"]);
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn a_run_that_times_calls_has_no_throughput_and_no_verdict() {
     }
     let document: Value = serde_json::from_str(&place.run(&["export", "run", "--to", "json"]).stdout).unwrap();
     let analysis = &document["analysis"];
-    assert_eq!((analysis["cases"].as_array().unwrap().len(), word(&analysis["verdict"], "kind")), (0, "not-asked"));
+    assert_eq!((analysis["cases"].as_array().unwrap().len(), word(&analysis["conclusion"], "kind")), (0, "not-asked"));
     let rows = analysis["latency"][0]["rows"].as_array().unwrap();
     assert!(rows.iter().all(|row| row["state"]["functions"][0]["p50_ns"].is_u64()), "{rows:?}");
 }

@@ -2,8 +2,8 @@
 
 mod support;
 
-use heapmark::sample::preflight::{Item, Preflight, State, When};
-use heapmark::sample::root::Root;
+use heapmark::observe::preflight::{Item, Preflight, State, When};
+use heapmark::observe::root::Root;
 use std::path::Path;
 use support::Place;
 use support::machine::{self, Machine};

@@ -45,7 +45,7 @@ const PROGRAM: &str = "about = \"a test\"\nallocator = \"none\"\nprints = \"bina
 fn workload(keys: &str, rows: &str) -> String {
     let preset = |name: &str| format!("[presets.{name}]\ncold = 0\niterations = 1\nparameters = {{ n = 8 }}\n");
     format!(
-        "name = \"w\"\ndocument = \"BT\"\nsection = \"3\"\nabout = \"x\"\nshows = \"x\"\nhides = \"x\"\noperation = \"node\"\n\
+        "name = \"w\"\ndocument = \"BT\"\nabout = \"x\"\nshows = \"x\"\nhides = \"x\"\noperation = \"node\"\n\
         {keys}\n[parameters.n]\nabout = \"x\"\nkind = \"count\"\n{}{}{rows}",
         preset("quick"),
         preset("paper")

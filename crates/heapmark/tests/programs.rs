@@ -131,10 +131,10 @@ fn a_programs_row_stands_beside_the_allocators_and_never_in_their_verdict() {
     assert_eq!(numbers["ns_per_op"]["median"], 100_000.0, "{row}");
     assert_eq!((&row["role"], &numbers["ratio"]["pairs"]), (&"program".into(), &2.into()), "{row}");
     assert_eq!(
-        (&analysis["verdict"]["kind"], &analysis["verdict"]["allocator"]),
+        (&analysis["conclusion"]["kind"], &analysis["conclusion"]["allocator"]),
         (&"only-one".into(), &"glibc".into())
     );
-    assert_eq!((&analysis["strays"], &analysis["left_out"]), (&0.into(), &Value::Array(Vec::new())));
+    assert_eq!((&analysis["unplanned"], &analysis["left_out"]), (&0.into(), &Value::Array(Vec::new())));
     // In each block every row ran once.
     let block = |number: u64| {
         let of_block = |record: &&Value| record["purpose"] == "sample" && record["block"] == number;

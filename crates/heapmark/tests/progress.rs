@@ -147,7 +147,7 @@ fn compiling_a_replay_that_has_to_wait_says_so() {
     let place = Place::new();
     fs::write(place.at("a.trace"), trace()).unwrap();
     fs::create_dir(place.at("cache")).unwrap();
-    let lock = File::create(place.at("cache/scores.lock")).unwrap();
+    let lock = File::create(place.at("cache/compiled-traces.lock")).unwrap();
     lock.lock().unwrap();
     let mut command = place.heapmark(&[
         "replay",

@@ -3,9 +3,9 @@
 use heapmark::build::{self, State};
 use heapmark::catalog::Catalog;
 use heapmark::execute::{self, Guest, Job, Outcome, Subject, Watch};
+use heapmark::observe::Watcher;
+use heapmark::observe::series::SeriesSampler;
 use heapmark::plan::{Cell, Override, cases};
-use heapmark::sample::Watcher;
-use heapmark::sample::series::Recorder;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -54,7 +54,7 @@ fn series(subject: &Subject, workload: &str, set: &[&str]) -> (Table, u64) {
     let case = cases(&catalog.workloads(workload).unwrap(), "quick", &[1], 2, &set).unwrap().remove(0);
     let allocator = subject.allocator.name.clone();
     let cell = Cell { allocator, seed: 7, ..Cell::default() };
-    let mut recorder = Recorder::of(&case, guest.path()).unwrap().unwrap();
+    let mut recorder = SeriesSampler::of(&case, guest.path()).unwrap().unwrap();
     let mut job = Job::new(&case, &cell, 0, 1, false).unwrap();
     job.series = Some(recorder.word());
     let looks = recorder.looks();

@@ -67,7 +67,7 @@ fn what_other_programs_disturb_is_flagged_and_run_again() {
     let again: Vec<&str> =
         measured.iter().map(|record| word(record, "cell")).filter(|cell| cell.contains('~')).collect();
     assert_eq!(again.len(), 2, "as many parts may be run again as were planned: {again:?}");
-    assert!(end.stdout.contains("Gate: 2 parts disturbed"), "{}", end.stdout);
+    assert!(end.stdout.contains("Interference: 2 parts disturbed"), "{}", end.stdout);
     assert_eq!(place.rows("run")[0]["blocks"], "2", "an attempt that does not count is no block");
     // Taken up again, it does not begin to repeat anew.
     let before = records.len();

@@ -6,8 +6,8 @@
 //! A chunk is filled with zeros before it is mapped: a full disk must be an error here, not a signal in the program. And the kernel
 //! maps a page that it already holds, and knows to be changed, three times as fast as one for which it has to ask the file system.
 
-use crate::about::decimal;
 use crate::lent;
+use crate::metadata::decimal;
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_long};
 use core::sync::atomic::{AtomicU32, Ordering};

@@ -3,8 +3,8 @@
 //! frees end at one byte of a filter in front of it.
 
 use crate::local::Errno;
-use crate::note::rarely;
-use crate::{about, process::WIPED};
+use crate::record::record_rare;
+use crate::{metadata, process::WIPED};
 use core::ffi::{c_uchar, c_void};
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use heapmark_wire::capture::Event;
@@ -111,7 +111,7 @@ pub fn dies(block: *mut c_void) {
 #[inline(never)]
 fn dies_perhaps(address: usize) {
     let touch = WIPED.large.remove(address).and_then(|size| touch(address, size));
-    touch.iter().for_each(rarely);
+    touch.iter().for_each(record_rare);
 }
 
 /// Looks at all that live: the process ends.
@@ -119,14 +119,14 @@ pub fn tell_of_all(large: &Large) {
     for place in &large.places {
         let address = place.address.load(Ordering::Acquire);
         if address > BUSY {
-            touch(address, place.size.load(Ordering::Relaxed)).iter().for_each(rarely);
+            touch(address, place.size.load(Ordering::Relaxed)).iter().for_each(record_rare);
         }
     }
 }
 
 /// How much of a block is there.
 fn touch(address: usize, size: usize) -> Option<Event<'static>> {
-    let page = about::page_bytes();
+    let page = metadata::page_bytes();
     let (first, end) = (address.next_multiple_of(page), (address + size) / page * page);
     if let Some(resident) = resident(first, end, page)
         && end > first

@@ -13,19 +13,19 @@
 // The panic handler comes from here; nothing else of it is used.
 extern crate std;
 
-mod about;
-mod aside;
+mod chunk_space;
 mod clock;
 mod file;
-mod front;
 mod hooks;
+mod interposers;
 mod large;
 mod lent;
 mod local;
+mod metadata;
 mod next;
-mod note;
 mod process;
-mod room;
+mod record;
+mod reentry;
 mod signals;
 mod state;
 mod thread;

@@ -2,7 +2,7 @@
 //! find them first, so that a hook never has to ask.
 
 use crate::hooks::Spawn;
-use crate::{clock, front, process};
+use crate::{clock, interposers, process};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
@@ -121,7 +121,7 @@ pub fn find() -> bool {
         NEXT.0.get().write(found);
     }
     MALLOC.store(find_path_of_malloc().cast_mut(), Ordering::Relaxed);
-    front::find();
+    interposers::find();
     clock::find();
     process::configure();
     STATE.store(DONE, Ordering::Release);

@@ -1,9 +1,9 @@
 //! A process on record: its file, its numbers, its end. All of it lies in memory that a child finds wiped, however it was forked.
 
-use crate::about::{self, Origin};
 use crate::file::{self, File, Fresh, Reason};
 use crate::large::Large;
 use crate::local::local;
+use crate::metadata::{self, Origin};
 use crate::signals::Quiet;
 use crate::state::States;
 use crate::{clock, hooks, lent};
@@ -173,7 +173,7 @@ impl Process {
         // SAFETY: the thread's own.
         let forking = core::mem::take(unsafe { &mut (*local()).forking });
         let origin = Origin { pid, parent, forking, stamp, ns };
-        self.tell(|text, room| about::describe(text, room, &origin));
+        self.tell(|text, room| metadata::describe(text, room, &origin));
         self.phase.store(RECORDING, Ordering::Release);
         true
     }
@@ -201,7 +201,7 @@ impl Process {
     pub fn stop(&self, reason: Reason) {
         let stamp = self.stamp();
         if self.phase.compare_exchange(RECORDING, OVER, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-            self.tell(|text, _| about::end(text, reason, stamp, self.ns()));
+            self.tell(|text, _| metadata::end(text, reason, stamp, self.ns()));
         }
     }
 
@@ -227,11 +227,11 @@ impl Process {
     }
 
     /// Adds to the text about the process. Who comes while another does is not heard: both would tell of an end.
-    pub fn tell(&self, tell: impl FnOnce(&mut about::Text, &mut [u8])) {
+    pub fn tell(&self, tell: impl FnOnce(&mut metadata::Text, &mut [u8])) {
         let header = self.text.load(Ordering::Acquire);
         if !header.is_null() && !self.telling.swap(true, Ordering::Acquire) {
             // SAFETY: only one thread at a time describes the process.
-            tell(&mut about::Text { header }, unsafe { &mut *self.room.get() });
+            tell(&mut metadata::Text { header }, unsafe { &mut *self.room.get() });
             self.telling.store(false, Ordering::Release);
         }
     }

@@ -1,11 +1,11 @@
 //! A state is what a thread writes with, and what its stream is made of. One thread at a time owns it; when that ends, the next
 //! one that comes takes it up. The idle ones lie on a stack without a lock.
 
-use crate::aside::recover;
+use crate::chunk_space;
 use crate::clock;
 use crate::local::Errno;
 use crate::process::{Process, WIPED};
-use crate::room;
+use crate::reentry::recover;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use heapmark_wire::capture::{Event, Writer};
@@ -213,14 +213,14 @@ impl States {
                 (*state).want_clock();
             }
             if left.is_some() {
-                room::put(state, &Event::ThreadExit);
+                chunk_space::put(state, &Event::ThreadExit);
             }
             let was = core::mem::replace(&mut (*state).thread, thread);
             let fresh = (*state).writer.at().is_null();
             let ready = if fresh || was == thread {
-                !fresh || room::make_room(state)
+                !fresh || chunk_space::make_room(state)
             } else {
-                room::put(state, &Event::Begin { thread })
+                chunk_space::put(state, &Event::Begin { thread })
             };
             if !ready {
                 self.give(state);
@@ -248,7 +248,7 @@ impl States {
     pub fn seal_idle(&self) {
         while let Some(state) = self.pop() {
             // SAFETY: the state is ours.
-            unsafe { room::seal(state) };
+            unsafe { chunk_space::seal(state) };
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Threads come and go, and with the last of them the process.
 
+use crate::chunk_space::seal;
 use crate::local::{Errno, local};
-use crate::note::rarely;
 use crate::process::WIPED;
-use crate::room::seal;
+use crate::record::record_rare;
 use crate::signals::Quiet;
 use crate::state::State;
-use crate::{about, large, next};
+use crate::{large, metadata, next};
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -88,7 +88,7 @@ extern "C" fn end_thread(state: *mut c_void) {
             own_again(state);
             return;
         }
-        rarely(&Event::ThreadExit);
+        record_rare(&Event::ThreadExit);
         // After a fork noting moves it.
         let state = core::mem::replace(&mut (*local).state, ptr::null_mut());
         (*local).ended = true;
@@ -127,7 +127,7 @@ extern "C" fn end_process(_: *mut c_void) {
         return;
     }
     large::tell_of_all(&WIPED.large);
-    process.tell(|text, room| about::at_end(text, room, WIPED.states.inner()));
+    process.tell(|text, room| metadata::at_end(text, room, WIPED.states.inner()));
     process.stop("exit");
     // SAFETY: the thread's own.
     unsafe {
@@ -137,5 +137,5 @@ extern "C" fn end_process(_: *mut c_void) {
         }
     }
     WIPED.states.seal_idle();
-    process.tell(|text, _| WIPED.states.events().for_each(|(stream, events)| about::events(text, stream, events)));
+    process.tell(|text, _| WIPED.states.events().for_each(|(stream, events)| metadata::events(text, stream, events)));
 }

@@ -38,22 +38,22 @@ pub struct Peak {
 
 /// What the kernel's quick count and its page tables said of one moment, both as in [`Point::heap_bytes`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Twice {
+pub struct RssCrossCheck {
     /// By the count, which some kernels keep per CPU.
     pub counted_bytes: u64,
     /// By a walk of the page tables.
     pub walked_bytes: u64,
 }
 
-impl Twice {
+impl RssCrossCheck {
     /// From a line.
-    pub fn parse(line: &str) -> Option<Twice> {
+    pub fn parse(line: &str) -> Option<RssCrossCheck> {
         let [counted_bytes, walked_bytes] = numbers(line)?;
-        Some(Twice { counted_bytes, walked_bytes })
+        Some(RssCrossCheck { counted_bytes, walked_bytes })
     }
 }
 
-impl Display for Twice {
+impl Display for RssCrossCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.counted_bytes, self.walked_bytes)
     }
@@ -120,8 +120,8 @@ mod tests {
         let peak = Peak { live_bytes: 1, usable_bytes: 7, sparse_pages: u64::MAX, ..Peak::default() };
         assert_eq!(Point::parse(&point.to_string()), Some(point));
         assert_eq!(Peak::parse(&peak.to_string()), Some(peak));
-        let twice = Twice { counted_bytes: 8, walked_bytes: 9 };
-        assert_eq!((Twice::parse(&twice.to_string()), Twice::parse("8")), (Some(twice), None));
+        let twice = RssCrossCheck { counted_bytes: 8, walked_bytes: 9 };
+        assert_eq!((RssCrossCheck::parse(&twice.to_string()), RssCrossCheck::parse("8")), (Some(twice), None));
         assert_eq!([Point::parse("1 2 3 4"), Point::parse("1 2 3 4 5 6"), Point::parse("1 2 3 4 x")], [None; 3]);
     }
 }

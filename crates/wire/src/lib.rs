@@ -5,6 +5,7 @@
 
 mod buckets;
 pub mod capture;
+pub mod compiled;
 mod followed;
 mod launched;
 pub mod lent;
@@ -12,13 +13,12 @@ mod page;
 mod pairs;
 mod phase;
 mod ranges;
-pub mod score;
 mod steps;
 pub mod varint;
 mod watched;
 
 pub use buckets::{BUCKETS, bucket_of, bucket_range};
-pub use followed::{Peak, Point, Twice};
+pub use followed::{Peak, Point, RssCrossCheck};
 pub use launched::Launched;
 pub use page::{JOB_BYTES, Page, REPORT_BYTES, TextFull};
 pub use pairs::pairs;

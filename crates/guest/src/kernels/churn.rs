@@ -1,4 +1,4 @@
-//! `churn` (specification, section 10.2): all threads free and allocate at random spots of one small buffer, or each of
+//! `churn` (LL): all threads free and allocate at random spots of one small buffer, or each of
 //! its own.
 
 use super::Kernel;

@@ -1,4 +1,4 @@
-//! `cache-thrash` and `cache-scratch` (specification, sections 10.3 and 10.4): every worker allocates one tiny object after
+//! `cache-thrash` and `cache-scratch` (LL): every worker allocates one tiny object after
 //! the other and writes and reads it many times. Where objects of different workers share a cache line, each write takes the
 //! line away from the others. `cache-scratch` first has each worker free an object that the main thread allocated beside
 //! those of the others: an allocator that lets it reuse that place keeps the sharing alive.
@@ -8,10 +8,10 @@ use crate::api::Api;
 use crate::bench::{Bench, Work};
 use crate::cpus::Cpus;
 use crate::fail;
-use crate::laps::Load;
 use crate::memory::{Padded, Table};
 use crate::rng::SplitMix;
 use crate::threads::Barrier;
+use crate::timed_phases::Load;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 

@@ -1,4 +1,4 @@
-//! `larson` (specification, section 6): a server-like load. Each thread slot owns a pool of live blocks; a thread replaces
+//! `larson` (Larson and Krishnan 1998; MM): a server-like load. Each thread slot owns a pool of live blocks; a thread replaces
 //! some of them at random, then starts its successor on the same pool and ends. So most blocks are freed by a later thread
 //! than the one that allocated them, and thread creation is part of the load.
 

@@ -1,4 +1,4 @@
-//! `memory` (specification, section 10.6): each producer allocates objects for its consumers in turn, a consumer waits for
+//! `memory` (LL): each producer allocates objects for its consumers in turn, a consumer waits for
 //! a round of them and frees it. What the process holds over time is the result.
 
 use super::Kernel;

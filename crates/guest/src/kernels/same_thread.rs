@@ -1,4 +1,4 @@
-//! `same-thread` (specification, section 4): every thread allocates its share of the blocks, all wait for each other, then
+//! `same-thread` (MM): every thread allocates its share of the blocks, all wait for each other, then
 //! every thread frees its own.
 
 use super::{Kernel, touch};

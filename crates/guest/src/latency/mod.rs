@@ -3,9 +3,9 @@
 //!
 //! What is counted is what the clock showed, its own cost included; that cost is told beside it.
 
-mod seats;
-mod tally;
-mod ticks;
+mod cycle_counter;
+mod histogram;
+mod thread_slots;
 
 extern crate std;
 
@@ -17,10 +17,10 @@ use core::cell::Cell;
 use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
+use cycle_counter::Ticks;
 use heapmark_wire::Page;
-use seats::{Seat, Seats};
-use tally::{Counts, Stall, Tally};
-use ticks::Ticks;
+use histogram::{Counts, Stall, Tally};
+use thread_slots::{Seat, Seats};
 
 /// The functions, in the order of the enumeration. C++ operators are counted with what they stand for.
 const FUNCTIONS: [&str; 5] = ["malloc", "free", "calloc", "realloc", "posix_memalign"];

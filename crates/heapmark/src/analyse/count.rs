@@ -2,7 +2,7 @@
 //! between processes, and several blocks show how far they do.
 
 use super::failure::Failed;
-use super::group::Filed;
+use super::group::RecordsByRow;
 use super::row::Role;
 use super::spread::Spread;
 use crate::execute::per_operation;
@@ -69,13 +69,13 @@ impl Count {
 }
 
 /// One table per case of the plan.
-pub(super) fn cases(run: &RunFile, counter: Counter, records: &Filed) -> Vec<CountCase> {
+pub(super) fn cases(run: &RunFile, counter: Counter, records: &RecordsByRow) -> Vec<CountCase> {
     run.plan.cases.iter().map(|case| of_case(run, counter, case, records)).collect()
 }
 
-fn of_case(run: &RunFile, counter: Counter, case: &Case, records: &Filed) -> CountCase {
+fn of_case(run: &RunFile, counter: Counter, case: &Case, records: &RecordsByRow) -> CountCase {
     let baseline = case.baseline(&run.plan.baseline);
-    let mut rows: Vec<CountRow> = run.entrants(case).map(|info| row(case, counter, info, baseline, records)).collect();
+    let mut rows: Vec<CountRow> = run.rows_of(case).map(|info| row(case, counter, info, baseline, records)).collect();
     let base = rows.iter().find(|row| row.role == Role::Baseline).map(|row| row.counts.clone()).unwrap_or_default();
     for row in rows.iter_mut().filter(|row| row.role != Role::Floor) {
         for (own, base) in row.counts.iter_mut().zip(&base) {
@@ -95,7 +95,7 @@ fn of_case(run: &RunFile, counter: Counter, case: &Case, records: &Filed) -> Cou
     }
 }
 
-fn row(case: &Case, counter: Counter, allocator: &AllocatorInfo, baseline: &str, records: &Filed) -> CountRow {
+fn row(case: &Case, counter: Counter, allocator: &AllocatorInfo, baseline: &str, records: &RecordsByRow) -> CountRow {
     let own = records.of_row(case, allocator, Purpose::Count);
     let failed = Failed::among(&own);
     let counted: Vec<_> = own.iter().filter(|record| record.purpose == Purpose::Count).copied().collect();

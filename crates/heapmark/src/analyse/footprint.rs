@@ -2,13 +2,13 @@
 //! ranges that do not overlap are told apart without a test.
 
 use super::failure::Failed;
-use super::group::Filed;
+use super::group::RecordsByRow;
 use super::memory::OVERHEAD_FROM_BYTES;
 use super::row::Role;
 use super::spread::Spread;
 use crate::execute::Footprint;
+use crate::observe::memory_profile::{MemoryPoint, MemoryProfile};
 use crate::plan::Case;
-use crate::sample::course::{Course, Moment};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
 use serde::Serialize;
 
@@ -93,17 +93,17 @@ pub struct Kept {
 }
 
 /// One table per case of the plan.
-pub(super) fn cases(run: &RunFile, records: &Filed) -> Vec<FootprintCase> {
+pub(super) fn cases(run: &RunFile, records: &RecordsByRow) -> Vec<FootprintCase> {
     run.plan.cases.iter().map(|case| of_case(run, case, records)).collect()
 }
 
-fn of_case(run: &RunFile, case: &Case, records: &Filed) -> FootprintCase {
+fn of_case(run: &RunFile, case: &Case, records: &RecordsByRow) -> FootprintCase {
     let baseline = case.baseline(&run.plan.baseline);
     let mut of_workload = run.plan.cases.iter().filter(|other| other.workload == case.workload);
     let alone = of_workload.find(|other| other.is_played_by_one() && !case.is_played_by_one());
     let mut sampling: Vec<f64> = Vec::new();
     let mut rows: Vec<FootprintRow> = Vec::new();
-    for allocator in run.entrants(case) {
+    for allocator in run.rows_of(case) {
         let (row, shares) = row(case, alone, allocator, baseline, records);
         rows.push(row);
         sampling.extend(shares);
@@ -130,19 +130,21 @@ fn row(
     alone: Option<&Case>,
     allocator: &AllocatorInfo,
     baseline: &str,
-    records: &Filed,
+    records: &RecordsByRow,
 ) -> (FootprintRow, Vec<f64>) {
     let own = records.of_row(case, allocator, Purpose::Memory);
     let failed = Failed::among(&own);
     let followed = own.iter().filter_map(|record| {
         let footprint = record.measurement.as_ref()?.footprint.as_deref()?;
         // What was in huge pages before the first operation is not the workload's.
-        let grown = |course: &Course| course.most_anon_huge_bytes.saturating_sub(footprint.begin.anon_huge_bytes);
-        let course = record.course.as_deref().map(|course| Course { most_anon_huge_bytes: grown(course), ..*course });
+        let grown =
+            |course: &MemoryProfile| course.most_anon_huge_bytes.saturating_sub(footprint.begin.anon_huge_bytes);
+        let course =
+            record.course.as_deref().map(|course| MemoryProfile { most_anon_huge_bytes: grown(course), ..*course });
         Some((footprint, course))
     });
-    let (held, courses): (Vec<&Footprint>, Vec<Option<Course>>) = followed.unzip();
-    let courses: Vec<Course> = courses.into_iter().flatten().collect();
+    let (held, courses): (Vec<&Footprint>, Vec<Option<MemoryProfile>>) = followed.unzip();
+    let courses: Vec<MemoryProfile> = courses.into_iter().flatten().collect();
     let footprints = Footprints::of(&held, &courses).filter(|_| failed.is_none());
     let by_one = alone.map(|alone| records.of_row(alone, allocator, Purpose::Memory)).unwrap_or_default();
     let row = FootprintRow {
@@ -156,16 +158,17 @@ fn row(
 }
 
 impl Footprints {
-    fn of(held: &[&Footprint], courses: &[Course]) -> Option<Footprints> {
-        let over =
-            |value: fn(&Course) -> Option<f64>| Spread::of(&courses.iter().filter_map(value).collect::<Vec<_>>());
+    fn of(held: &[&Footprint], courses: &[MemoryProfile]) -> Option<Footprints> {
+        let over = |value: fn(&MemoryProfile) -> Option<f64>| {
+            Spread::of(&courses.iter().filter_map(value).collect::<Vec<_>>())
+        };
         Some(Footprints {
             processes: held.len(),
             peak_demand_bytes: over(|course| Some(course.peak_demand.live_bytes as f64))?,
             overhead_at_peak_demand: over(|course| overhead(&course.peak_demand)),
             overhead_at_peak_footprint: over(|course| overhead(&course.peak_footprint)),
             peak_over_peak: over(|course| {
-                overhead(&Moment { heap_bytes: most_heap_bytes(course), ..course.peak_demand })
+                overhead(&MemoryPoint { heap_bytes: most_heap_bytes(course), ..course.peak_demand })
             }),
             blow_up: None,
             mean_overhead: over(|course| {
@@ -209,12 +212,12 @@ fn blow_up(several: &[&Record], one: &[&Record]) -> Option<Spread> {
 }
 
 /// In runs of before this was kept it is known within 1 %.
-fn most_heap_bytes(course: &Course) -> u64 {
+fn most_heap_bytes(course: &MemoryProfile) -> u64 {
     course.most_heap_bytes.max(course.peak_footprint.heap_bytes)
 }
 
 /// By how much the count was off where the process asked both ways, if that is too much.
-fn count_off_by(course: &Course) -> Option<f64> {
+fn count_off_by(course: &MemoryProfile) -> Option<f64> {
     const TOO_MUCH: f64 = 0.01;
     let enough = course.twice.into_iter().flatten().filter(|it| it.walked_bytes as f64 >= OVERHEAD_FROM_BYTES);
     let shares = enough.map(|it| it.counted_bytes.abs_diff(it.walked_bytes) as f64 / it.walked_bytes as f64);
@@ -225,11 +228,11 @@ fn count_off_by(course: &Course) -> Option<f64> {
 const PAGE_BYTES: f64 = 4096.0;
 
 /// Live bytes, where they are enough to say something.
-fn overhead_base(moment: &Moment) -> Option<f64> {
+fn overhead_base(moment: &MemoryPoint) -> Option<f64> {
     Some(moment.live_bytes as f64).filter(|bytes| *bytes >= OVERHEAD_FROM_BYTES)
 }
 
-fn overhead(moment: &Moment) -> Option<f64> {
+fn overhead(moment: &MemoryPoint) -> Option<f64> {
     Some(moment.heap_bytes as f64 / overhead_base(moment)?)
 }
 

@@ -1,12 +1,12 @@
 //! The records of one row, an allocator in a case, and the rule that one process not `ok` leaves the row without processes.
 
 use super::failure::Failed;
-use super::gate;
+use super::interference;
 use super::process::Process;
 use super::stats::median;
 use crate::execute::Measurement;
+use crate::observe::mean_heap::MeanHeap;
 use crate::plan::Case as PlannedCase;
-use crate::sample::mean_heap::MeanHeap;
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -21,14 +21,14 @@ fn makes_a_row(record: &Record) -> bool {
 }
 
 /// Records by row, so that each row is found without a look at all others.
-pub(super) struct Filed<'a> {
+pub(super) struct RecordsByRow<'a> {
     rows: HashMap<(&'a str, u32, &'a str), Vec<&'a Record>>,
     /// What was found in calls that few workloads make, by allocator.
     findings: HashMap<&'a str, Vec<&'a String>>,
 }
 
-impl<'a> Filed<'a> {
-    pub fn new(records: &[&'a Record]) -> Filed<'a> {
+impl<'a> RecordsByRow<'a> {
+    pub fn new(records: &[&'a Record]) -> RecordsByRow<'a> {
         let mut rows: HashMap<_, Vec<&Record>> = HashMap::new();
         for record in records.iter().filter(|record| makes_a_row(record)) {
             let row = (record.workload.as_str(), record.threads, record.allocator.as_str());
@@ -37,7 +37,7 @@ impl<'a> Filed<'a> {
         let corners = records.iter().filter(|record| record.purpose == Purpose::Corners);
         let mut findings: HashMap<&str, Vec<&String>> = HashMap::new();
         corners.for_each(|record| findings.entry(&record.allocator).or_default().extend(&record.findings));
-        Filed { rows, findings }
+        RecordsByRow { rows, findings }
     }
 
     /// What is wrong with calls of an allocator that few workloads make.
@@ -53,18 +53,18 @@ impl<'a> Filed<'a> {
     }
 
     /// How many checks and samples belong to no row of the plan.
-    pub fn strays(&self, run: &RunFile) -> usize {
+    pub fn unplanned(&self, run: &RunFile) -> usize {
         let planned = |(workload, threads, allocator): &(&str, u32, &str)| {
             let mut cases = run.plan.cases.iter();
             let case = cases.find(|case| (case.workload.as_str(), case.threads) == (*workload, *threads));
-            case.is_some_and(|case| run.entrants(case).any(|entrant| entrant.name == *allocator))
+            case.is_some_and(|case| run.rows_of(case).any(|candidate| candidate.name == *allocator))
         };
         self.rows.iter().filter(|(row, _)| !planned(row)).map(|(_, records)| records.len()).sum()
     }
 }
 
 /// A block and its part: processes of the same slot are compared, as they ran one after the other.
-pub(super) type Slot = (u32, u32);
+pub(super) type PairKey = (u32, u32);
 
 /// The processes of one row.
 pub(super) struct Group<'a> {
@@ -75,11 +75,11 @@ pub(super) struct Group<'a> {
     /// Set if any check or sample did not end `ok`; then `processes` is empty.
     pub failed: Option<Failed>,
     /// What was measured, and what it comes to.
-    pub processes: BTreeMap<Slot, (&'a Measurement, Process)>,
+    pub processes: BTreeMap<PairKey, (&'a Measurement, Process)>,
     /// Those of them that something disturbed.
-    pub disturbed: BTreeSet<Slot>,
+    pub disturbed: BTreeSet<PairKey>,
     /// What held those up that something did which may be their own doing.
-    pub stalled: BTreeMap<Slot, Vec<&'static str>>,
+    pub stalled: BTreeMap<PairKey, Vec<&'static str>>,
     /// What its check said of it, which timed nothing.
     pub check: Option<&'a Measurement>,
     /// What they held on average, of those that were looked at meanwhile.
@@ -91,7 +91,7 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    pub fn new(case: &'a PlannedCase, allocator: &'a AllocatorInfo, records: &Filed<'a>) -> Group<'a> {
+    pub fn new(case: &'a PlannedCase, allocator: &'a AllocatorInfo, records: &RecordsByRow<'a>) -> Group<'a> {
         let own = records.of_row(case, allocator, Purpose::Sample);
         let failed = Failed::among(&own);
         let mut processes = Vec::new();
@@ -102,10 +102,10 @@ impl<'a> Group<'a> {
             for record in own.iter().filter(|record| record.purpose == Purpose::Sample) {
                 let measurement = record.measurement.as_ref();
                 mean_heaps.extend(record.mean_heap.as_deref());
-                if !gate::causes(record).is_empty() {
+                if !interference::causes(record).is_empty() {
                     disturbed.insert((record.block, record.part));
                 }
-                let stalls = gate::stalls(record);
+                let stalls = interference::stalls(record);
                 if !stalls.is_empty() {
                     stalled.insert((record.block, record.part), stalls);
                 }
@@ -129,8 +129,8 @@ impl<'a> Group<'a> {
     }
 
     /// ln of a value over the other's, slot by slot where both have one.
-    pub fn log_ratios(&self, other: &Group, value: impl Fn(&Process) -> Option<f64>) -> BTreeMap<Slot, f64> {
-        let log = |(slot, (_, ours)): (&Slot, &(&Measurement, Process))| {
+    pub fn log_ratios(&self, other: &Group, value: impl Fn(&Process) -> Option<f64>) -> BTreeMap<PairKey, f64> {
+        let log = |(slot, (_, ours)): (&PairKey, &(&Measurement, Process))| {
             let (_, theirs) = other.processes.get(slot)?;
             Some((*slot, (value(ours)? / value(theirs)?).ln()))
         };

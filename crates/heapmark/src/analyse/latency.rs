@@ -2,7 +2,7 @@
 //! all calls that were timed, and is told only where enough of them lie beyond it.
 
 use super::failure::Failed;
-use super::group::Filed;
+use super::group::RecordsByRow;
 use super::row::Role;
 use super::stats::median;
 use crate::execute::Latency;
@@ -119,15 +119,15 @@ impl LatencyRow {
 type Told<'a> = (&'a Record, &'a Latency);
 
 /// One table per case of the plan.
-pub(super) fn cases(run: &RunFile, records: &Filed) -> Vec<LatencyCase> {
+pub(super) fn cases(run: &RunFile, records: &RecordsByRow) -> Vec<LatencyCase> {
     let every = run.plan.latency_every.unwrap_or(1);
     run.plan.cases.iter().map(|case| of_case(run, case, every, records)).collect()
 }
 
-fn of_case(run: &RunFile, case: &Case, every: u32, records: &Filed) -> LatencyCase {
+fn of_case(run: &RunFile, case: &Case, every: u32, records: &RecordsByRow) -> LatencyCase {
     let mut all = Vec::new();
     let baseline = case.baseline(&run.plan.baseline);
-    let rows = run.entrants(case).map(|allocator| row(case, allocator, baseline, records, &mut all)).collect();
+    let rows = run.rows_of(case).map(|allocator| row(case, allocator, baseline, records, &mut all)).collect();
     LatencyCase {
         workload: case.workload.clone(),
         threads: case.threads,
@@ -152,7 +152,7 @@ fn row<'a>(
     case: &Case,
     allocator: &AllocatorInfo,
     baseline: &str,
-    records: &Filed<'a>,
+    records: &RecordsByRow<'a>,
     all: &mut Vec<Told<'a>>,
 ) -> LatencyRow {
     let own = records.of_row(case, allocator, Purpose::Latency);

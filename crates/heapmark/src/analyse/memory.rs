@@ -4,7 +4,7 @@ use super::group::Group;
 use super::spread::Spread;
 use super::stats::geometric_mean;
 use crate::execute::Measurement;
-use crate::sample::mean_heap::MeanHeap;
+use crate::observe::mean_heap::MeanHeap;
 use serde::Serialize;
 
 /// The least requested memory for which an overhead says something about an allocator.

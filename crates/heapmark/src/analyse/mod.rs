@@ -3,60 +3,60 @@
 //! A row, an allocator in a case, has numbers only if every process of it ended `ok`. That is decided in one place, `group`;
 //! all that follows sees a failed row as a row without processes.
 
-pub mod call;
+mod candidate;
 pub mod claims;
 pub mod compare;
-pub mod contest;
+pub mod conclusion;
 pub mod count;
-mod entrant;
 pub mod failure;
 pub mod footprint;
-pub mod gate;
 mod group;
+pub mod interference;
 pub mod latency;
 pub mod memory;
 pub mod noise;
 mod numbers;
 mod overall;
+pub mod pairwise;
 pub mod process;
 pub mod ratio;
 pub mod row;
 pub mod spread;
 pub mod stats;
-mod tried;
+mod user_command;
 pub mod verdict;
 pub mod whole;
 
 #[cfg(test)]
-pub(crate) mod artificial;
+pub(crate) mod fake_run;
 #[cfg(test)]
 mod tests;
 
-pub use call::Call;
-pub use contest::{Contest, Doubt};
+pub use conclusion::{Conclusion, LeftOut, Ranking, Withheld};
 pub use count::{Count, CountCase, CountRow};
 pub use failure::{Failed, Failure};
 pub use footprint::{FootprintCase, FootprintRow, Footprints, Kept};
-pub use gate::Gate;
+pub use interference::InterferenceSummary;
 pub use latency::{Called, LatencyCase, LatencyRow, LatencyState, Timer};
 pub use memory::{MeanFootprint, Memory, MemoryMeasure, MemoryRatio};
 pub use numbers::{Numbers, Stalled, Timed};
 pub use overall::Overall;
+pub use pairwise::{Doubt, PairwiseTest};
 pub use process::Process;
 pub use ratio::Ratio;
 pub use row::{Purge, Role, Row, State};
 pub use spread::{Spread, TwoModes};
-pub use tried::Tried;
-pub use verdict::{LeftOut, Standing, Verdict, Withheld};
+pub use user_command::CommandFacts;
+pub use verdict::Verdict;
 pub use whole::{Whole, reads_figure};
 
 use crate::execute::Measurement;
 use crate::plan::Case as PlannedCase;
 use crate::store::{Record, RunFile};
-use call::{Calls, Judged};
-use group::{Filed, Group};
+use group::{Group, RecordsByRow};
 use serde::Serialize;
 use stats::{half_width, shift};
+use verdict::{Judged, Verdicts};
 
 /// All that is derived from a run.
 #[derive(Clone, Debug, Serialize)]
@@ -72,7 +72,7 @@ pub struct Analysis {
     /// Cases that are not in `overall` because the baseline's copy came out different there: `larson@2`.
     pub overall_without: Vec<String>,
     /// What else the machine did.
-    pub gate: Gate,
+    pub interference: InterferenceSummary,
     /// The tables of a run that timed single calls, which has none of the others.
     pub latency: Vec<LatencyCase>,
     /// Tables of a run that counted; such a run has no others.
@@ -82,9 +82,9 @@ pub struct Analysis {
     /// Every process that did not end `ok`, whatever it was run for.
     pub failures: Vec<Failure>,
     /// Checks and samples of a case or an allocator that the plan does not name; they enter nothing.
-    pub strays: usize,
+    pub unplanned: usize,
     /// Which one?
-    pub verdict: Verdict,
+    pub conclusion: Conclusion,
     /// Allocators that the verdict cannot speak about.
     pub left_out: Vec<LeftOut>,
     /// The same of later rounds of traces, where first ones are judged too: `verdict` and `overall` are then without them.
@@ -97,7 +97,7 @@ pub struct Analysis {
 #[derive(Clone, Debug, Serialize)]
 pub struct LaterRounds {
     /// Which one?
-    pub verdict: Verdict,
+    pub conclusion: Conclusion,
     /// Allocators that it cannot speak about.
     pub left_out: Vec<LeftOut>,
 }
@@ -120,7 +120,7 @@ pub struct Case {
     /// Whether its times are recorded ones, and nobody's merit: only memory can differ.
     pub paced: bool,
     /// The user's command, where that is what it runs.
-    pub trial: Option<Tried>,
+    pub trial: Option<CommandFacts>,
     /// What nobody should read the table without.
     pub caution: Option<String>,
     /// The baseline's copy over the baseline; `None` where none rode along.
@@ -139,9 +139,9 @@ pub struct Case {
 /// Derives everything from the records of a run, one per cell as the store reads them.
 pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     let records: Vec<&Record> = records.iter().collect();
-    let (counting, gate) = gate::pass(&records);
-    let bare = Analysis::without_tables(run, &records, gate);
-    let filed = Filed::new(&counting);
+    let (counting, interference) = interference::pass(&records);
+    let bare = Analysis::without_tables(run, &records, interference);
+    let filed = RecordsByRow::new(&counting);
     if run.plan.latency_every.is_some() {
         return Analysis { latency: latency::cases(run, &filed), ..bare };
     }
@@ -154,21 +154,21 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     let grid = grid(run, &filed);
     let judged: Vec<Judged> =
         run.plan.cases.iter().zip(&grid).map(|(case, groups)| judged(run, case, groups)).collect();
-    let calls = call::calls(&judged, run.plan.alpha());
+    let calls = verdict::verdicts(&judged, run.plan.alpha());
     let tables = run.plan.cases.iter().zip(judged.iter().zip(&calls));
     let cases: Vec<Case> = tables.map(|(case, (judged, calls))| table(run, case, judged, calls)).collect();
     // First rounds and later ones are different workloads: no word is of both.
     let are_later = |later: bool| run.plan.cases.iter().any(|case| case.plays_later_rounds() == later);
     let of_both = are_later(true) && are_later(false);
     let later_rounds = of_both.then(|| {
-        let (verdict, left_out) = verdict::judge(run, &cases, &grid, PlannedCase::plays_later_rounds);
-        LaterRounds { verdict, left_out }
+        let (conclusion, left_out) = conclusion::judge(run, &cases, &grid, PlannedCase::plays_later_rounds);
+        LaterRounds { conclusion, left_out }
     });
     let rest = |case: &PlannedCase| !(of_both && case.plays_later_rounds());
-    let (verdict, left_out) = verdict::judge(run, &cases, &grid, rest);
+    let (conclusion, left_out) = conclusion::judge(run, &cases, &grid, rest);
     let overall = overall::overall(run, &cases, &grid, rest);
     let overall_without = overall::without(run, &cases, rest);
-    Analysis { cases, overall, overall_without, verdict, left_out, later_rounds, ..bare }
+    Analysis { cases, overall, overall_without, conclusion, left_out, later_rounds, ..bare }
 }
 
 impl Case {
@@ -180,7 +180,7 @@ impl Case {
 
 impl Analysis {
     /// What is known of any run, and no verdict.
-    fn without_tables(run: &RunFile, records: &[&Record], gate: Gate) -> Analysis {
+    fn without_tables(run: &RunFile, records: &[&Record], interference: InterferenceSummary) -> Analysis {
         Analysis {
             baseline: run.plan.baseline.clone(),
             planned_blocks: group::blocks_begun(records).clamp(run.plan.blocks, run.plan.most_blocks()),
@@ -190,10 +190,10 @@ impl Analysis {
             latency: Vec::new(),
             counts: Vec::new(),
             footprints: Vec::new(),
-            gate,
+            interference,
             failures: failure::collect(records),
-            strays: Filed::new(records).strays(run),
-            verdict: Verdict::NotAsked,
+            unplanned: RecordsByRow::new(records).unplanned(run),
+            conclusion: Conclusion::NotAsked,
             left_out: Vec::new(),
             later_rounds: None,
             machine_warnings: run.looks.warnings(),
@@ -227,12 +227,12 @@ pub fn processes<'a>(run: &'a RunFile, records: &'a [Record]) -> Vec<Vec<Vec<(&'
 }
 
 /// The records without the attempts that do not count, by row.
-fn counting(records: &[Record]) -> Filed<'_> {
-    Filed::new(&gate::pass(&records.iter().collect::<Vec<_>>()).0)
+fn counting(records: &[Record]) -> RecordsByRow<'_> {
+    RecordsByRow::new(&interference::pass(&records.iter().collect::<Vec<_>>()).0)
 }
 
-fn grid<'a>(run: &'a RunFile, records: &Filed<'a>) -> Vec<Vec<Group<'a>>> {
-    let groups = |case| run.entrants(case).map(|entrant| Group::new(case, entrant, records)).collect();
+fn grid<'a>(run: &'a RunFile, records: &RecordsByRow<'a>) -> Vec<Vec<Group<'a>>> {
+    let groups = |case| run.rows_of(case).map(|candidate| Group::new(case, candidate, records)).collect();
     run.plan.cases.iter().map(groups).collect()
 }
 
@@ -242,7 +242,7 @@ fn judged<'a, 'g>(run: &RunFile, case: &PlannedCase, groups: &'a [Group<'g>]) ->
     Judged { groups, roles, paced: case.is_paced() }
 }
 
-fn table(run: &RunFile, case: &PlannedCase, judged: &Judged, calls: &Calls) -> Case {
+fn table(run: &RunFile, case: &PlannedCase, judged: &Judged, calls: &Verdicts) -> Case {
     let name = case.baseline(&run.plan.baseline);
     let floors = judged.of(Role::Floor).filter(|_| !judged.paced);
     let floor_ns = floors.filter_map(Group::median_ns_per_op).min_by(f64::total_cmp);
@@ -254,11 +254,11 @@ fn table(run: &RunFile, case: &PlannedCase, judged: &Judged, calls: &Calls) -> C
         .collect();
     for (place, row) in rows.iter_mut().enumerate() {
         if let State::Measured(numbers) = &mut row.state {
-            (numbers.call, numbers.cpu_call) = (calls.wall[place], calls.cpu[place]);
+            (numbers.verdict, numbers.cpu_verdict) = (calls.wall[place], calls.cpu[place]);
             if judged.paced {
                 (numbers.ratio, numbers.cpu_ratio) = (None, None);
             }
-            numbers.memory_call = calls.memory[place];
+            numbers.memory_verdict = calls.memory[place];
         }
     }
     let cpu = |row: &Row| row.numbers().filter(|_| row.role == Role::Candidate)?.cpu_ratio.map(|ratio| ratio.ratio);
@@ -275,7 +275,7 @@ fn table(run: &RunFile, case: &PlannedCase, judged: &Judged, calls: &Calls) -> C
         trial: case
             .trial
             .as_ref()
-            .map(|trial| Tried::new(trial, run.plan.precision, judged.baseline(), judged.groups, &rows)),
+            .map(|trial| CommandFacts::new(trial, run.plan.precision, judged.baseline(), judged.groups, &rows)),
         caution: case.caution.clone(),
         shadow: calls.shadow.map(Ratio::of_shift),
         shadow_differs: calls.shadow_differs,

@@ -1,12 +1,12 @@
 //! The numbers of a row, made of its processes.
 
-use super::call::Call;
-use super::group::{Group, Slot};
+use super::group::{Group, PairKey};
 use super::memory::{MeanFootprint, Memory};
 use super::process::Process;
 use super::ratio::Ratio;
 use super::row::Role;
 use super::spread::{Spread, TwoModes};
+use super::verdict::Verdict;
 use super::whole::Whole;
 use crate::execute::Measurement;
 use serde::Serialize;
@@ -40,11 +40,11 @@ pub struct Numbers {
     /// Growth of the resident set over the baseline's; `None` as for `ratio`.
     pub memory_ratio: Option<Ratio>,
     /// What may be said of `memory_ratio`.
-    pub memory_call: Option<Call>,
+    pub memory_verdict: Option<Verdict>,
     /// What may be said of `ratio`; `None` for rows that nothing is said of.
-    pub call: Option<Call>,
+    pub verdict: Option<Verdict>,
     /// What may be said of `cpu_ratio`.
-    pub cpu_call: Option<Call>,
+    pub cpu_verdict: Option<Verdict>,
     /// Its times in two modes, where one median would describe neither.
     pub modes: Option<TwoModes>,
     /// Memory at its peak; `None` where no process reported a resident set.
@@ -112,9 +112,9 @@ impl Numbers {
             ratio: ratio(|process| Some(process.ns_per_op)),
             cpu_ratio: ratio(|process| process.cpu_ns_per_op),
             memory_ratio: ratio(|process| process.grown_bytes),
-            memory_call: None,
-            call: None,
-            cpu_call: None,
+            memory_verdict: None,
+            verdict: None,
+            cpu_verdict: None,
             modes: TwoModes::among(group),
             memory: Memory::new(group),
             mean_footprint: MeanFootprint::new(group),
@@ -139,7 +139,7 @@ fn stalled(group: &Group) -> Option<Stalled> {
 }
 
 fn times(group: &Group) -> Vec<Timed> {
-    let timed = |(slot, (_, process)): (&Slot, &(&Measurement, Process))| Timed {
+    let timed = |(slot, (_, process)): (&PairKey, &(&Measurement, Process))| Timed {
         block: slot.0,
         ns_per_op: process.ns_per_op,
         disturbed: group.disturbed.contains(slot),

@@ -92,11 +92,11 @@ pub enum State {
 
 impl Role {
     /// Of an entrant of a case.
-    pub(super) fn of(entrant: &AllocatorInfo, baseline: &str) -> Role {
-        match entrant.tier.as_str() {
+    pub(super) fn of(candidate: &AllocatorInfo, baseline: &str) -> Role {
+        match candidate.tier.as_str() {
             "floor" => Role::Floor,
             "shadow" => Role::Shadow,
-            _ if entrant.name == baseline => Role::Baseline,
+            _ if candidate.name == baseline => Role::Baseline,
             "program" => Role::Program,
             _ => Role::Candidate,
         }

@@ -1,193 +1,183 @@
-//! Which one? The fastest allocator of a run, if the blocks carry that claim. Must never turn "cannot be told apart" into "same".
-//!
-//! Raw times are never averaged across workloads: the leader has the smallest geometric mean of ratios, and each contest takes,
-//! block by block, the mean over cases of log ratios. A winner has to win every contest, corrected for their number.
+//! What may be said about each row: faster, slower, same, small, unclear. One family over all rows of a run, so that a run of
+//! many rows is wrong no more often than a run of one.
 
-use super::Case;
-use super::contest::{self, Contest};
-use super::entrant::{Entrant, rank};
 use super::group::Group;
-use super::memory::MemoryRatio;
-use super::ratio::Ratio;
-use super::row::{Role, Row};
-use super::stats::{THRESHOLD, Tested, mean, paired};
-use crate::plan::{Case as PlannedCase, blocks_needed};
-use crate::store::RunFile;
+use super::process::Process;
+use super::row::Role;
+use super::stats::{BlocksMore, Finding, Judgement, Shift, judge_family, shift};
+use crate::plan::blocks_needed;
 use serde::Serialize;
 
-/// What the run says.
-#[derive(Clone, Debug, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
+/// What may be said about a row beside the baseline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "word", rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The run timed single calls: none of its times says how fast a program is.
-    NotAsked,
-    /// No allocator has numbers in every case.
-    NothingOk,
-    /// One allocator has: there is nothing to compare.
-    OnlyOne {
-        /// Its name.
-        allocator: String,
+    /// Less time, by more than 1 %.
+    Faster,
+    /// More time, by more than 1 %.
+    Slower,
+    /// No more than 1 % apart: the whole 95 % interval lies within 1 %, and would do so in a run of so many rows.
+    Same,
+    /// A difference that is real, and perhaps not more than 1 %.
+    Small,
+    /// Anything else.
+    Unclear {
+        /// About so many more blocks would tell; `None`: more than is reasonable.
+        blocks_more: Option<u32>,
     },
-    /// The leader is told apart from all others.
-    Fastest(Standing),
-    /// It is not.
-    Unclear(Standing),
-    /// Nothing is claimed, whatever the numbers are.
-    Withheld(Withheld),
+    /// The baseline's own copy differed from it: whatever differs here may be the machine's doing.
+    ShadowDiffers,
+    /// The harness takes more than half of the fastest allocator's time: the order may be the harness's.
+    FloorHides,
 }
 
-/// Why nothing is claimed.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[serde(tag = "why", rename_all = "kebab-case")]
-pub enum Withheld {
-    /// The baseline's copy came out different from it, over all cases or in each of them.
-    Shadow {
-        /// The copy over the baseline.
-        ratio: Ratio,
-    },
-    /// In every case the harness takes more than half of the fastest allocator's time.
-    Floor,
-    /// In every case the times are recorded ones.
-    Paced,
-}
-
-/// The leader and its contests.
-#[derive(Clone, Debug, Serialize)]
-pub struct Standing {
-    /// Smallest geometric mean of ratios.
-    pub leader: String,
-    /// All others, the fastest first.
-    pub contests: Vec<Contest>,
-    /// Cases that were compared.
-    pub cases: usize,
-    /// Blocks of the contest that has fewest.
-    pub blocks: usize,
-    /// Blocks that m comparisons (cases x allocators) need: max(10, 1 + log2(m / alpha)), rounded up.
-    pub blocks_needed: u32,
-    /// The leader's memory over the baseline's; `None` where the leader is the baseline, or there is nothing to compare.
-    pub memory: Option<MemoryRatio>,
-}
-
-/// An allocator without numbers in every case.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LeftOut {
-    /// Its name.
-    pub allocator: String,
-    /// Cases in which some process did not end `ok`.
-    pub failed: usize,
-    /// Cases in which it has no sample yet, or none in the same blocks as the others.
-    pub missing: usize,
-}
-
-impl Standing {
-    /// The contest with the baseline; `None` where that is the leader or has no numbers in every case.
-    pub fn against_baseline(&self) -> Option<&Contest> {
-        self.contests.iter().find(|contest| contest.baseline)
-    }
-
-    /// Those that the leader cannot be told from.
-    pub fn rivals(&self) -> impl Iterator<Item = &Contest> {
-        self.contests.iter().filter(|contest| contest.doubt.is_some())
-    }
-}
-
-/// Judges those cases of a run that are `asked` for: `grid` holds the rows of each case, in the same order as `cases` and their rows.
-pub(super) fn judge(
-    run: &RunFile,
-    cases: &[Case],
-    grid: &[Vec<Group>],
-    asked: impl Fn(&PlannedCase) -> bool,
-) -> (Verdict, Vec<LeftOut>) {
-    // What only programs run says nothing about allocators, and what the harness hides nothing about anybody.
-    let of_allocators =
-        cases.iter().zip(grid).zip(&run.plan.cases).filter(|(_, case)| case.is_for_allocators() && asked(case));
-    let tables: Vec<Table> = of_allocators.map(|((case, groups), _)| Table { case, groups }).collect();
-    let seen: Vec<&Table> = tables.iter().filter(|table| !table.case.floor_hides && !table.case.paced).collect();
-    if seen.is_empty() && !tables.is_empty() {
-        let paced = tables.iter().all(|table| table.case.paced);
-        return (Verdict::Withheld(if paced { Withheld::Paced } else { Withheld::Floor }), Vec::new());
-    }
-    // Nothing is claimed of a case in which the copy differs; where it differs on the whole, of none.
-    let judged: Vec<&Table> = seen.iter().filter(|table| !table.case.shadow_differs).copied().collect();
-    let copy = run.plan.shadow.as_ref().and_then(|shadow| copy(shadow, &seen));
-    let copy = copy.filter(|copy| judged.is_empty() || copy.p < run.plan.alpha());
-    let mut entrants = Vec::new();
-    let mut left_out = Vec::new();
-    let ranks = |role| matches!(role, Role::Baseline | Role::Candidate);
-    for name in &run.plan.allocators {
-        let rows: Vec<_> = judged.iter().filter_map(|table| table.row(name)).collect();
-        if !rows.iter().all(|(row, _)| ranks(row.role)) {
-            continue;
-        }
-        let failed = rows.iter().filter(|(_, group)| group.failed.is_some()).count();
-        let missing = rows.iter().filter(|(_, group)| group.processes.is_empty()).count() - failed;
-        if failed + missing > 0 {
-            left_out.push(LeftOut { allocator: name.clone(), failed, missing });
-        } else {
-            let memory = rows.iter().map(|(row, _)| row.numbers().and_then(|numbers| numbers.memory)).collect();
-            entrants.push(Entrant::new(name, &beside_baseline(name, &judged), memory));
+impl Verdict {
+    /// The word for tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Faster => "faster",
+            Verdict::Slower => "slower",
+            Verdict::Same => "same",
+            Verdict::Small => "small",
+            Verdict::Unclear { .. } => "unclear",
+            Verdict::ShadowDiffers => "withheld: A/A",
+            Verdict::FloorHides => "withheld: floor",
         }
     }
-    if let Some(copy) = copy.filter(|_| judged.is_empty() || !entrants.is_empty()) {
-        return (Verdict::Withheld(Withheld::Shadow { ratio: Ratio::of_shift(copy.shift) }), left_out);
-    }
-    if judged.is_empty() || entrants.is_empty() {
-        return (Verdict::NothingOk, left_out);
-    }
-    let ranked = rank(&run.plan.baseline, entrants, &mut left_out);
-    (settle(&run.plan.baseline, &ranked, run.plan.alpha()), left_out)
-}
 
-/// A case with its groups, row by row.
-struct Table<'a, 'g> {
-    case: &'a Case,
-    groups: &'a [Group<'g>],
-}
-
-impl<'a, 'g> Table<'a, 'g> {
-    fn row(&self, name: &str) -> Option<(&'a Row, &'a Group<'g>)> {
-        self.case.rows.iter().zip(self.groups).find(|(row, _)| row.allocator == name)
-    }
-}
-
-fn beside_baseline<'a, 'g>(name: &str, tables: &[&Table<'a, 'g>]) -> Vec<(&'a Group<'g>, Option<&'a Group<'g>>)> {
-    let pair = |table: &&Table<'a, 'g>| {
-        let (_, own) = table.row(name)?;
-        Some((own, table.row(&table.case.baseline).map(|(_, group)| group)))
-    };
-    tables.iter().filter_map(pair).collect()
-}
-
-/// The baseline's copy over the baseline, over all cases.
-fn copy(shadow: &str, tables: &[&Table]) -> Option<Tested> {
-    let copy = Entrant::new(shadow, &beside_baseline(shadow, tables), Vec::new());
-    let blocks = copy.logs.first()?.keys();
-    let mean_of = |block: &u32| {
-        let logs: Option<Vec<f64>> = copy.logs.iter().map(|logs| logs.get(block).copied()).collect();
-        mean(&logs?)
-    };
-    paired(&blocks.filter_map(mean_of).collect::<Vec<f64>>(), THRESHOLD)
-}
-
-fn settle(baseline: &str, ranked: &[Entrant], alpha: f64) -> Verdict {
-    let (leader, others) = match ranked {
-        [] => return Verdict::NothingOk,
-        [only] => {
-            return Verdict::OnlyOne { allocator: only.name.clone() };
+    pub(super) fn of(judgement: &Judgement) -> Verdict {
+        match judgement.finding {
+            Finding::Lower => Verdict::Faster,
+            Finding::Higher => Verdict::Slower,
+            Finding::Same => Verdict::Same,
+            Finding::Small => Verdict::Small,
+            Finding::Unclear => Verdict::Unclear {
+                blocks_more: match judgement.blocks_more {
+                    Some(BlocksMore::About(blocks)) => Some(blocks),
+                    Some(BlocksMore::TooMany) | None => None,
+                },
+            },
         }
-        [leader, others @ ..] => (leader, others),
+    }
+}
+
+/// The calls of one table, row by row; `None` for rows that are not judged, or have nothing to be judged by.
+pub(super) struct Verdicts {
+    /// By wall time.
+    pub wall: Vec<Option<Verdict>>,
+    /// By CPU time.
+    pub cpu: Vec<Option<Verdict>>,
+    /// By growth of the resident set: `Faster` is less, `Slower` is more.
+    pub memory: Vec<Option<Verdict>>,
+    /// The baseline's copy over the baseline; `None` where there is none.
+    pub shadow: Option<Shift>,
+    /// Whether that copy came out different.
+    pub shadow_differs: bool,
+    /// Whether the harness takes more than half of the fastest allocator's time.
+    pub floor_hides: bool,
+}
+
+impl Verdicts {
+    /// Why nothing is claimed of any row's time, where nothing is.
+    pub fn withheld(&self) -> Option<Verdict> {
+        if self.shadow_differs { Some(Verdict::ShadowDiffers) } else { self.floor_hides.then_some(Verdict::FloorHides) }
+    }
+}
+
+/// A table before its rows are written: its groups, and who is who.
+pub(super) struct Judged<'a, 'g> {
+    pub groups: &'a [Group<'g>],
+    pub roles: Vec<Role>,
+    /// Whether its times are recorded ones: then nothing is said of them.
+    pub paced: bool,
+}
+
+impl<'g> Judged<'_, 'g> {
+    pub fn baseline(&self) -> Option<&Group<'g>> {
+        self.of(Role::Baseline).next()
+    }
+
+    pub fn of(&self, role: Role) -> impl Iterator<Item = &Group<'g>> {
+        self.groups.iter().zip(&self.roles).filter(move |(_, own)| **own == role).map(|(group, _)| group)
+    }
+
+    /// The rows that a verdict may speak about.
+    fn allocators(&self) -> impl Iterator<Item = &Group<'g>> {
+        self.of(Role::Baseline).chain(self.of(Role::Candidate))
+    }
+
+    pub fn logs(&self, group: &Group, value: fn(&Process) -> Option<f64>) -> Vec<f64> {
+        self.baseline().map(|baseline| group.log_ratios(baseline, value).into_values().collect()).unwrap_or_default()
+    }
+
+    /// Whether the harness takes more than half of the fastest allocator's time.
+    pub fn floor_hides(&self) -> bool {
+        let least = |groups: &mut dyn Iterator<Item = &Group<'g>>| {
+            groups.filter_map(Group::median_ns_per_op).min_by(f64::total_cmp)
+        };
+        let (floor, fastest) = (least(&mut self.of(Role::Floor)), least(&mut self.allocators()));
+        !self.paced && floor.zip(fastest).is_some_and(|(floor, fastest)| floor > fastest / 2.0)
+    }
+}
+
+/// Judges all tables of a run together, each p held against `alpha`.
+pub(super) fn verdicts(tables: &[Judged], alpha: f64) -> Vec<Verdicts> {
+    let wall = |process: &Process| Some(process.ns_per_op);
+    let cpu = |process: &Process| process.cpu_ns_per_op;
+    let family = |role, value: fn(&Process) -> Option<f64>| family(tables, role, value, alpha);
+    let shadows = family(Role::Shadow, wall);
+    let mut all: Vec<Verdicts> = tables
+        .iter()
+        .zip(&shadows)
+        .map(|(table, shadow)| {
+            let copy = table.of(Role::Shadow).next();
+            Verdicts {
+                wall: vec![None; table.groups.len()],
+                cpu: vec![None; table.groups.len()],
+                memory: vec![None; table.groups.len()],
+                shadow: copy.filter(|_| !table.paced).and_then(|copy| shift(&table.logs(copy, wall))),
+                shadow_differs: !table.paced
+                    && shadow
+                        .iter()
+                        .flatten()
+                        .any(|call| matches!(call, Verdict::Faster | Verdict::Slower | Verdict::Small)),
+                floor_hides: table.floor_hides(),
+            }
+        })
+        .collect();
+    // Programs are a family of their own: they rank among themselves, not among allocators.
+    for role in [Role::Candidate, Role::Program] {
+        let (wall, cpu) = (family(role, wall), family(role, cpu));
+        let memory = family(role, |process| process.grown_bytes);
+        for ((((calls, table), wall), cpu), memory) in all.iter_mut().zip(tables).zip(wall).zip(cpu).zip(memory) {
+            let withheld = calls.withheld();
+            let timed = |calls: Vec<Option<Verdict>>| if table.paced { vec![None; calls.len()] } else { calls };
+            // Neither a busy machine nor the harness's time changes how much memory a process takes.
+            let measures = [
+                (&mut calls.wall, timed(wall), withheld),
+                (&mut calls.cpu, timed(cpu), withheld),
+                (&mut calls.memory, memory, None),
+            ];
+            for (own, new, withheld) in measures {
+                for (own, new) in own.iter_mut().zip(new).filter(|(_, new)| new.is_some()) {
+                    *own = withheld.or(new);
+                }
+            }
+        }
+    }
+    all
+}
+
+/// The calls of all rows of a role, table by table.
+fn family(tables: &[Judged], role: Role, value: fn(&Process) -> Option<f64>, alpha: f64) -> Vec<Vec<Option<Verdict>>> {
+    let members = || {
+        tables.iter().flat_map(|table| {
+            let own = table.groups.iter().zip(&table.roles);
+            own.filter(move |(_, own)| **own == role).map(move |(group, _)| table.logs(group, value))
+        })
     };
-    let cases = leader.logs.len();
-    let blocks_needed = blocks_needed(cases * ranked.len(), alpha);
-    let contests = contest::all(leader, others, baseline, blocks_needed, alpha);
-    let base = others.iter().find(|other| other.name == baseline);
-    let standing = Standing {
-        leader: leader.name.clone(),
-        cases,
-        blocks: contests.iter().map(Contest::blocks).min().unwrap_or(0),
-        blocks_needed,
-        memory: base.and_then(|base| MemoryRatio::new(&leader.memory, &base.memory)),
-        contests,
-    };
-    if standing.rivals().next().is_none() { Verdict::Fastest(standing) } else { Verdict::Unclear(standing) }
+    let logs: Vec<Vec<f64>> = members().collect();
+    let mut judged = judge_family(&logs, blocks_needed(logs.len(), alpha) as usize, alpha).into_iter();
+    let mut call = |own: &Role| (*own == role).then(|| judged.next().flatten().as_ref().map(Verdict::of)).flatten();
+    tables.iter().map(|table| table.roles.iter().map(&mut call).collect()).collect()
 }

@@ -276,12 +276,12 @@ mod tests {
     #[test]
     fn a_folder_that_was_there_is_not_marked_as_a_cache() {
         let home = tempfile::tempdir().unwrap();
-        make(&home.path().join("cache/scores")).unwrap();
+        make(&home.path().join("cache/compiled-traces")).unwrap();
         let marked = |folder: &str| home.path().join(folder).join(TAG).is_file();
-        assert_eq!((marked("."), marked("cache"), marked("cache/scores")), (false, false, true));
-        std::fs::create_dir(home.path().join("scores")).unwrap();
-        make(&home.path().join("scores")).unwrap();
-        assert!(!marked("scores"));
+        assert_eq!((marked("."), marked("cache"), marked("cache/compiled-traces")), (false, false, true));
+        std::fs::create_dir(home.path().join("compiled-traces")).unwrap();
+        make(&home.path().join("compiled-traces")).unwrap();
+        assert!(!marked("compiled-traces"));
     }
 
     fn place(folder: &Path) -> Place {

@@ -12,14 +12,14 @@ pub const LIBRARIES: [&str; 5] = [
     "src/build/link.rs",
     "src/build/toolchain.rs",
 ];
-/// What decides which score is made of a trace.
-pub const SCORES: [&str; 6] = [
-    "../wire/src/score",
+/// What decides which compiled trace is made of a trace.
+pub const COMPILED_TRACES: [&str; 6] = [
+    "../wire/src/compiled",
     "src/trace/codec",
     "src/trace/event.rs",
     "src/trace/live.rs",
     "src/trace/reader.rs",
-    "src/trace/score",
+    "src/trace/compile",
 ];
 
 /// Of all code in files and folders below `root`.
@@ -81,6 +81,6 @@ mod tests {
     fn names_in_the_cache_are_those_of_the_sources_as_they_are() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         assert_eq!(fingerprint(root, &LIBRARIES), env!("HEAPMARK_LIBRARY_SOURCES"));
-        assert_eq!(fingerprint(root, &SCORES), env!("HEAPMARK_SCORE_SOURCES"));
+        assert_eq!(fingerprint(root, &COMPILED_TRACES), env!("HEAPMARK_COMPILED_TRACE_SOURCES"));
     }
 }

@@ -1,4 +1,4 @@
-//! Sources -> shared libraries and programs, traces -> scores, cached by recipe hash; and the inspection of libraries that others made. Decides nothing
+//! Sources -> shared libraries and programs, traces -> compiled traces, cached by recipe hash; and the inspection of libraries that others made. Decides nothing
 //! about what is measured.
 
 mod cache;
@@ -6,6 +6,7 @@ mod cargo_sources;
 pub mod check;
 pub mod command;
 mod compile;
+mod compiled_trace;
 mod configure;
 mod copy;
 mod files;
@@ -17,7 +18,6 @@ mod known;
 mod library;
 mod link;
 pub mod program;
-mod score;
 mod state;
 mod step;
 mod system;
@@ -26,11 +26,11 @@ mod user;
 
 pub use cache::{hash_of_file, make as make_cache_folder, root as cache_root, short_hash};
 pub use cargo_sources::directory as sources_of;
+pub use compiled_trace::{CompiledTrace, Shelf as CompiledTraceShelf, compiled_trace};
 pub use copy::copy;
 pub use inspect::{Inspection, Refusal, inspect};
 pub use known::purge as purge_of_family;
 pub use program::{Executable, in_path};
-pub use score::{Score, Shelf as ScoreShelf, score};
 pub use state::{State, original, state};
 pub use system::find as find_library;
 pub use toolchain::not_taken;

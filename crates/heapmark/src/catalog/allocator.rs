@@ -46,7 +46,7 @@ pub struct Allocator {
     /// Variables that configure it, for whatever runs in its user's own environment: see [`super::Settings`].
     #[serde(default)]
     pub reads: Vec<String>,
-    /// How it is asked to give memory back (specification, section 7).
+    /// How it is asked to give memory back (MM).
     #[serde(default)]
     pub purge: Option<Purge>,
     /// Functions that only libraries of this family export: one that is brought by its path and has them all is purged so.

@@ -67,7 +67,7 @@ impl Program {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Prints {
-    /// Specification, section 3.3.
+    /// As in BT.
     BinaryTrees,
 }
 

@@ -28,7 +28,7 @@ fn positive(text: &str) -> Result<usize, String> {
 
 /// One command per usable CPU.
 pub(super) fn jobs() -> usize {
-    crate::sample::machine::usable_cpus() as usize
+    crate::observe::machine::usable_cpus() as usize
 }
 
 /// Runs the command.

@@ -3,7 +3,7 @@
 use super::output::{Force, Output};
 use super::run::comparison::percent;
 use super::{Exit, say, say_damage, usage, wants_colour, width};
-use crate::analyse::Call;
+use crate::analyse::Verdict;
 use crate::analyse::compare::{By, Comparison, Side, between, within};
 use crate::build::hash_of_file;
 use crate::report::{self, Screen};
@@ -107,13 +107,13 @@ fn read(dir: &Path) -> Result<store::Run> {
 
 /// A line for each row that fails the job.
 fn failing(comparison: &Comparison, on: &[FailOn]) -> Vec<String> {
-    let fails = |call: Call| match call {
-        Call::Slower => on.contains(&FailOn::Slower),
-        Call::Unclear { .. } | Call::ShadowDiffers | Call::FloorHides => on.contains(&FailOn::Unclear),
-        Call::Faster | Call::Same | Call::Small => false,
+    let fails = |verdict: Verdict| match verdict {
+        Verdict::Slower => on.contains(&FailOn::Slower),
+        Verdict::Unclear { .. } | Verdict::ShadowDiffers | Verdict::FloorHides => on.contains(&FailOn::Unclear),
+        Verdict::Faster | Verdict::Same | Verdict::Small => false,
     };
-    let rows = comparison.rows.iter().filter(|row| row.call.is_some_and(fails));
-    let word = |call: Option<Call>| call.map_or("", Call::word);
-    rows.map(|row| format!("--fail-on: {}@{}/{} is {}", row.workload, row.threads, row.allocator, word(row.call)))
+    let rows = comparison.rows.iter().filter(|row| row.verdict.is_some_and(fails));
+    let word = |verdict: Option<Verdict>| verdict.map_or("", Verdict::word);
+    rows.map(|row| format!("--fail-on: {}@{}/{} is {}", row.workload, row.threads, row.allocator, word(row.verdict)))
         .collect()
 }

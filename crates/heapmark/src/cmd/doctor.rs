@@ -1,10 +1,10 @@
 //! `heapmark doctor`: what of this machine makes numbers wander, and how to change it. Changes nothing itself.
 
 use super::{Exit, print, usage, wants_colour, width};
-use crate::build::ScoreShelf;
+use crate::build::CompiledTraceShelf;
+use crate::observe::preflight::{Preflight, When};
+use crate::observe::root::Root;
 use crate::report::{self, Screen, plain, units};
-use crate::sample::preflight::{Preflight, When};
-use crate::sample::root::Root;
 use anyhow::{Context, Result};
 
 /// Look at the machine: what disturbs measurements, what it does to results, how to change it
@@ -29,10 +29,11 @@ pub fn run(args: Args) -> Result<Exit> {
     } else {
         let screen = Screen { width: width(), colour: wants_colour(&std::io::stdout()) };
         print(&report::doctor(&look, screen))?;
-        // No cache, no scores.
-        if let Ok(scores) = ScoreShelf::find() {
-            let (bytes, most) = (units::bytes(scores.bytes() as f64), units::bytes(scores.most_bytes() as f64));
-            let folder = plain(&scores.folder().to_string_lossy());
+        // No cache, no compiled traces.
+        if let Ok(compiled_traces) = CompiledTraceShelf::find() {
+            let (bytes, most) =
+                (units::bytes(compiled_traces.bytes() as f64), units::bytes(compiled_traces.most_bytes() as f64));
+            let folder = plain(&compiled_traces.folder().to_string_lossy());
             print(&format!("compiled traces: {bytes} in {folder}, {most} at most\n"))?;
         }
     }

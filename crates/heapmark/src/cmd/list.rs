@@ -219,7 +219,7 @@ fn workloads(catalog: &Catalog) -> Vec<Value> {
         json!({
             "name": workload.name, "kernel": workload.kernel, "program": workload.program,
             "rows": workload.rows, "document": workload.document,
-            "section": workload.section, "presets": workload.presets.keys().collect::<Vec<_>>(),
+            "presets": workload.presets.keys().collect::<Vec<_>>(),
             "about": workload.about, "shows": workload.shows, "does_not_show": workload.hides,
             "operation": workload.operation, "threads": workload.threads, "series": workload.series,
             "rounds": rounds, "parameters": parameters,

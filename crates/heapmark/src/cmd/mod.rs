@@ -17,7 +17,7 @@ pub mod run;
 pub mod selftest;
 pub mod signals;
 pub mod trace;
-pub mod trial;
+pub mod try_command;
 
 use crate::build::Library;
 use crate::catalog::{Allocator, Tier};

@@ -2,15 +2,15 @@
 
 use super::run::comparison::target;
 use super::run::select::Selection;
-use super::run::{apart, companions};
+use super::run::{controls, nested_run};
 use super::{Exit, print, usage};
 use crate::analyse::noise::{Noise, noise};
 use crate::build;
 use crate::catalog::{Catalog, time};
 use crate::execute::Subject;
+use crate::observe::machine;
 use crate::plan::{Plan, cases};
 use crate::report::units;
-use crate::sample::machine;
 use anyhow::{Result, anyhow, bail};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -81,7 +81,7 @@ pub fn run(args: Args) -> Result<Exit> {
         build::State::Refused { why } => bail!("{}: {why}", args.allocator),
     };
     let original = Subject { allocator, library, refused: None };
-    let copy = companions::copy_of(&original)?;
+    let copy = controls::copy_of(&original)?;
     let (original_name, copy_name) = (original.allocator.name.clone(), copy.allocator.name.clone());
     let plan = Plan {
         seed: args.seed,
@@ -95,7 +95,7 @@ pub fn run(args: Args) -> Result<Exit> {
         ..Plan::default()
     };
     let selection = Selection::of_parts("noise", plan, vec![original, copy]);
-    let (stored, whole) = apart::run(selection, args.output)?;
+    let (stored, whole) = nested_run::run(selection, args.output)?;
     let [wall, cpu] = noise(&stored.records, &original_name, &copy_name);
     let name = format!("{} on {}", original_name, stored.head.plan.cases[0].label());
     print(&told(&name, wall.as_ref(), cpu.as_ref()))?;

@@ -1,7 +1,7 @@
 //! `heapmark record`: the user's own program, and a trace of what it allocates.
 
 use super::output::{may_be_written, refused};
-use super::run::choose;
+use super::run::resolve;
 use super::signals::{self, Answer};
 use super::trace::finish::{finishing, say_earlier, warnings};
 use super::trace::in_file;
@@ -160,8 +160,8 @@ fn bytes(text: &str) -> Result<u64, String> {
 fn allocator(word: &str) -> Result<Subject> {
     let catalog = Catalog::load()?;
     // No row will bear the name, so any will do.
-    let (_, chosen) = choose::choose(&[word.to_owned()], &[], word, true, &catalog).map_err(usage)?;
-    let subject = choose::resolve(chosen, &catalog, false)?.into_iter().next();
+    let (_, chosen) = resolve::choose(&[word.to_owned()], &[], word, true, &catalog).map_err(usage)?;
+    let subject = resolve::resolve(chosen, &catalog, false)?.into_iter().next();
     let subject = subject.with_context(|| format!("-a {word}: it is not ready")).map_err(usage)?;
     match &subject.refused {
         Some(why) => Err(usage(anyhow!("-a {word}: {why}"))),

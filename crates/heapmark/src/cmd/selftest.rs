@@ -1,15 +1,15 @@
 //! `heapmark selftest`: effects of a known size, planted into an allocator. Which ones are found, and that nothing is found where
 //! nothing was planted.
 
-use super::run::apart;
+use super::run::nested_run;
 use super::run::select::Selection;
 use super::{Exit, print};
-use crate::analyse::{Analysis, Call, Numbers, Ratio, analyse};
+use crate::analyse::{Analysis, Numbers, Ratio, Verdict, analyse};
 use crate::build;
 use crate::catalog::Catalog;
 use crate::execute::Subject;
+use crate::observe::machine;
 use crate::plan::{Plan, cases};
-use crate::sample::machine;
 use anyhow::{Context, Result, anyhow, bail};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ pub fn run(args: Args) -> Result<Exit> {
         repeats: true,
         ..Plan::default()
     };
-    let (stored, whole) = apart::run(Selection::of_parts("selftest", plan, subjects), args.output)?;
+    let (stored, whole) = nested_run::run(Selection::of_parts("selftest", plan, subjects), args.output)?;
     if !whole {
         return Ok(Exit::Interrupted);
     }
@@ -106,13 +106,13 @@ fn told(analysis: &Analysis) -> Result<(String, bool)> {
     for effect in &EFFECTS {
         let memory = effect.percent > 0;
         let numbers = numbers(analysis, if memory { MEMORY } else { TIME }, effect.name)?;
-        let of_time = (numbers.ratio.as_ref(), numbers.call);
-        let of_memory = (numbers.memory_ratio.as_ref(), numbers.memory_call);
+        let of_time = (numbers.ratio.as_ref(), numbers.verdict);
+        let of_memory = (numbers.memory_ratio.as_ref(), numbers.memory_verdict);
         let (ratio, call) = if memory { of_memory } else { of_time };
         let mut found = is_found(call);
         if effect.must == Must::NotBeFound {
             let dense = self::numbers(analysis, MEMORY, effect.name)?;
-            found |= is_found(dense.call) || is_found(dense.memory_call);
+            found |= is_found(dense.verdict) || is_found(dense.memory_verdict);
         }
         let wrong = match effect.must {
             Must::BeFound => !found,
@@ -147,8 +147,8 @@ fn numbers<'a>(analysis: &'a Analysis, workload: &str, allocator: &str) -> Resul
     rows.next().and_then(|row| row.numbers()).with_context(|| format!("{allocator} has no numbers on {workload}"))
 }
 
-fn is_found(call: Option<Call>) -> bool {
-    matches!(call, Some(Call::Slower | Call::Faster | Call::Small))
+fn is_found(verdict: Option<Verdict>) -> bool {
+    matches!(verdict, Some(Verdict::Slower | Verdict::Faster | Verdict::Small))
 }
 
 fn words(ratio: &Ratio) -> String {

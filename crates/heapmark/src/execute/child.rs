@@ -1,7 +1,7 @@
 //! A measured process from its start to its end, and nothing left of it. It is never a child of heapmark itself, but of a launcher: what
 //! ends its parent costs no more than its own cell, and what leaves its tree is found.
 
-use super::end::End;
+use super::exit::End;
 use super::memory_file::inherited_file;
 use super::tree::{held_descendants, threads};
 use anyhow::{Context, Result};

@@ -1,8 +1,8 @@
 //! What a process held that was followed for its memory, as the guest said it before and after the workload. What was seen of it
-//! from outside meanwhile stands in `sample::follower`.
+//! from outside meanwhile stands in `observe::memory_sampler`.
 
 use super::report::Report;
-use heapmark_wire::{Peak, Point, Twice};
+use heapmark_wire::{Peak, Point, RssCrossCheck};
 use serde::{Deserialize, Serialize};
 
 /// A process that was followed.
@@ -20,7 +20,7 @@ pub struct Footprint {
     pub peak: Option<Peak>,
     /// And where it asked the kernel in two ways.
     #[serde(skip)]
-    pub twice: Vec<Twice>,
+    pub twice: Vec<RssCrossCheck>,
 }
 
 /// What was in memory at one moment.
@@ -67,7 +67,7 @@ impl Footprint {
             .filter_map(|(when, resident)| Some(Retained { after_ms: when.parse().ok()?, resident: *resident }));
         let points = report.values("point").filter_map(Point::parse).collect();
         let peak = report.values("peak").find_map(Peak::parse);
-        let twice = report.values("twice").filter_map(Twice::parse).collect();
+        let twice = report.values("twice").filter_map(RssCrossCheck::parse).collect();
         Some(Footprint { begin, retained: retained.collect(), points, peak, twice })
     }
 }

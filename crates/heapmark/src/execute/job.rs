@@ -105,13 +105,13 @@ impl Job {
     }
 
     /// What a process finds if it finds nothing of the moment: the job without how often it is done, and without the folders that
-    /// its files lie in. A trace is named by its hash, a score by its own key.
+    /// its files lie in. A trace is named by its hash, a compiled trace by its own key.
     pub fn work(&self, subject: &Subject) -> String {
         let text = self.text(subject);
         let lines = text
             .lines()
             .filter(|line| !["iterations=", "cold=", "param.trace="].iter().any(|key| line.starts_with(key)));
-        let lines = lines.map(|line| match line.strip_prefix("param.score=") {
+        let lines = lines.map(|line| match line.strip_prefix("param.compiled=") {
             Some(path) => path.rsplit('/').next().unwrap_or(path),
             None => line,
         });

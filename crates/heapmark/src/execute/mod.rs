@@ -2,8 +2,8 @@
 
 pub mod callgrind;
 pub mod child;
-mod end;
-mod executed;
+mod exec_tracer;
+mod exit;
 pub mod footprint;
 pub mod ground;
 mod guest;
@@ -15,16 +15,16 @@ pub mod measurement;
 mod memory_file;
 pub mod outcome;
 mod page;
-mod printed;
 pub mod program;
 mod prove;
 pub mod recording;
 mod report;
+mod stdout_program;
 mod tree;
-pub mod trial;
 mod unrecorded;
+pub mod user_command;
 
-pub use end::signal_name;
+pub use exit::signal_name;
 pub use footprint::Footprint;
 pub use guest::{Corner, Guest};
 pub use job::Job;
@@ -78,7 +78,7 @@ impl Attempt {
     /// What came of a process: it has a measurement or last words, never both.
     fn of_process(
         outcome: Outcome,
-        end: end::End,
+        end: exit::End,
         report: &report::Report<'_>,
         said: &str,
         proof: Option<Proof>,

@@ -5,8 +5,8 @@
 
 use super::child;
 use super::memory_file::{memory_file, stderr_file, stream_file, text};
-use super::printed::Printed;
 use super::report::Report;
+use super::stdout_program::Printed;
 use super::{Attempt, Guest, Job, LoadedObject, Outcome, Proof, Subject, prove};
 use crate::build::Executable;
 use crate::catalog::family;

@@ -2,7 +2,7 @@
 //! execute; and `/proc` shows what runs. The tree is looked at there up to fifty times a second, and less often where it is large: no process
 //! is stopped. What an unrecorded process starts, and what has left the tree, is not seen if it lives shorter than that.
 
-use super::executed::{Executed, holds};
+use super::exec_tracer::{Executed, holds};
 use super::handed::Handed;
 use super::memory_file::text;
 use super::tree::descendants;

@@ -1,6 +1,6 @@
 //! A workload at a thread count, with every parameter written out.
 
-use super::{Trial, distribution};
+use super::{UserCommand, distribution};
 use crate::catalog::workload::Row;
 use crate::catalog::{Iterations, Workload, did_you_mean, time};
 use anyhow::{Result, anyhow, bail};
@@ -24,7 +24,7 @@ pub struct Case {
     pub program: Option<String>,
     /// Or the user's own command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trial: Option<Trial>,
+    pub trial: Option<UserCommand>,
     /// Further rows: programs with memory of their own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<Row>,
@@ -40,7 +40,7 @@ pub struct Case {
     pub cold: u32,
     /// Measured iterations of each process.
     pub iterations: Iterations,
-    /// Whether the workload's clock includes the purge (specification, section 7).
+    /// Whether the workload's clock includes the purge (MM).
     pub counts_purge: bool,
     /// Whether its rows are whole processes, timed from outside.
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! Size distributions of the llheap workloads: classes and how often each is drawn. By the specification (section 10.1), or from a
+//! Size distributions of the llheap workloads: classes and how often each is drawn. As in LL, or from a
 //! file, as `heapmark trace export --sizes` writes it.
 
 use anyhow::{Context, Result, bail};
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn fisher_has_the_probabilities_of_the_specification() {
+    fn fisher_has_its_probabilities() {
         let expected = [0.1360, 0.3500, 0.2391, 0.1279, 0.0669, 0.0361, 0.0203, 0.0119, 0.0072, 0.0046];
         let weights = fisher(10, 10.0, 10.0, 0.99).unwrap();
         for (weight, expected) in weights.iter().zip(expected) {

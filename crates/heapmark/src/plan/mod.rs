@@ -6,11 +6,11 @@ mod counter;
 mod distribution;
 #[cfg(test)]
 mod tests;
-mod trial;
+mod user_command;
 
 pub use case::{Case, Override, cases};
 pub use counter::Counter;
-pub use trial::{Client, Trial};
+pub use user_command::{Client, UserCommand};
 
 use crate::catalog::Iterations;
 use heapmark_guest::corners::ALL;
@@ -161,7 +161,7 @@ impl Plan {
 
     fn parts(&self, block: u32, case: usize, random: &mut ChaCha8Rng) -> Vec<Part> {
         let (seed, baseline) = (random.random(), self.cases[case].baseline(&self.baseline));
-        let mut others: Vec<&str> = self.entrants(&self.cases[case]).filter(|name| *name != baseline).collect();
+        let mut others: Vec<&str> = self.rows_of(&self.cases[case]).filter(|name| *name != baseline).collect();
         others.shuffle(random);
         let count = others.len().div_ceil(MOST_IN_A_PART - 1).max(1);
         let size = others.len().div_ceil(count).max(1);
@@ -198,7 +198,7 @@ impl Plan {
     }
 
     /// Who has a row in a case: its allocators, the baseline's copy and the floor, then its programs.
-    pub fn entrants<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a str> {
+    pub fn rows_of<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a str> {
         let compared = self.allocators.iter().chain(&self.shadow).filter(|_| case.is_for_allocators());
         let floor = self.floor.iter().filter(|_| case.kernel.is_some());
         compared.chain(floor).chain(case.rows.iter().map(|row| &row.name)).map(String::as_str)
@@ -210,7 +210,7 @@ impl Plan {
         let along = |name: &&str| [&self.shadow, &self.floor].iter().any(|one| one.as_deref() == Some(*name));
         let pairs = self.cases.iter().enumerate();
         let pairs = pairs
-            .flat_map(|(place, case)| self.entrants(case).filter(|name| !along(name)).map(move |name| (place, name)));
+            .flat_map(|(place, case)| self.rows_of(case).filter(|name| !along(name)).map(move |name| (place, name)));
         pairs.map(|(case, name)| self.check(case, name)).collect()
     }
 
@@ -264,7 +264,7 @@ impl Plan {
         };
         let (mut seconds, mut unknown) = (0.0, 0);
         for case in &self.cases {
-            let processes = self.entrants(case).count() * (self.blocks as usize + 1);
+            let processes = self.rows_of(case).count() * (self.blocks as usize + 1);
             match process(case) {
                 Some(each) => seconds += each * processes as f64,
                 None => unknown += processes,

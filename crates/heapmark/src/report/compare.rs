@@ -78,9 +78,9 @@ pub(super) fn table(subject: Subject, comparison: &Comparison) -> Sheet {
         let beside = |row: &Compared| row.beside_anchor.as_ref().map(sheet::interval).unwrap_or_default();
         columns.push(Column::numbers(&format!("beside {anchor}"), cells(&beside)));
     }
-    let verdict = |row: &Compared| match row.call {
+    let verdict = |row: &Compared| match row.verdict {
         None => "the runs themselves".into(),
-        call => sheet::call(call),
+        call => sheet::verdict(call),
     };
     columns.push(Column::words("verdict", cells(&verdict)));
     let left_out = comparison.left_out.iter().map(|left| Numberless::new(&left.row, None, || left.why.clone()));

@@ -119,14 +119,14 @@ fn numberless(row: &FootprintRow, planned_blocks: u32) -> Option<Numberless> {
 
 #[cfg(test)]
 mod tests {
-    use crate::analyse::artificial::Lab;
+    use crate::analyse::fake_run::FakeRun;
+    use crate::observe::memory_profile::RssCrossCheck;
     use crate::report::Format;
     use crate::report::tests::exported;
-    use crate::sample::course::Twice;
 
     #[test]
     fn a_row_that_was_over_too_soon_says_so() {
-        let lab = Lab::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0);
+        let lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0);
         let lab = lab.following_memory(|name| (name == "glibc").then_some((8, 16)));
         let page = exported(Format::Markdown, &lab);
         assert!(!page.contains("blow-up") && !page.contains("quick count"), "{page}");
@@ -135,12 +135,12 @@ mod tests {
 
     #[test]
     fn a_count_that_is_off_is_a_line_below_the_table_and_what_the_case_has_to_say_stands_there_too() {
-        let mut lab = Lab::new(&["glibc", "hoard"], &["larson"], 3);
+        let mut lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 3);
         lab.run.plan.cases[0].caution = Some("Calls that failed: 3.".into());
         let mut lab = lab.fill(|_, _, _| 20.0).following_memory(|_| Some((8, 16)));
         let course = lab.cell("larson@2/b01/hoard").course.as_mut().unwrap();
-        let end = Twice { counted_bytes: 97 << 20, walked_bytes: 100 << 20 };
-        course.twice = Some([Twice::default(), end]);
+        let end = RssCrossCheck { counted_bytes: 97 << 20, walked_bytes: 100 << 20 };
+        course.twice = Some([RssCrossCheck::default(), end]);
         let page = exported(Format::Markdown, &lab);
         assert!(page.contains("hoard: the kernel's quick count of memory was 3.0 % off its page tables"), "{page}");
         assert_eq!(page.matches("quick count").count(), 1, "{page}");

@@ -1,8 +1,8 @@
 //! What a run can be exported to. Each format is a file of its own; this one says which there are.
 
-use super::foreign::Foreign;
+use super::other_tools::Foreign;
 use super::text::count;
-use super::{csv, foreign, json, markdown};
+use super::{csv, json, markdown, other_tools};
 use crate::analyse::analyse;
 use crate::store::{Record, RunFile};
 use anyhow::{Result, bail};
@@ -130,11 +130,11 @@ pub fn export(format: Format, run: &RunFile, records: &[Record]) -> Result<Expor
         Format::Rows => filled(format, csv::rows(&analysis).into()),
         Format::Latency => filled(format, csv::latency(&analysis).into()),
         Format::Markdown => whole(markdown::markdown(run, &analysis).into()),
-        Format::Bmf => some(format, foreign::bmf(&analysis)),
-        Format::GithubActionSmaller => some(format, foreign::smaller_is_better(&analysis)),
-        Format::GithubActionBigger => some(format, foreign::bigger_is_better(&analysis)),
-        Format::GoogleBenchmark => some(format, foreign::google_benchmark(run, &analysis, records)),
-        Format::Hyperfine => some(format, foreign::hyperfine(run, &analysis, records)),
+        Format::Bmf => some(format, other_tools::bmf(&analysis)),
+        Format::GithubActionSmaller => some(format, other_tools::smaller_is_better(&analysis)),
+        Format::GithubActionBigger => some(format, other_tools::bigger_is_better(&analysis)),
+        Format::GoogleBenchmark => some(format, other_tools::google_benchmark(run, &analysis, records)),
+        Format::Hyperfine => some(format, other_tools::hyperfine(run, &analysis, records)),
         raw => bail!("{} is made of records, not of tables", raw.name()),
     }
 }

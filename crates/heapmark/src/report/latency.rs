@@ -144,12 +144,12 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use crate::analyse::analyse;
-    use crate::analyse::artificial::{Lab, crash};
+    use crate::analyse::fake_run::{FakeRun, crash};
     use crate::report::tests::exported;
     use crate::report::{Format, Screen, terminal};
 
-    fn lab() -> Lab {
-        let lab = Lab::new(&["glibc", "rpmalloc", "hoard", "null"], &["larson"], 10).fill(|_, _, _| 20.0);
+    fn lab() -> FakeRun {
+        let lab = FakeRun::new(&["glibc", "rpmalloc", "hoard", "null"], &["larson"], 10).fill(|_, _, _| 20.0);
         let mut lab = lab.timing_calls(16, |name| match name {
             "glibc" => vec![(30, 9_000), (260, 999), (5_200_000, 1)],
             "rpmalloc" => vec![(25, 9_900), (130, 100)],

@@ -1,6 +1,6 @@
 //! What the columns mean, only those that are there. Strings from outside are still as they came.
 
-use super::{footprint, latency, text, trial};
+use super::{footprint, latency, text, user_command};
 use crate::analyse::{Analysis, Case, Purge, Role, Row};
 use std::collections::BTreeSet;
 
@@ -26,8 +26,12 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
         );
         (!by.is_empty()).then_some(line)
     };
-    if let Some((case, tried)) = trial::of(analysis) {
-        return trial::legend(tried, &case.baseline).into_iter().chain(stalled()).chain(sources(analysis)).collect();
+    if let Some((case, tried)) = user_command::of(analysis) {
+        return user_command::legend(tried, &case.baseline)
+            .into_iter()
+            .chain(stalled())
+            .chain(sources(analysis))
+            .collect();
     }
     if marked(&|case, _| case.times_operations()) {
         lines

@@ -3,7 +3,7 @@
 use super::Screen;
 use super::text::{count, list, plain, wrap};
 use crate::analyse::Analysis;
-use crate::sample::preflight::{Item, Preflight, State};
+use crate::observe::preflight::{Item, Preflight, State};
 use comfy_table::{ContentArrangement, Table, presets};
 
 /// `machine: 3 warnings (governor, swap, load): heapmark doctor says what they mean`.

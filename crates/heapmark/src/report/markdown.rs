@@ -1,8 +1,8 @@
 //! The tables of a run as Markdown: the content of the terminal, for an issue or a page.
 
+use super::conclusion;
 use super::legend::legend;
 use super::machine::machine_line;
-use super::sentence;
 use super::sheet::{self, Column, Sheet};
 use super::text::{count, markdown as escape};
 use crate::analyse::{Analysis, Failure};
@@ -10,12 +10,12 @@ use crate::store::RunFile;
 
 /// The verdict first, then where it was measured, all tables, what did not end `ok`, and the legend.
 pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
-    let mut out = format!("**{}**\n\n{}\n", escape(&sentence::verdict(analysis)), escape(&sentence::head(run)));
+    let mut out = format!("**{}**\n\n{}\n", escape(&conclusion::conclusion(analysis)), escape(&conclusion::head(run)));
     for sheet in sheet::all(analysis) {
         out.push_str(&format!("\n## {}\n\n", escape(&sheet.heading)));
         out.push_str(&sheet_text(&sheet));
     }
-    out.extend(sentence::gate(analysis).map(|line| format!("\n{}\n", escape(&line))));
+    out.extend(conclusion::interference(analysis).map(|line| format!("\n{}\n", escape(&line))));
     let overall = sheet::overall(analysis);
     if !overall.is_empty() {
         out.push_str(&format!("\n## {}\n\n", escape(&sheet::overall_heading(analysis))));
@@ -29,8 +29,8 @@ pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
     }
     out.push_str("\n## Legend\n\n");
     out.extend(legend(analysis).iter().map(|line| format!("- {}\n", escape(line))));
-    if analysis.strays > 0 {
-        out.push_str(&format!("- {} of no planned row: ignored.\n", count(analysis.strays, "record")));
+    if analysis.unplanned > 0 {
+        out.push_str(&format!("- {} of no planned row: ignored.\n", count(analysis.unplanned, "record")));
     }
     out.extend(machine_line(analysis).map(|line| format!("\n{}\n", escape(&line))));
     if !run.machine.is_empty() {

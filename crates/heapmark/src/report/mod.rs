@@ -1,13 +1,14 @@
 //! Tables -> terminal, Markdown, CSV, JSON, an HTML page and other tools' files. Pure: values in, text out. Never measures,
 //! never judges.
 
+mod caveats;
 mod claims;
 mod compare;
+mod conclusion;
 mod count;
 mod csv;
 mod flags;
 mod footprint;
-mod foreign;
 mod format;
 mod json;
 mod latency;
@@ -15,19 +16,18 @@ mod legend;
 mod machine;
 mod markdown;
 mod operations;
+mod other_tools;
 mod page;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod recorded;
 mod reproduction;
-mod sentence;
 mod sheet;
 mod terminal;
 mod text;
 mod trace;
-mod trial;
-mod trust;
 pub mod units;
+mod user_command;
 mod whole;
 mod workloads;
 
@@ -56,6 +56,6 @@ pub fn trace_page(stats: &Stats) -> String {
 }
 
 /// The verdict in words, without escape sequences: the last line of a terminal report, or the first of a page.
-pub fn verdict(analysis: &Analysis) -> String {
-    text::plain(&sentence::verdict(analysis))
+pub fn conclusion(analysis: &Analysis) -> String {
+    text::plain(&conclusion::conclusion(analysis))
 }

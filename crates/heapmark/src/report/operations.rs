@@ -1,6 +1,6 @@
 //! The columns of a case whose operations are counted.
 
-use super::sheet::{Table, call, cpu_ratio, memory, memory_title, ratio};
+use super::sheet::{Table, cpu_ratio, memory, memory_title, ratio, verdict};
 use super::units;
 use crate::analyse::{Case, MeanFootprint, Numbers};
 
@@ -15,9 +15,9 @@ pub(super) fn columns(table: &mut Table<'_>, case: &Case) {
     table.spare(rate.name, |_, n| units::digits(n.mops_per_s.median / rate.size));
     if table.rows.iter().any(|(_, n)| n.ratio.is_some()) {
         table.words(&format!("time / {} [95 %]", case.baseline), |row, n| ratio(row, n.ratio.as_ref()));
-        table.words("verdict", |_, n| call(n.call));
+        table.words("verdict", |_, n| verdict(n.verdict));
         table.column("CPU", |row, n| cpu_ratio(row, n.cpu_ratio.as_ref()));
-        table.spare_words("by CPU", |_, n| call(n.cpu_call));
+        table.spare_words("by CPU", |_, n| verdict(n.cpu_verdict));
     }
     held(table);
     if table.rows.iter().any(|(_, n)| n.floor_share.is_some()) {

@@ -39,11 +39,11 @@ pub fn samples(
 mod tests {
     use super::*;
     use crate::analyse::analyse;
-    use crate::analyse::artificial::{Lab, crash};
+    use crate::analyse::fake_run::{FakeRun, crash};
     use parquet::file::reader::{FileReader, SerializedFileReader};
 
     /// The lines of a run as they are read back.
-    fn read(lab: &Lab) -> Vec<String> {
+    fn read(lab: &FakeRun) -> Vec<String> {
         let mut file = tempfile::tempfile().unwrap();
         samples(&analyse(&lab.run, &lab.records), lab.records.iter().cloned().map(Ok), &mut file).unwrap();
         let reader = SerializedFileReader::new(file).unwrap();
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn a_failed_process_is_a_line_of_nulls_and_odd_text_stays_in_its_column() {
         let odd = "\"a\",b\nc";
-        let lab = Lab::new(&["glibc", odd], &["larson"], 2).fill(|_, _, _| 20.0);
+        let lab = FakeRun::new(&["glibc", odd], &["larson"], 2).fill(|_, _, _| 20.0);
         let lab = lab.fail(&format!("larson@2/b01/{odd}"), crash());
         let lines = read(&lab);
         assert_eq!(lines.len(), 3 * 3 + 1, "{lines:#?}");
@@ -66,6 +66,6 @@ mod tests {
 
     #[test]
     fn a_run_without_lines_is_a_table_without_lines() {
-        assert!(read(&Lab::new(&["glibc"], &["larson"], 2)).is_empty());
+        assert!(read(&FakeRun::new(&["glibc"], &["larson"], 2)).is_empty());
     }
 }

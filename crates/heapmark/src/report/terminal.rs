@@ -1,12 +1,12 @@
 //! The tables of a run for a terminal: plain words, fitted to its width. Colour only underlines what the words say already.
 
+use super::conclusion;
 use super::legend::legend;
 use super::machine::machine_line;
-use super::sentence;
 use super::sheet::{self, Column, Sheet, Spare};
 use super::text::{count, plain, wrap};
-use crate::analyse::{Analysis, Failure, Verdict};
-use crate::sample::preflight::State;
+use crate::analyse::{Analysis, Conclusion, Failure};
+use crate::observe::preflight::State;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 /// Where the text will be read.
@@ -31,7 +31,7 @@ pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
         out.push('\n');
     }
     out.push_str(&overall(analysis, screen));
-    if let Some(line) = sentence::gate(analysis) {
+    if let Some(line) = conclusion::interference(analysis) {
         out.push_str(&format!("{}\n\n", wrap(&plain(&line), screen.width, 2)));
     }
     if !analysis.failures.is_empty() {
@@ -44,8 +44,8 @@ pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
     for line in legend(analysis).iter().map(|line| plain(line)).chain(remarks(analysis, &dropped)) {
         out.push_str(&format!("{}\n", wrap(&line, screen.width, 2)));
     }
-    let colour = if matches!(analysis.verdict, Verdict::Fastest(_)) { BOLD } else { YELLOW };
-    let sentence = wrap(&plain(&sentence::verdict(analysis)), screen.width, 0);
+    let colour = if matches!(analysis.conclusion, Conclusion::Fastest(_)) { BOLD } else { YELLOW };
+    let sentence = wrap(&plain(&conclusion::conclusion(analysis)), screen.width, 0);
     out.push_str(&format!("\n{}\n", screen.paint(colour, &sentence)));
     out
 }
@@ -67,8 +67,8 @@ fn remarks(analysis: &Analysis, dropped: &[String]) -> Vec<String> {
     if !dropped.is_empty() {
         remarks.push(format!("Too narrow for: {}. A wider terminal and the exports have it.", dropped.join(", ")));
     }
-    if analysis.strays > 0 {
-        remarks.push(format!("{} of no planned row: ignored.", count(analysis.strays, "record")));
+    if analysis.unplanned > 0 {
+        remarks.push(format!("{} of no planned row: ignored.", count(analysis.unplanned, "record")));
     }
     remarks.extend(machine_line(analysis));
     remarks

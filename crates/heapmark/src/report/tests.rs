@@ -1,16 +1,16 @@
 //! The reports by values: artificial runs in, text out.
 
-mod foreign;
-mod gate;
+mod conclusion;
+mod interference;
 mod kinds;
 mod narrow;
-mod sentence;
-mod trial;
+mod other_tools;
+mod user_command;
 mod whole;
 
 use super::*;
 use crate::analyse::analyse;
-use crate::analyse::artificial::{Lab, crash, measurement};
+use crate::analyse::fake_run::{FakeRun, crash, measurement};
 use crate::execute::Outcome;
 use crate::store::Purpose;
 use proptest::prelude::*;
@@ -18,21 +18,21 @@ use proptest::prelude::*;
 const WIDE: Screen = Screen { width: 100, colour: false };
 const NARROW: Screen = Screen { width: 80, colour: false };
 
-fn on(screen: Screen, lab: &Lab) -> String {
+fn on(screen: Screen, lab: &FakeRun) -> String {
     terminal(&analyse(&lab.run, &lab.records), screen)
 }
 
-fn sentence(lab: &Lab) -> String {
-    verdict(&analyse(&lab.run, &lab.records))
+fn sentence(lab: &FakeRun) -> String {
+    conclusion(&analyse(&lab.run, &lab.records))
 }
 
 /// A run in a format that has something to say of it.
-pub(crate) fn exported(format: Format, lab: &Lab) -> String {
+pub(crate) fn exported(format: Format, lab: &FakeRun) -> String {
     String::from_utf8(export(format, &lab.run, &lab.records).unwrap().bytes).unwrap()
 }
 
 /// Every text that a run can become.
-fn texts(lab: &Lab) -> Vec<String> {
+fn texts(lab: &FakeRun) -> Vec<String> {
     let formats = Format::ALL.iter().filter(|format| !format.is_binary());
     let files = formats.filter_map(|format| export(*format, &lab.run, &lab.records).ok());
     let files = files.map(|file| String::from_utf8(file.bytes).unwrap());
@@ -40,13 +40,14 @@ fn texts(lab: &Lab) -> Vec<String> {
 }
 
 /// Everything that a table can hold: a floor, a crash, a purge, a partial allocator, a missing block, more threads than CPUs.
-fn rich() -> Lab {
-    let mut lab =
-        Lab::new(&["glibc", "rpmalloc", "hoard", "null"], &["larson", "xmalloc"], 10).fill(|_, name, _| match name {
+fn rich() -> FakeRun {
+    let mut lab = FakeRun::new(&["glibc", "rpmalloc", "hoard", "null"], &["larson", "xmalloc"], 10).fill(
+        |_, name, _| match name {
             "null" => 2.0,
             "rpmalloc" => 12.0,
             _ => 20.0,
-        });
+        },
+    );
     lab.allocator("null").tier = "floor".into();
     lab.allocator("rpmalloc").leaves = vec!["posix_memalign".into()];
     lab.allocator("hoard").purge = "none".into();
@@ -141,8 +142,8 @@ fn colour_changes_no_word() {
 #[test]
 fn a_failed_cell_yields_no_number_anywhere() {
     let planted = 777.0;
-    let mut lab =
-        Lab::new(&["glibc", "hoard"], &["larson"], 10).fill(|_, name, _| if name == "hoard" { planted } else { 20.0 });
+    let mut lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 10)
+        .fill(|_, name, _| if name == "hoard" { planted } else { 20.0 });
     // A measurement next to a crash breaks the store's promise; it must not come out even so.
     let crashed = lab.cell("larson@2/b03/hoard");
     crashed.outcome = crash();
@@ -172,7 +173,7 @@ fn a_failed_cell_yields_no_number_anywhere() {
 
 #[test]
 fn every_failure_is_listed_with_its_last_words() {
-    let lab = Lab::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0);
+    let lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0);
     let lab = lab.fail("larson@2/b00/hoard", crash()).fail("larson@2/b02/hoard", crash());
     let lab = lab.fail("larson@2/b01/hoard", Outcome::NotLoaded { why: "libc served".into() });
     let text = on(WIDE, &lab);
@@ -190,7 +191,7 @@ fn every_failure_is_listed_with_its_last_words() {
 #[test]
 fn escape_sequences_are_harmless() {
     let name = "evil\u{1b}[2J\u{9b}31m|*\n<b>\u{202e}";
-    let mut lab = Lab::new(&["glibc", name], &["larson", "xmal\u{1b}loc"], 6).fill(|_, _, _| 20.0);
+    let mut lab = FakeRun::new(&["glibc", name], &["larson", "xmal\u{1b}loc"], 6).fill(|_, _, _| 20.0);
     lab.allocator(name).leaves = vec!["mem\u{1b}]align".into()];
     let why = "\u{1b}[31mred\r\u{7}".to_owned();
     let lab = lab.fail(&format!("larson@2/b00/{name}"), Outcome::NotLoaded { why });
@@ -206,24 +207,24 @@ fn escape_sequences_are_harmless() {
 
 #[test]
 fn nothing_to_say_is_said() {
-    let lab = Lab::new(&["glibc"], &["larson"], 3);
+    let lab = FakeRun::new(&["glibc"], &["larson"], 3);
     let missing = " Left out: glibc (samples missing in 1 of 1 case).";
     assert_eq!(
         sentence(&lab),
         format!("No verdict: no allocator has samples in every case that all ended ok.{missing}")
     );
     assert!(on(WIDE, &lab).contains("  glibc: missing: 0 of 3 blocks measured\n"));
-    assert_eq!(sentence(&Lab::new(&["glibc"], &[], 3)), "No verdict: the run has no cases.");
+    assert_eq!(sentence(&FakeRun::new(&["glibc"], &[], 3)), "No verdict: the run has no cases.");
     let lab = lab.fill(|_, _, _| 20.0);
     assert_eq!(sentence(&lab), "Only glibc was measured: there is nothing to compare it with.");
-    for text in texts(&Lab::new(&["glibc"], &["larson"], 3)) {
+    for text in texts(&FakeRun::new(&["glibc"], &["larson"], 3)) {
         assert!(!text.contains("NaN") && !text.contains("inf"));
     }
 }
 
 #[test]
 fn raw_lines_have_every_iteration_and_fixed_units() {
-    let lab = Lab::new(&["glibc"], &["larson"], 2).fill(|_, _, _| 20.0);
+    let lab = FakeRun::new(&["glibc"], &["larson"], 2).fill(|_, _, _| 20.0);
     let text = exported(Format::Csv, &lab);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 1 + 2 * 3, "{text}");
@@ -238,7 +239,7 @@ fn json_carries_the_run_the_verdict_and_every_record() {
     let lab = rich();
     let json: serde_json::Value = serde_json::from_str(&exported(Format::Json, &lab)).unwrap();
     assert_eq!(json["run"]["plan"]["baseline"], "glibc");
-    assert_eq!(json["analysis"]["verdict"]["kind"], "fastest");
+    assert_eq!(json["analysis"]["conclusion"]["kind"], "fastest");
     assert_eq!(json["analysis"]["left_out"][0]["allocator"], "hoard");
     assert_eq!(json["records"].as_array().unwrap().len(), lab.records.len());
     let samples = lab.records.iter().filter(|record| record.purpose == Purpose::Sample).count();
@@ -260,7 +261,7 @@ proptest! {
         figure in prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(0.0)],
         names in prop::array::uniform2("\\PC{0,8}"),
     ) {
-        let mut lab = Lab::new(&[&names[0], &names[1]], &["larson", ""], blocks).fill(|_, _, _| 20.0);
+        let mut lab = FakeRun::new(&[&names[0], &names[1]], &["larson", ""], blocks).fill(|_, _, _| 20.0);
         for (place, ops, wall_ns, purge_ns, bytes) in odd {
             let Some(record) = lab.records.get_mut(place) else { continue };
             record.threads = if ops == 1 { 0 } else { record.threads };

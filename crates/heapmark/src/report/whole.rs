@@ -1,6 +1,6 @@
 //! The columns of a case whose rows are whole processes.
 
-use super::sheet::{Table, call, cpu_ratio, memory, memory_title, ratio};
+use super::sheet::{Table, cpu_ratio, memory, memory_title, ratio, verdict};
 use super::{text, units};
 use crate::analyse::{Case, Numbers, Role, Row, Whole};
 
@@ -12,7 +12,7 @@ pub(super) fn columns(table: &mut Table<'_>, case: &Case) {
     table.column("CPU s", |_, n| of(n, |whole| whole.cpu_ns.map_or("-".into(), |cpu| seconds(cpu.median))));
     table.spare("CPU / wall", |_, n| of(n, |whole| whole.parallel_share.map_or("-".into(), units::digits)));
     table.words(&format!("time / {} [95 %]", case.baseline), |row, n| ratio(row, n.ratio.as_ref()));
-    table.words("verdict", |_, n| call(n.call));
+    table.words("verdict", |_, n| verdict(n.verdict));
     table.spare("CPU time", |row, n| cpu_ratio(row, n.cpu_ratio.as_ref()));
     table.column(memory_title(&table.rows), |_, n| memory(n));
     table.column("longest pause", |_, n| {

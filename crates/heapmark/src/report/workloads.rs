@@ -6,13 +6,42 @@ use crate::catalog::workload::{Preset, Row};
 use crate::catalog::{Iterations, Workload};
 use std::collections::BTreeMap;
 
-/// What the short names of reference documents stand for.
-const DOCUMENTS: [(&str, &str); 5] = [
-    ("MM", "the micromalloc benchmarks page (2024)"),
-    ("RP", "the rpmalloc benchmarks page (April 2017)"),
-    ("ZA", "the post \"Performance Comparison of Different Allocators\" (2019)"),
-    ("LL", "the llheap performance chapter (Waterloo, 2022)"),
-    ("BT", "the binary-trees document (2019)"),
+/// A reference document; docs/BIBLIOGRAPHY.md has all sources.
+struct Document {
+    short: &'static str,
+    title: &'static str,
+    origin: &'static str,
+}
+
+const DOCUMENTS: [Document; 5] = [
+    Document {
+        short: "MM",
+        title: "the micromalloc benchmarks page (2024)",
+        origin: "`benchmarks.md` of [micromalloc](https://github.com/Thermadiag/micromalloc) (2024) and its programs",
+    },
+    Document {
+        short: "RP",
+        title: "the rpmalloc benchmarks page (April 2017)",
+        origin: "`BENCHMARKS.md` of [rpmalloc](https://github.com/mjansson/rpmalloc) (April 2017) and \
+                 [rpmalloc-benchmark](https://github.com/mjansson/rpmalloc-benchmark)",
+    },
+    Document {
+        short: "ZA",
+        title: "the post \"Performance Comparison of Different Allocators\" (2019)",
+        origin: "the post \"Performance Comparison of Different Allocators\" (26 August 2019, revised 8 October 2019)",
+    },
+    Document {
+        short: "LL",
+        title: "the llheap performance chapter (Waterloo, 2022)",
+        origin: "Mubeen Zulfiqar, \"High-Performance Concurrent Memory Allocation\", thesis, University of Waterloo, 2022, \
+                 chapter Performance ([llheap](https://github.com/cforall/llheap))",
+    },
+    Document {
+        short: "BT",
+        title: "the binary-trees document (2019)",
+        origin: "README \"Binary tree benchmarks for various memory allocators\" of \
+                 [btree-alloc](https://github.com/rbehrends/btree-alloc) (numbers of May and June 2019)",
+    },
 ];
 
 /// Every workload: what it does, where it comes from, its parameters, what it shows and does not show.
@@ -27,14 +56,14 @@ pub fn workloads(all: &[Workload]) -> String {
          `-t 1` is one worker thread beside an idle main thread. glibc serves the worker from a secondary arena, and takes longer than in\n\
          a program whose only thread is the main one.\n",
     );
-    for (short, title) in DOCUMENTS {
+    for Document { short, title, origin } in DOCUMENTS {
         let ours: Vec<&Workload> = all.iter().filter(|workload| workload.document == short).collect();
         if ours.is_empty() {
             continue;
         }
         out.push_str(&format!("\n## {short}: {title}\n"));
         for main in ours.iter().filter(|workload| workload.variant_of.is_none()) {
-            out.push_str(&section(main));
+            out.push_str(&section(main, origin));
             let variants = ours.iter().filter(|workload| workload.variant_of.as_deref() == Some(&main.name));
             let lines: String = variants.map(|variant| variant_line(main, variant)).collect();
             if !lines.is_empty() {
@@ -45,12 +74,12 @@ pub fn workloads(all: &[Workload]) -> String {
     out
 }
 
-fn section(workload: &Workload) -> String {
+fn section(workload: &Workload, origin: &str) -> String {
     let runs = workload.kernel.as_ref().map(|kernel| format!("kernel `{kernel}`"));
     let runs = runs.or_else(|| workload.program.as_ref().map(|program| format!("program `{program}`")));
     let mut facts = vec![
         format!("**What it does**: {}.", markdown(&workload.about)),
-        format!("**Origin**: {}, section {} of the specification.", workload.document, workload.section),
+        format!("**Origin**: {origin}."),
         format!("**Operation**: {}.", markdown(&workload.operation)),
         format!("**Shows**: {}.", markdown(&workload.shows)),
         format!("**Does not show**: {}.", markdown(&workload.hides)),

@@ -1,30 +1,30 @@
 //! The append-only run directory: `run.json`, `samples.jsonl`, `series/`, `latency/` and `machine/`. Raw samples only; whatever can be derived is derived.
 //! A process that was killed at any moment leaves a directory that every reader accepts.
 
-mod for_tables;
+mod checksum;
 mod latency;
-mod lines;
-pub mod looks;
+mod light_record;
+pub mod preflights;
 mod read;
 pub mod record;
+mod record_index;
 mod records;
 pub mod run;
-mod seal;
 pub mod series;
 mod tables;
 
 pub use crate::plan::Case;
-pub use lines::Lines;
-pub use looks::Looks;
+pub use checksum::sealed;
+pub use preflights::Looks;
 pub use read::{Run, read, read_for_tables};
 pub use record::{Passed, Purpose, Record};
+pub use record_index::Lines;
 pub use records::Records;
 pub use run::{AllocatorInfo, RunFile, SCHEMA};
-pub use seal::sealed;
 pub use series::{Columns, Point, Series, columns, series};
 
 use crate::file::{self, PUBLIC, is_there, make_folder, mode_of};
-use crate::sample::preflight::{Preflight, When};
+use crate::observe::preflight::{Preflight, When};
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
@@ -105,7 +105,7 @@ impl Store {
 
     /// Stores a look at the machine beside those of earlier parts of the run.
     pub fn keep_look(&self, when: When, look: Preflight) -> Result<()> {
-        looks::add(&self.dir, when, look)
+        preflights::add(&self.dir, when, look)
     }
 
     /// The directory.

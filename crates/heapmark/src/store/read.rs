@@ -1,8 +1,8 @@
 //! A run directory read back. Whatever a kill, a full disk or a changed byte has left of a line: it is a record as it was
 //! written, or none.
 
-use super::seal::{self, Seal};
-use super::{Lines, Record, Records, RunFile, SCHEMA, for_tables, latency, looks, no_run, samples_of, tables};
+use super::checksum::{self, Seal};
+use super::{Lines, Record, Records, RunFile, SCHEMA, latency, light_record, no_run, preflights, samples_of, tables};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -40,12 +40,12 @@ pub fn read(dir: &Path) -> Result<Run> {
 /// The same without what no table shows: of a million samples, that is most of it. Of a sample's figures those stay that
 /// `reads` names.
 pub fn read_for_tables(dir: &Path, reads: fn(&str) -> bool) -> Result<Run> {
-    read_with(dir, &|line| for_tables::record(line, reads))
+    read_with(dir, &|line| light_record::record(line, reads))
 }
 
 fn read_with(dir: &Path, parse: Parse) -> Result<Run> {
     let mut head = head(dir)?;
-    head.looks = looks::read(dir)?;
+    head.looks = preflights::read(dir)?;
     let samples = samples_of(dir);
     let sealed = u64::from(head.schema) >= SEALED_SINCE;
     let read = || match samples.exists() {
@@ -82,7 +82,7 @@ fn head(dir: &Path) -> Result<RunFile> {
 
 /// Whether a document is as it was written; one that must have a checksum has one.
 pub(super) fn is_intact(document: &[u8], sealed: bool) -> bool {
-    match seal::check(document) {
+    match checksum::check(document) {
         Seal::Whole => true,
         Seal::Broken => false,
         Seal::Absent => !sealed,

@@ -1,10 +1,10 @@
 //! The lines of `samples.jsonl`: one per process that ran, whatever came of it.
 
 use crate::execute::{Measurement, Outcome, Proof, Usage};
+use crate::observe::interference::Interference;
+use crate::observe::mean_heap::MeanHeap;
+use crate::observe::memory_profile::MemoryProfile;
 use crate::plan::Cell;
-use crate::sample::course::Course;
-use crate::sample::disturbance::Disturbance;
-use crate::sample::mean_heap::MeanHeap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -99,11 +99,11 @@ pub struct Record {
     pub usage: Option<Box<Usage>>,
     /// What else the machine did meanwhile; only of measured processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disturbance: Option<Disturbance>,
+    pub disturbance: Option<Interference>,
     /// What was seen of its memory while the workload ran; only where that is what it was for, and where it ran long enough to
     /// be seen a few times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub course: Option<Box<Course>>,
+    pub course: Option<Box<MemoryProfile>>,
     /// What was resident on average; only of samples whose memory over time was looked at from outside, often enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_heap: Option<Box<MeanHeap>>,

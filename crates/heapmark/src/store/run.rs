@@ -54,8 +54,8 @@ impl RunFile {
     }
 
     /// Who has a row in a case: its allocators in plan order, then its programs.
-    pub fn entrants<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a AllocatorInfo> {
-        self.plan.entrants(case).filter_map(|name| {
+    pub fn rows_of<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a AllocatorInfo> {
+        self.plan.rows_of(case).filter_map(|name| {
             let mut infos = self.allocators.iter().chain(&self.rows);
             infos.find(|info| info.name == name)
         })

@@ -1,7 +1,7 @@
 //! The tables that a process has beside its record, in `series/` and `latency/`: a file each, whose checksum stands in the record.
 //! The record is sealed, so a file that is not as it was written is known by it.
 
-use super::{Record, seal};
+use super::{Record, checksum};
 use crate::file::make_folder;
 use anyhow::{Context, Result};
 use std::fs;
@@ -16,14 +16,14 @@ pub(super) const LATENCY: &str = "latency";
 pub(super) fn keep(dir: &Path, folder: &str, record: &mut Record, table: &str) -> Result<()> {
     make_folder(&dir.join(folder)).with_context(|| format!("cannot create {}", dir.join(folder).display()))?;
     super::keep(dir, name_of(folder, &record.cell), table)?;
-    record.tables.insert(folder.into(), seal::checksum(table.as_bytes()));
+    record.tables.insert(folder.into(), checksum::checksum(table.as_bytes()));
     Ok(())
 }
 
 /// A table as it was written; `None` where there is none, or something has changed. Of an older run nobody can tell.
 pub(super) fn read(dir: &Path, folder: &str, record: &Record) -> Option<String> {
     let text = fs::read_to_string(file_of(dir, folder, &record.cell)).ok()?;
-    let is_whole = |told: &String| *told == seal::checksum(text.as_bytes());
+    let is_whole = |told: &String| *told == checksum::checksum(text.as_bytes());
     record.tables.get(folder).is_none_or(is_whole).then_some(text)
 }
 

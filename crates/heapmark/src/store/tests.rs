@@ -73,7 +73,7 @@ fn for_tables_a_record_keeps_what_it_measured_and_loses_what_proves_it() {
     };
     let light = |purpose| {
         let later = line(&whole(purpose)).unwrap().replacen('{', "{\"sp\\u0061rks\":[{}],", 1);
-        for_tables::record(later.as_bytes(), |name| name == "kept").unwrap()
+        light_record::record(later.as_bytes(), |name| name == "kept").unwrap()
     };
     let sample = light(Purpose::Sample);
     assert!(sample.environment.is_empty() && sample.usage.is_none() && sample.proof.is_none());
@@ -83,8 +83,8 @@ fn for_tables_a_record_keeps_what_it_measured_and_loses_what_proves_it() {
     assert_eq!(measurement.figures, [("kept".to_string(), 1.0)].into());
     let counted = light(Purpose::Count).measurement.unwrap();
     assert_eq!((counted.figures.len(), counted.notes.len()), (2, 1), "tables of counts show both");
-    assert!(for_tables::record(b"{\"purpose\":\"sample\"}", |_| true).is_err());
-    assert!(for_tables::record((line(&whole(Purpose::Sample)).unwrap() + "x").as_bytes(), |_| true).is_err());
+    assert!(light_record::record(b"{\"purpose\":\"sample\"}", |_| true).is_err());
+    assert!(light_record::record((line(&whole(Purpose::Sample)).unwrap() + "x").as_bytes(), |_| true).is_err());
 }
 
 #[test]

@@ -55,24 +55,24 @@ pub(super) struct Addresses {
     /// Allocations of each thread.
     allocations: Vec<u64>,
     /// Addresses that were freed because they were given out again, and when: their end is still to come, from another stream.
-    owed: HashMap<u64, Moment, RandomState>,
+    owed: HashMap<u64, MemoryPoint, RandomState>,
     /// Ends of addresses that were not known, and when: their beginning may still come, from another stream.
-    early: HashMap<u64, Moment, RandomState>,
+    early: HashMap<u64, MemoryPoint, RandomState>,
     pub mended: Mended,
 }
 
 /// Who acts, and when.
 #[derive(Clone, Copy)]
-pub(super) struct Moment {
+pub(super) struct MemoryPoint {
     pub key: u64,
     pub thread: u32,
     /// Within a stream, order is certain.
     pub stream: usize,
 }
 
-impl Moment {
+impl MemoryPoint {
     /// Whether these two may have happened in the other order.
-    fn may_precede(self, earlier: Moment) -> bool {
+    fn may_precede(self, earlier: MemoryPoint) -> bool {
         self.stream != earlier.stream && self.key.saturating_sub(earlier.key) <= SKEW
     }
 }
@@ -80,7 +80,7 @@ impl Moment {
 impl Addresses {
     /// An object at an address. Gives the events that it takes: mostly its own, sometimes a repair around it.
     #[inline]
-    pub(super) fn begin(&mut self, at: Moment, address: u64, event: Event, put: &mut impl FnMut(u32, Event)) {
+    pub(super) fn begin(&mut self, at: MemoryPoint, address: u64, event: Event, put: &mut impl FnMut(u32, Event)) {
         let thread = at.thread;
         let token = self.next_token(thread);
         let object = Object { token: token.packed(), size: event.begins().unwrap_or(0) };
@@ -123,7 +123,7 @@ impl Addresses {
 
     /// What was at an address; nothing is there any more. Its bytes count until it is [`gone`](Self::gone).
     #[inline]
-    pub(super) fn end(&mut self, at: Moment, address: u64) -> Option<Object> {
+    pub(super) fn end(&mut self, at: MemoryPoint, address: u64) -> Option<Object> {
         if !self.owed.is_empty()
             && let Some(begin) = self.owed.remove(&address)
             && at.may_precede(begin)

@@ -1,7 +1,7 @@
 //! Traces of other tools. What glibc's `mtrace` writes has all that a replay needs; recordings that lack threads or the identity of
 //! objects are refused with the reason.
 
-use super::addresses::{Addresses, Moment, Object};
+use super::addresses::{Addresses, MemoryPoint, Object};
 use super::fault::{Fault, damaged, foreign};
 use super::{Call, Event, Head, Mended, Totals, Writer};
 use std::io::{BufRead, Read, Write};
@@ -134,7 +134,7 @@ impl<W: Write> Import<W> {
 }
 
 /// Such a file knows no time, and its lines stand in their order.
-const NOW: Moment = Moment { key: 0, thread: 0, stream: 0 };
+const NOW: MemoryPoint = MemoryPoint { key: 0, thread: 0, stream: 0 };
 
 fn number(word: &str) -> Result<u64, Fault> {
     if word == "(nil)" {

@@ -47,7 +47,7 @@ impl<T> Live<T> {
     /// Room for more.
     #[cold]
     fn grow(&mut self) -> Result<(), Fault> {
-        // Twice as many, each with a byte of the table's own, and one of eight places free.
+        // RssCrossCheck as many, each with a byte of the table's own, and one of eight places free.
         let bytes = 2 * self.objects.capacity() * (size_of::<(u64, T)>() + 1) * 8 / 7;
         let given = room::refusal(bytes as u64)
             .map_or_else(|| self.objects.try_reserve(1).map_err(|_| "the system gives no more memory".to_owned()), Err);

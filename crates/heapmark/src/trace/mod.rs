@@ -5,6 +5,7 @@
 mod addresses;
 mod check;
 mod codec;
+pub mod compile;
 mod cut;
 mod ended;
 mod event;
@@ -17,7 +18,6 @@ mod live;
 mod near;
 mod reader;
 mod room;
-pub mod score;
 pub mod stats;
 mod watched;
 mod writer;

@@ -38,7 +38,7 @@ fn traces_that_are_missing_damaged_or_empty_are_one_line() {
             assert_eq!(end.stderr.lines().count(), 1, "{name}: {}", end.stderr);
         }
     }
-    let left_over = fs::read_dir(place.at("cache/scores")).unwrap().map(|entry| entry.unwrap().file_name());
+    let left_over = fs::read_dir(place.at("cache/compiled-traces")).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(left_over.into_iter().eq(["CACHEDIR.TAG"]), "nothing half compiled stays");
 }
 

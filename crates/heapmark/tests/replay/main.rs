@@ -205,7 +205,7 @@ fn a_score_that_the_disk_has_no_room_for_is_refused_before_it_fills_it() {
         return;
     }
     assert_eq!(end.code, Some(2), "{}", end.stderr);
-    assert!(end.stderr.contains("its score takes some 4 MiB, and 1 MiB are free where"), "{}", end.stderr);
+    assert!(end.stderr.contains("its compiled trace takes some 4 MiB, and 1 MiB are free where"), "{}", end.stderr);
     assert!(end.stderr.lines().count() == 1 && !place.at("run").exists(), "{}", end.stderr);
 }
 
@@ -221,7 +221,7 @@ fn how_large_a_large_score_gets_is_said_before_it_is_compiled() {
     fs::write(place.at("many.trace"), [&one[..events], &chunk.repeat(140)].concat()).unwrap();
     let end = replay(&place, &["many.trace", "-a", "glibc"]);
     let said: Vec<&str> = end.stderr.lines().collect();
-    assert!(said[0].starts_with("trace:many: compiling its score, some 1.0"), "{}", end.stderr);
+    assert!(said[0].starts_with("trace:many: compiling it, some 1.0"), "{}", end.stderr);
     // And then what is wrong with it.
     assert!(end.code == Some(6) && said[1].contains("chunk 1 stands where chunk 2 must"), "{}", end.stderr);
 }
@@ -270,14 +270,14 @@ fn a_run_of_a_trace_is_taken_up_again_with_that_trace_only() {
     write(&place.at("a.trace"), &pipeline());
     let end = with_own_cache(&place, &[&["replay", "a.trace", "-a", "glibc", "--blocks", "2"], &SHORT[..]].concat());
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
-    // As if it had been interrupted: the last line is gone, and so is the compiled score.
+    // As if it had been interrupted: the last line is gone, and so is the compiled trace.
     let file = place.at("run/samples.jsonl");
     let text = fs::read_to_string(&file).unwrap();
     let whole = text.lines().count();
     let cut: Vec<&str> = text.lines().take(whole - 1).collect();
     fs::write(&file, cut.join("\n") + "\n").unwrap();
-    let score = head(&place.at("run"))["plan"]["cases"][0]["parameters"]["score"].as_str().unwrap().to_owned();
-    fs::write(&score, "damaged").unwrap();
+    let compiled = head(&place.at("run"))["plan"]["cases"][0]["parameters"]["compiled"].as_str().unwrap().to_owned();
+    fs::write(&compiled, "damaged").unwrap();
     let again = with_own_cache(&place, &["run", "--resume", "run"]);
     assert_eq!(again.code, Some(0), "{}{}", again.stdout, again.stderr);
     assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), whole);

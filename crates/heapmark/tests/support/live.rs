@@ -87,7 +87,7 @@ pub fn is_whole(place: &Place, name: &str) {
 pub fn tables_are_whole(place: &Place, name: &str) {
     let plan = plan(&place.at(name));
     let rows = place.rows(name);
-    assert_eq!(rows.len(), plan.cases.iter().map(|case| plan.entrants(case).count()).sum::<usize>());
+    assert_eq!(rows.len(), plan.cases.iter().map(|case| plan.rows_of(case).count()).sum::<usize>());
     for row in rows {
         assert_eq!((row["outcome"].as_str(), &row["samples"]), ("ok", &plan.blocks.to_string()), "{row:?}");
     }

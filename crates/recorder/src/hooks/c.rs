@@ -1,8 +1,8 @@
 //! The malloc family of C.
 
 use crate::next::{found, is_first, next};
-use crate::note::{after, before, entered, only, rarely};
-use crate::{about, large};
+use crate::record::{entered, record, record_after, record_before, record_rare};
+use crate::{large, metadata};
 use core::ffi::{c_int, c_void};
 use heapmark_wire::capture::{Call, Event, Variant};
 
@@ -16,7 +16,7 @@ fn failed(call: Call, size: usize) -> Event<'static> {
 /// As C defines it; so for all functions of this file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc(size: usize) -> Block {
-    let block = after(
+    let block = record_after(
         // SAFETY: as the program's call.
         move || unsafe { (next().malloc)(size) },
         move |address| Event::Malloc { address, size: size as u64, operator: false },
@@ -31,14 +31,14 @@ pub unsafe extern "C" fn malloc(size: usize) -> Block {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free(block: Block) {
     if block.is_null() {
-        return only(Event::FreeNull);
+        return record(Event::FreeNull);
     }
     if is_first(block) {
         return;
     }
     large::dies(block);
     // SAFETY: as the program's call.
-    before(Event::Free { address: block as u64, operator: false }, || unsafe { (next().free)(block) });
+    record_before(Event::Free { address: block as u64, operator: false }, || unsafe { (next().free)(block) });
 }
 
 /// # Safety
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn free(block: Block) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn calloc(count: usize, size: usize) -> Block {
     let product = count.saturating_mul(size);
-    let block = after(
+    let block = record_after(
         // SAFETY: as the program's call.
         move || unsafe { (next().calloc)(count, size) },
         move |address| Event::Calloc { address, count: count as u64, size: size as u64 },
@@ -91,7 +91,7 @@ fn resize(old: Block, size: usize, call: impl FnOnce() -> Block) -> Block {
     let event = |new| Event::Realloc { old: old as u64, new, size: size as u64, entered };
     // NULL may also mean that it was only to be freed, and was.
     let none = || if size == 0 && !old.is_null() { event(0) } else { failed(Call::Realloc, size) };
-    let block = after(call, event, none);
+    let block = record_after(call, event, none);
     large::born(block, size);
     block
 }
@@ -104,7 +104,7 @@ fn no_memory() -> Block {
 
 #[inline(always)]
 fn aligned(variant: Variant, align: usize, size: usize, call: impl FnOnce() -> Block) -> Block {
-    let block = after(
+    let block = record_after(
         call,
         move |address| Event::Aligned { address, align: align as u64, size: size as u64, variant },
         move || failed(Call::Aligned, size),
@@ -156,7 +156,7 @@ pub unsafe extern "C" fn memalign(align: usize, size: usize) -> Block {
 pub unsafe extern "C" fn valloc(size: usize) -> Block {
     let call = found().valloc;
     // SAFETY: as the program's call.
-    aligned(Variant::Valloc, about::page_bytes(), size, || call.map_or_else(no_memory, |call| unsafe { call(size) }))
+    aligned(Variant::Valloc, metadata::page_bytes(), size, || call.map_or_else(no_memory, |call| unsafe { call(size) }))
 }
 
 /// # Safety
@@ -164,8 +164,10 @@ pub unsafe extern "C" fn valloc(size: usize) -> Block {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pvalloc(size: usize) -> Block {
     let call = found().pvalloc;
-    // SAFETY: as the program's call.
-    aligned(Variant::Pvalloc, about::page_bytes(), size, || call.map_or_else(no_memory, |call| unsafe { call(size) }))
+    aligned(Variant::Pvalloc, metadata::page_bytes(), size, || {
+        // SAFETY: as the program's call.
+        call.map_or_else(no_memory, |call| unsafe { call(size) })
+    })
 }
 
 /// # Safety
@@ -177,7 +179,7 @@ pub unsafe extern "C" fn malloc_usable_size(block: Block) -> usize {
         return 0;
     }
     // SAFETY: as the program's call.
-    before(Event::UsableSize { address: block as u64 }, || unsafe { call(block) })
+    record_before(Event::UsableSize { address: block as u64 }, || unsafe { call(block) })
 }
 
 /// # Safety
@@ -185,14 +187,14 @@ pub unsafe extern "C" fn malloc_usable_size(block: Block) -> usize {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free_sized(block: Block, size: usize) {
     if block.is_null() {
-        return rarely(&Event::FreeNull);
+        return record_rare(&Event::FreeNull);
     }
     if is_first(block) {
         return;
     }
     large::dies(block);
     let event = Event::FreeSized { address: block as u64, size: size as u64, operator: false };
-    before(event, || match next().free_sized {
+    record_before(event, || match next().free_sized {
         // SAFETY: as the program's call.
         Some(call) => unsafe { call(block, size) },
         // SAFETY: C23 allows this.
@@ -205,7 +207,7 @@ pub unsafe extern "C" fn free_sized(block: Block, size: usize) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free_aligned_sized(block: Block, align: usize, size: usize) {
     if block.is_null() {
-        return rarely(&Event::FreeNull);
+        return record_rare(&Event::FreeNull);
     }
     if is_first(block) {
         return;
@@ -213,7 +215,7 @@ pub unsafe extern "C" fn free_aligned_sized(block: Block, align: usize, size: us
     large::dies(block);
     let (address, align64, size64) = (block as u64, align as u64, size as u64);
     let event = Event::FreeAlignedSized { address, align: align64, size: size64, operator: false };
-    before(event, || match next().free_aligned_sized {
+    record_before(event, || match next().free_aligned_sized {
         // SAFETY: as the program's call.
         Some(call) => unsafe { call(block, align, size) },
         // SAFETY: C23 allows this.

@@ -7,8 +7,8 @@
 //! the exception and its handler. So it does where a program replaces some of the operators: the C++ library makes the others of these.
 
 use crate::next::{give_up, is_first, look, next};
-use crate::note::{after, before, only};
-use crate::{front, large};
+use crate::record::{record, record_after, record_before};
+use crate::{interposers, large};
 use core::ffi::{CStr, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use heapmark_wire::capture::{Call, Event, Variant};
@@ -16,10 +16,10 @@ use heapmark_wire::capture::{Call, Event, Variant};
 type Block = *mut c_void;
 
 extern "C" fn new(size: usize) -> Block {
-    if front::has_operators() {
+    if interposers::has_operators() {
         return core::ptr::null_mut();
     }
-    let block = after(
+    let block = record_after(
         // SAFETY: any size is one. C++ wants a block where C may have none.
         move || unsafe { (next().malloc)(size.max(1)) },
         move |address| Event::Malloc { address, size: size as u64, operator: true },
@@ -30,12 +30,12 @@ extern "C" fn new(size: usize) -> Block {
 }
 
 extern "C" fn new_aligned(size: usize, align: usize) -> Block {
-    if front::has_operators() {
+    if interposers::has_operators() {
         return core::ptr::null_mut();
     }
     // C wants a multiple of the alignment.
     let whole = size.max(1).checked_next_multiple_of(align.max(1));
-    let block = after(
+    let block = record_after(
         || match (next().aligned_alloc, whole) {
             // SAFETY: as C defines it.
             (Some(call), Some(whole)) => unsafe { call(align, whole) },
@@ -51,14 +51,14 @@ extern "C" fn new_aligned(size: usize, align: usize) -> Block {
 #[inline(always)]
 unsafe fn delete(block: Block, event: impl FnOnce(u64) -> Event<'static>) {
     if block.is_null() {
-        return only(Event::FreeNull);
+        return record(Event::FreeNull);
     }
     if is_first(block) {
         return;
     }
     large::dies(block);
     // SAFETY: as the program's call.
-    before(event(block as u64), || unsafe { (next().free)(block) });
+    record_before(event(block as u64), || unsafe { (next().free)(block) });
 }
 
 /// The names of the forms of `new`, which are also those of their next definitions.
@@ -191,7 +191,7 @@ macro_rules! deletes {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(block: Block $(, $argument: usize)*) {
             static FOUND: AtomicUsize = AtomicUsize::new(0);
-            if front::has_operators()
+            if interposers::has_operators()
                 && leave(concat!(stringify!($name), "\0"), &FOUND, [block as usize $(, $argument)*])
             {
                 return;

@@ -1,11 +1,11 @@
 //! Calls that allocate nothing and matter: threads, processes, and what the program itself has to say.
 
+use crate::chunk_space::put;
 use crate::clock;
 use crate::local::{Errno, local, state};
 use crate::next::found;
-use crate::note::rarely;
 use crate::process::WIPED;
-use crate::room::put;
+use crate::record::record_rare;
 use crate::signals::Quiet;
 use crate::state::State;
 use crate::thread::{begin_child, begin_thread_of_caller, own};
@@ -110,7 +110,7 @@ extern "C" fn run(state: Argument) -> Argument {
 /// library calls this in all functions that fork, after the program's own preparations.
 pub extern "C" fn before_fork() {
     let moment = clock::now_ns();
-    rarely(&Event::Forking { moment });
+    record_rare(&Event::Forking { moment });
     // SAFETY: the thread's own.
     unsafe { (*local()).forking = moment };
 }
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn fork() -> libc::pid_t {
     // SAFETY: as the program's call.
     let pid = unsafe { call() };
     if pid > 0 {
-        rarely(&Event::Fork { pid: pid as u32 });
+        record_rare(&Event::Fork { pid: pid as u32 });
     }
     pid
 }
@@ -141,5 +141,5 @@ pub unsafe extern "C" fn fork() -> libc::pid_t {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn heapmark_mark(text: *const c_char) {
     // SAFETY: the caller's.
-    rarely(&Event::Mark { text: unsafe { CStr::from_ptr(text) }.to_bytes() });
+    record_rare(&Event::Mark { text: unsafe { CStr::from_ptr(text) }.to_bytes() });
 }

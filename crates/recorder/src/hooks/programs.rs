@@ -2,8 +2,8 @@
 //! that leave none, is written into a file of heapmark's. A child calls this between fork and exec, perhaps on its
 //! parent's memory and stack: nothing is changed here, and nothing allocated.
 
-use crate::about::decimal;
 use crate::local::Errno;
+use crate::metadata::decimal;
 use crate::next::found;
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};

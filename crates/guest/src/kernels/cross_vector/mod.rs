@@ -1,4 +1,4 @@
-//! `cross-vector` (specification, section 5): all threads pass over one shared vector, each in an order of its own; they
+//! `cross-vector` (MM): all threads pass over one shared vector, each in an order of its own; they
 //! fill the empty slots that they meet and empty the full ones. With several threads most blocks are freed by another thread
 //! than the one that allocated them.
 

@@ -6,7 +6,7 @@ use crate::bench::Work;
 use crate::check::must_be_aligned;
 use crate::fail;
 use core::ptr;
-use heapmark_wire::score::{ALL_PAGES, PAGES_FROM_BYTES};
+use heapmark_wire::compiled::{ALL_PAGES, PAGES_FROM_BYTES};
 
 impl Player<'_> {
     /// A call has returned a block. It must be one, and the slot must be free for it.
@@ -43,7 +43,7 @@ impl Player<'_> {
     }
 
     pub(super) fn calloc(&mut self, slot: usize, count: usize, size: usize) {
-        // SAFETY: an ordinary call; the compiler of the score has seen that the product is a number.
+        // SAFETY: an ordinary call; the compiler has seen that the product is a number.
         let block = unsafe { (self.stage.api.calloc)(count, size) };
         self.born("calloc", slot, block, count * size);
         // SAFETY: just born with this size.
@@ -128,7 +128,7 @@ impl Player<'_> {
     #[cold]
     pub(super) fn empty(&self, call: &str) -> ! {
         let (done, thread) = (self.done, self.index);
-        let why = "its slot is empty: a wait is missing in the score, or another thread wrote there";
+        let why = "its slot is empty: a wait is missing in the compiled trace, or another thread wrote there";
         fail::give_up("error", format_args!("{call}, operation {done} of thread {thread}: {why}"))
     }
 }

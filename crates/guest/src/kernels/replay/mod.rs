@@ -1,8 +1,8 @@
 //! `replay` (issue 7): a recorded program's calls, made again by as many threads in an order that the recorded one allows. What
-//! is played is a score, which the host compiled from a trace; [`heapmark_wire::score`] has its layout.
+//! is played is a compiled trace, made by the host; [`heapmark_wire::compiled`] has its layout.
 //!
 //! Nothing of the harness lies in anonymous memory and nothing is allocated once the clock runs: ops are read from the mapped
-//! score, blocks are kept in shared tables.
+//! compiled trace, blocks are kept in shared tables.
 
 mod calls;
 mod order;
@@ -21,7 +21,7 @@ use crate::null;
 use crate::prove::Objects;
 use core::cell::Cell;
 use core::ptr;
-use heapmark_wire::score;
+use heapmark_wire::compiled;
 use points::Points;
 use sheet::Sheet;
 use stage::{Seat, Stage};
@@ -30,14 +30,14 @@ pub const KERNEL: Kernel = Kernel {
     name: "replay",
     // What else it calls follows from the trace, and stands in the job.
     calls: &["malloc", "free"],
-    parameters: &["score", "mode", "touch", "skew", "pace"],
+    parameters: &["compiled", "mode", "touch", "skew", "pace"],
     run,
 };
 
 fn run(bench: &mut Bench) {
     let mut room = [0; 4096];
-    let Some(path) = bench.path("score", &mut room) else {
-        fail::give_up("error", format_args!("the path of the score is longer than 4096 bytes"));
+    let Some(path) = bench.path("compiled", &mut room) else {
+        fail::give_up("error", format_args!("the path of the compiled trace is longer than 4096 bytes"));
     };
     let sheet = Sheet::open(path);
     let head = sheet.head;
@@ -95,13 +95,13 @@ fn free_rest(bench: &Bench, sheet: &Sheet, slots: &[Cell<*mut u8>]) -> u64 {
     let mut freed = 0;
     let (at, count) = sheet.head.left;
     for word in sheet.words.get(at as usize..(at + count) as usize).unwrap_or_default() {
-        let block = slots.get(score::slot(*word)).map_or(ptr::null_mut(), |slot| slot.replace(ptr::null_mut()));
+        let block = slots.get(compiled::slot(*word)).map_or(ptr::null_mut(), |slot| slot.replace(ptr::null_mut()));
         if block.is_null() {
-            fail::give_up("error", format_args!("the score ends a block that is not there"));
+            fail::give_up("error", format_args!("the compiled trace ends a block that is not there"));
         }
-        // SAFETY: live blocks, which the C++ operator made that the score names.
+        // SAFETY: live blocks, which the C++ operator made that the compiled trace names.
         unsafe {
-            match score::alignment_left(*word) {
+            match compiled::alignment_left(*word) {
                 None => (bench.api.delete)(block),
                 Some(alignment) => bench.api.delete_aligned(block, alignment, None),
             }

@@ -7,7 +7,7 @@ use crate::fail;
 use core::ptr;
 use core::sync::atomic::Ordering;
 use heapmark_wire::Step;
-use heapmark_wire::score::{self, ALL_PAGES, Op, Rare};
+use heapmark_wire::compiled::{self, ALL_PAGES, Op, Rare};
 
 /// So many ops ahead a slot is brought into the cache.
 const AHEAD: usize = 8;
@@ -32,7 +32,7 @@ pub struct Player<'s> {
 enum Next {
     /// It was one of the program's calls.
     Call,
-    /// It was a word of the score's own.
+    /// It was a word of the compiled trace's own.
     Word,
     /// The stream is over; whether the thread exits.
     Over(bool),
@@ -60,8 +60,8 @@ impl<'s> Player<'s> {
                 None => self.last_word(at),
             };
             at += 1;
-            let (slot, size) = (score::slot(word), score::size(word));
-            // SAFETY of all calls: ordinary calls; a block is given back once, by the thread that the score's order names.
+            let (slot, size) = (compiled::slot(word), compiled::size(word));
+            // SAFETY of all calls: ordinary calls; a block is given back once, by the thread that the compiled trace's order names.
             match Op::of(word) {
                 Op::Malloc => {
                     // SAFETY: see above.
@@ -88,12 +88,12 @@ impl<'s> Player<'s> {
                 }
                 Op::DeleteSized => self.delete_sized(slot, size),
                 Op::Wait => {
-                    let (thread, ops) = score::wait(word);
+                    let (thread, ops) = compiled::wait(word);
                     self.seen.wait(self.stage, self.index, thread, ops);
                     continue;
                 }
                 Op::Position => {
-                    self.stage.skew.reach(self.stage, self.index, score::position(word));
+                    self.stage.skew.reach(self.stage, self.index, compiled::position(word));
                     continue;
                 }
                 Op::Rare => {
@@ -117,7 +117,7 @@ impl<'s> Player<'s> {
         }
     }
 
-    /// Near the end of the score nothing is ahead.
+    /// Near the end of the compiled trace nothing is ahead.
     #[cold]
     fn last_word(&self, at: usize) -> u64 {
         match self.stage.sheet.words.get(at) {
@@ -134,7 +134,7 @@ impl<'s> Player<'s> {
 
     #[inline(always)]
     fn prefetch(&self, ahead: u64) {
-        let slot = self.stage.slots.as_ptr().wrapping_add(score::slot(ahead));
+        let slot = self.stage.slots.as_ptr().wrapping_add(compiled::slot(ahead));
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a hint, which never faults.
         unsafe {
@@ -150,7 +150,7 @@ impl<'s> Player<'s> {
 
     #[inline(never)]
     fn rare(&mut self, word: u64) -> Next {
-        let argument = score::size(word);
+        let argument = compiled::size(word);
         let Some(rare) = Rare::of(word) else { self.broken("has an op of an unknown number") };
         match rare {
             Rare::Jump => {
@@ -257,6 +257,6 @@ impl<'s> Player<'s> {
     #[cold]
     pub(super) fn broken(&self, what: &str) -> ! {
         let (done, thread) = (self.done, self.index);
-        fail::give_up("error", format_args!("the score {what}: operation {done} of thread {thread}"))
+        fail::give_up("error", format_args!("the compiled trace {what}: operation {done} of thread {thread}"))
     }
 }

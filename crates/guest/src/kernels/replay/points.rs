@@ -1,4 +1,4 @@
-//! What memory a replay in strict order holds, looked at by the replay itself at places that the score names: the same places in
+//! What memory a replay in strict order holds, looked at by the replay itself at places that the compiled trace names: the same places in
 //! every process, whatever the time. One thread plays at a time then, so that nothing moves meanwhile.
 
 use super::sheet::Sheet;
@@ -10,7 +10,7 @@ use crate::fail;
 use crate::memory::{Resident, Table};
 use crate::watched;
 use core::cell::Cell;
-use heapmark_wire::{Peak, Point, Twice};
+use heapmark_wire::{Peak, Point, RssCrossCheck};
 
 /// Points of a series.
 const MOST_POINTS: u64 = 1000;
@@ -21,17 +21,17 @@ const GROWTH: u64 = 100;
 pub struct Points {
     taken: Table<Point>,
     count: Cell<usize>,
-    /// One of so many of the score's points is taken.
+    /// One of so many of the compiled trace's points is taken.
     every: u64,
     passed: Cell<u64>,
     wanted: bool,
     peak: (u64, u64),
     at_peak: Cell<Option<Peak>>,
     /// At the peak and at the end.
-    twice: [Cell<Option<Twice>>; 2],
+    twice: [Cell<Option<RssCrossCheck>>; 2],
     /// Before the first op: memory without files less the harness's own tables, walked and counted, which are not the same.
     before: Cell<(i64, i64)>,
-    /// The harness's own that lies in a file: the score.
+    /// The harness's own that lies in a file: the compiled trace.
     harness_file_bytes: i64,
     began_ns: Cell<u64>,
     highest: Cell<u64>,
@@ -76,7 +76,7 @@ impl Points {
         if self.wanted && peak == thread as u64 { ops } else { u64::MAX }
     }
 
-    /// At one of the score's points.
+    /// At one of the compiled trace's points.
     pub fn take(&self, volume: u64, live: u64) {
         let passed = self.passed.replace(self.passed.get() + 1);
         let place = self.count.get();
@@ -146,7 +146,7 @@ impl Points {
     /// Keeps what the count says of the moment that was just walked, and returns what the walk says.
     fn look_twice(&self, moment: usize, walked: &Resident) -> u64 {
         let (counted_bytes, walked_bytes) = (self.counted(), self.walked(walked));
-        self.twice[moment].set(Some(Twice { counted_bytes, walked_bytes }));
+        self.twice[moment].set(Some(RssCrossCheck { counted_bytes, walked_bytes }));
         walked_bytes
     }
 

@@ -1,18 +1,18 @@
-//! The score in memory: mapped, read once from front to back by each thread. A small one is brought in before the clock; of a
+//! The compiled trace in memory: mapped, read once from front to back by each thread. A small one is brought in before the clock; of a
 //! large one only what is being read stays, so that the length of a trace costs no memory.
 
 use crate::memory;
 use crate::{fail, watched};
 use core::ffi::CStr;
 use heapmark_wire::Kind;
-use heapmark_wire::score::{Fault, Head};
+use heapmark_wire::compiled::{Fault, Head};
 
-/// Up to this size all of a score is in memory before the clock starts.
+/// Up to this size all of a compiled trace is in memory before the clock starts.
 const WHOLE_BYTES: usize = 64 << 20;
 /// What one page fault may bring of a file.
 const FAULT_AROUND: usize = 64 << 10;
 
-/// A mapped score.
+/// A mapped compiled trace.
 pub struct Sheet {
     /// What stands at its start.
     pub head: Head,
@@ -22,10 +22,10 @@ pub struct Sheet {
 }
 
 impl Sheet {
-    /// Maps the score at this path, for ever.
+    /// Maps the compiled trace at this path, for ever.
     pub fn open(path: &CStr) -> Sheet {
         let Some(bytes) = memory::map_file(path) else {
-            fail::give_up("error", format_args!("cannot map the score {}", path.to_str().unwrap_or("?")));
+            fail::give_up("error", format_args!("cannot map the compiled trace {}", path.to_str().unwrap_or("?")));
         };
         let large = bytes.len() > WHOLE_BYTES;
         let advice = if large { libc::MADV_SEQUENTIAL } else { libc::MADV_POPULATE_READ };
@@ -41,7 +41,7 @@ impl Sheet {
             Err(Fault::Magic) => "is none, or one of another heapmark",
             Err(Fault::Numbers) => "has numbers that do not fit each other",
         };
-        fail::give_up("error", format_args!("the score {what}: {}", path.to_str().unwrap_or("?")));
+        fail::give_up("error", format_args!("the compiled trace {what}: {}", path.to_str().unwrap_or("?")));
     }
 
     /// What of it is told as the harness's.
@@ -63,7 +63,7 @@ impl Sheet {
     }
 }
 
-/// Of a large score next to nothing is in memory at a time.
+/// Of a large compiled trace next to nothing is in memory at a time.
 fn resident_bytes(bytes: usize) -> i64 {
     if bytes > WHOLE_BYTES { 0 } else { bytes.next_multiple_of(memory::page_bytes()) as i64 }
 }

@@ -21,7 +21,7 @@ use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use heapmark_wire::Step;
-use heapmark_wire::score::Thread;
+use heapmark_wire::compiled::Thread;
 
 /// What all threads of a round share.
 pub struct Stage<'a> {
@@ -50,7 +50,7 @@ pub struct Stage<'a> {
     players: usize,
 }
 
-// SAFETY: a slot is used by one thread at a time, which the order of the score brings about; what is played wrongly finds an empty
+// SAFETY: a slot is used by one thread at a time, which the order of the compiled trace brings about; what is played wrongly finds an empty
 // or a full slot where it must not. The semaphores are made to be shared.
 unsafe impl Sync for Stage<'_> {}
 
@@ -145,7 +145,7 @@ impl<'a> Stage<'a> {
     /// Creates a thread; it begins at once, or at the gate if it is one of the first.
     pub fn create(&self, index: usize) {
         let Some(Padded(seat)) = self.seats.get(index).filter(|Padded(seat)| !seat.is_created.replace(true)) else {
-            fail::give_up("error", format_args!("the score starts thread {index} twice, or has none"));
+            fail::give_up("error", format_args!("the compiled trace starts thread {index} twice, or has none"));
         };
         seat.stage.set(ptr::from_ref(self).cast());
         seat.index.set(index);
@@ -203,7 +203,7 @@ impl<'a> Stage<'a> {
 
 fn thread(sheet: &Sheet, index: usize) -> Thread {
     let found = Thread::of(sheet.words, &sheet.head, index);
-    found.unwrap_or_else(|| fail::give_up("error", format_args!("the score has no thread {index}")))
+    found.unwrap_or_else(|| fail::give_up("error", format_args!("the compiled trace has no thread {index}")))
 }
 
 extern "C" fn enter(seat: *mut c_void) -> *mut c_void {

@@ -1,6 +1,6 @@
 //! What the program does with a block besides asking for it: writes into it. Blocks that nobody touches take no memory.
 
-use heapmark_wire::score::{ALL_PAGES, PAGES_FROM_BYTES};
+use heapmark_wire::compiled::{ALL_PAGES, PAGES_FROM_BYTES};
 
 /// How much of each block is touched.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! `scatter-loops` (specification, section 8): threads walk over many slots with a fixed stride, free here and replace there,
+//! `scatter-loops` (RP): threads walk over many slots with a fixed stride, free here and replace there,
 //! and hand batches of blocks to each other. Two generations of threads run two sequences each: fresh threads, reuse within
 //! a thread, and a warm allocator under new threads.
 //!

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn chains_do_what_the_specification_lists_before_and_after_the_clock() {
+    fn chains_do_what_they_must_before_and_after_the_clock() {
         let around = |name| {
             let chain = Chain::parse(name).unwrap();
             (chain.fills, chain.frees[0])

@@ -1,4 +1,4 @@
-//! `speed` (specification, section 10.5): one routine over all objects of a worker, then the next one. A chain of one
+//! `speed` (LL): one routine over all objects of a worker, then the next one. A chain of one
 //! routine is its latency; longer ones show what a routine leaves for the next.
 
 mod chain;
@@ -8,10 +8,10 @@ use crate::api::Api;
 use crate::bench::{Bench, Work};
 use crate::clock::Span;
 use crate::fail;
-use crate::laps::Load;
 use crate::memory::{Padded, Table};
 use crate::rng::SplitMix;
 use crate::sizes::Sizes;
+use crate::timed_phases::Load;
 use chain::{Call, Chain, DOCUMENT, DRAWS, REALLOC_DRAW, SETS, Step};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicPtr, Ordering};

@@ -1,4 +1,4 @@
-//! `zalloc` (specification, section 9): every thread obtains zeroed blocks, and writes their cache lines back to memory
+//! `zalloc` (ZA): every thread obtains zeroed blocks, and writes their cache lines back to memory
 //! where it is asked to, as a program on persistent memory must.
 
 mod write_back;
@@ -7,8 +7,8 @@ use super::Kernel;
 use crate::api::Api;
 use crate::bench::{Bench, Work};
 use crate::fail;
-use crate::laps::Load;
 use crate::memory::{Padded, Table};
+use crate::timed_phases::Load;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use write_back::WriteBack;

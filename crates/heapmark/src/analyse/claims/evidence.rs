@@ -2,8 +2,8 @@
 
 use super::Number;
 use super::values::values;
-use crate::analyse::gate::{self, Gate};
-use crate::analyse::group::{Filed, Group};
+use crate::analyse::group::{Group, RecordsByRow};
+use crate::analyse::interference::{self, InterferenceSummary};
 use crate::analyse::{Role, Spread};
 use crate::catalog::claim::{Document, DocumentRow, Measure, Threads};
 use crate::catalog::family::matches;
@@ -46,7 +46,7 @@ pub struct Evidence<'a> {
 pub(super) struct Scene<'a> {
     pub measured: &'a Measured,
     pub records: Vec<&'a Record>,
-    pub gate: Gate,
+    pub interference: InterferenceSummary,
     pub cases: Vec<(&'a Case, Vec<Group<'a>>)>,
 }
 
@@ -84,8 +84,8 @@ impl<'a> Evidence<'a> {
 
     /// What else the machine did meanwhile: parts of blocks that something disturbed, of how many.
     pub fn disturbed(&self) -> (usize, usize) {
-        let sum = |of: fn(&Gate) -> usize| self.here.iter().map(|scene| of(&scene.gate)).sum();
-        (sum(|gate| gate.disturbed), sum(|gate| gate.parts))
+        let sum = |of: fn(&InterferenceSummary) -> usize| self.here.iter().map(|scene| of(&scene.interference)).sum();
+        (sum(|interference| interference.disturbed), sum(|interference| interference.parts))
     }
 
     /// Thread counts that a workload was run with here, ascending.
@@ -202,14 +202,14 @@ fn number(scene: &Scene, group: &Group, measure: &Measure) -> Option<Number> {
 
 impl<'a> Scene<'a> {
     fn new(measured: &'a Measured) -> Scene<'a> {
-        let (records, gate) = gate::pass(&measured.records.iter().collect::<Vec<_>>());
-        let filed = Filed::new(&records);
+        let (records, interference) = interference::pass(&measured.records.iter().collect::<Vec<_>>());
+        let filed = RecordsByRow::new(&records);
         let groups = |case| {
-            let rows = measured.head.entrants(case);
+            let rows = measured.head.rows_of(case);
             (case, rows.map(|row| Group::new(case, row, &filed)).collect())
         };
         let cases = measured.head.plan.cases.iter().map(groups).collect();
-        Scene { measured, records, gate, cases }
+        Scene { measured, records, interference, cases }
     }
 }
 

@@ -63,10 +63,10 @@ impl<'g> Tables<'_, 'g> {
         let earlier = find(self.old, name).ok_or("the old run does not have it")?;
         let time = unpaired(&logs(group, self.value), &logs(earlier, self.value), self.threshold);
         let time = time.ok_or("one of the runs has no numbers for it")?;
-        let withheld = floor_hides.then_some(crate::analyse::Call::FloorHides);
+        let withheld = floor_hides.then_some(crate::analyse::Verdict::FloorHides);
         let row = Compared::new(case, group, &time, withheld);
         if self.anchor == Some(name) {
-            return Ok((Compared { call: None, ..row }, None));
+            return Ok((Compared { verdict: None, ..row }, None));
         }
         let beside = self.anchor.and_then(|anchor| {
             let beside = |group: &Group, of: &[Group]| -> Option<Vec<f64>> {

@@ -8,12 +8,12 @@ mod tests;
 
 pub use between::between;
 
-use super::call::{self, Call, Judged};
 use super::group::Group;
 use super::process::Process;
 use super::ratio::Ratio;
 use super::row::Role;
 use super::stats::{Rule, Tested, judge_tested, paired};
+use super::verdict::{self, Judged, Verdict};
 use super::{counting, grid, judged};
 use crate::plan::{Case, blocks_needed};
 use crate::store::{Record, RunFile};
@@ -64,7 +64,7 @@ pub struct Compared {
     /// Between two runs: the same with the anchor's time in each run as the unit.
     pub beside_anchor: Option<Ratio>,
     /// What may be said of it; `None` of the anchor itself, which says how much the runs differ.
-    pub call: Option<Call>,
+    pub verdict: Option<Verdict>,
 }
 
 /// A row without a counterpart.
@@ -96,7 +96,7 @@ pub fn within(side: &Side, by: By, threshold: f64) -> Comparison {
     let cases = side.head.plan.cases.iter();
     let tables: Vec<Judged> = cases.clone().zip(&grid).map(|(case, groups)| judged(side.head, case, groups)).collect();
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());
-    for ((case, table), calls) in cases.zip(&tables).zip(call::calls(&tables, side.head.plan.alpha())) {
+    for ((case, table), calls) in cases.zip(&tables).zip(verdict::verdicts(&tables, side.head.plan.alpha())) {
         for group in table.of(Role::Candidate) {
             if table.paced {
                 left_out.push(LeftAlone::new(case, group, PACED));
@@ -119,8 +119,8 @@ fn judge(rows: Vec<(Compared, Option<Tested>)>, threshold: f64, alpha: f64) -> V
     let rule = Rule { threshold: threshold.ln_1p(), ..Rule::new(family.len(), least, alpha) };
     let mut judged = judge_tested(&family, &rule).into_iter().flatten();
     let call = |(mut row, tested): (Compared, Option<Tested>)| {
-        let call = tested.and_then(|_| judged.next()).map(|judgement| Call::of(&judgement));
-        row.call = call.map(|call| row.call.unwrap_or(call));
+        let call = tested.and_then(|_| judged.next()).map(|judgement| Verdict::of(&judgement));
+        row.verdict = call.map(|call| row.verdict.unwrap_or(call));
         row
     };
     rows.into_iter().map(call).collect()
@@ -137,14 +137,14 @@ impl By {
 
 impl Compared {
     /// Not judged yet, unless nothing may be claimed of it.
-    fn new(case: &Case, group: &Group, tested: &Tested, withheld: Option<Call>) -> Compared {
+    fn new(case: &Case, group: &Group, tested: &Tested, withheld: Option<Verdict>) -> Compared {
         Compared {
             workload: case.workload.clone(),
             threads: case.threads,
             allocator: group.allocator.name.clone(),
             time: Ratio::of_shift(tested.shift),
             beside_anchor: None,
-            call: withheld,
+            verdict: withheld,
         }
     }
 }

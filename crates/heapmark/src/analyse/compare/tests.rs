@@ -1,18 +1,18 @@
 //! Comparisons by values.
 
 use super::*;
-use crate::analyse::artificial::{Lab, crash, noise};
+use crate::analyse::fake_run::{FakeRun, crash, noise};
 
-fn lab(times: impl Fn(&str) -> f64) -> Lab {
-    Lab::new(&["glibc", "hoard"], &["larson"], 12).fill(|_, name, block| times(name) * noise(name, block))
+fn lab(times: impl Fn(&str) -> f64) -> FakeRun {
+    FakeRun::new(&["glibc", "hoard"], &["larson"], 12).fill(|_, name, block| times(name) * noise(name, block))
 }
 
-fn side(lab: &Lab) -> Side<'_> {
+fn side(lab: &FakeRun) -> Side<'_> {
     Side { head: &lab.run, records: &lab.records }
 }
 
 fn word(comparison: &Comparison, name: &str) -> Option<&'static str> {
-    comparison.rows.iter().find(|row| row.allocator == name).unwrap().call.map(Call::word)
+    comparison.rows.iter().find(|row| row.allocator == name).unwrap().verdict.map(Verdict::word)
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn without_a_common_baseline_rows_are_judged_as_they_are_and_the_difference_is_t
 #[test]
 fn rows_without_a_counterpart_say_why() {
     let old = lab(|_| 20.0);
-    let why = |new: &Lab| between(&side(&old), &side(new), By::Wall, 0.01).left_out[0].why.clone();
+    let why = |new: &FakeRun| between(&side(&old), &side(new), By::Wall, 0.01).left_out[0].why.clone();
     let mut other_work = lab(|_| 20.0);
     other_work.run.plan.cases[0].parameters.insert("chunks".into(), "7".into());
     assert_eq!(why(&other_work), "chunks was not set and is 7: other work");
@@ -73,7 +73,7 @@ fn rows_without_a_counterpart_say_why() {
 #[test]
 fn what_the_floor_hides_is_withheld() {
     let with_floor = |_: &str| {
-        let mut lab = Lab::new(&["glibc", "hoard", "null"], &["larson"], 12)
+        let mut lab = FakeRun::new(&["glibc", "hoard", "null"], &["larson"], 12)
             .fill(|_, name, block| if name == "null" { 15.0 } else { 20.0 * noise(name, block) });
         lab.allocator("null").tier = "floor".into();
         lab

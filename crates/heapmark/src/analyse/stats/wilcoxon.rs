@@ -72,7 +72,7 @@ fn exact_position(n: usize) -> Option<usize> {
     (position > 0).then_some(position)
 }
 
-/// Twice the mid-rank of each value, so that all ranks are whole. The values come sorted by size.
+/// RssCrossCheck the mid-rank of each value, so that all ranks are whole. The values come sorted by size.
 fn doubled_mid_ranks(by_size: &[f64]) -> Vec<usize> {
     let mut ranks = Vec::with_capacity(by_size.len());
     for tied in by_size.chunk_by(|a, b| a.abs() == b.abs()) {

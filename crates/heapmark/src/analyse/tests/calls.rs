@@ -1,13 +1,13 @@
 //! What may be said about rows: with planted differences, copies that differ, floors that hide, parts and modes.
 
 use super::*;
-use crate::analyse::Call;
+use crate::analyse::Verdict;
 
-fn called(analysis: &Analysis, name: &str) -> Call {
-    numbers(analysis, name).call.unwrap()
+fn called(analysis: &Analysis, name: &str) -> Verdict {
+    numbers(analysis, name).verdict.unwrap()
 }
 
-fn with_tier(mut lab: Lab, name: &str, tier: &str) -> Lab {
+fn with_tier(mut lab: FakeRun, name: &str, tier: &str) -> FakeRun {
     lab.allocator(name).tier = tier.into();
     lab.run.plan.allocators.retain(|known| known != name);
     let place = if tier == "shadow" { &mut lab.run.plan.shadow } else { &mut lab.run.plan.floor };
@@ -16,33 +16,33 @@ fn with_tier(mut lab: Lab, name: &str, tier: &str) -> Lab {
 }
 
 /// Times by name, each with scatter of its own.
-fn lab(times: &'static [(&'static str, f64)], blocks: u32) -> Lab {
+fn lab(times: &'static [(&'static str, f64)], blocks: u32) -> FakeRun {
     let names: Vec<&str> = times.iter().map(|(name, _)| *name).collect();
     let of = |name: &str| times.iter().find(|(known, _)| *known == name).unwrap().1;
-    Lab::new(&names, &["larson"], blocks).fill(move |_, name, block| of(name) * noise(name, block))
+    FakeRun::new(&names, &["larson"], blocks).fill(move |_, name, block| of(name) * noise(name, block))
 }
 
 #[test]
 fn each_word_has_its_difference() {
     let analysis = run(&lab(&[("glibc", 20.0), ("half", 10.0), ("twice", 40.0), ("equal", 20.0)], 20));
-    assert_eq!(called(&analysis, "half"), Call::Faster);
-    assert_eq!(called(&analysis, "twice"), Call::Slower);
-    assert_eq!(called(&analysis, "equal"), Call::Same);
+    assert_eq!(called(&analysis, "half"), Verdict::Faster);
+    assert_eq!(called(&analysis, "twice"), Verdict::Slower);
+    assert_eq!(called(&analysis, "equal"), Verdict::Same);
     let few = run(&lab(&[("glibc", 20.0), ("half", 10.0)], 5));
-    assert!(matches!(called(&few, "half"), Call::Unclear { blocks_more: Some(5..) }), "{:?}", called(&few, "half"));
-    assert!(numbers(&analysis, "glibc").call.is_none(), "nothing is said of the baseline");
+    assert!(matches!(called(&few, "half"), Verdict::Unclear { blocks_more: Some(5..) }), "{:?}", called(&few, "half"));
+    assert!(numbers(&analysis, "glibc").verdict.is_none(), "nothing is said of the baseline");
 }
 
 #[test]
 fn a_copy_that_differs_takes_the_words_away_and_one_that_does_not_leaves_them() {
     let build = |copy| with_tier(lab(copy, 12), "copy", "shadow");
     let equal = run(&build(&[("glibc", 20.0), ("half", 10.0), ("copy", 20.0)]));
-    assert_eq!(called(&equal, "half"), Call::Faster);
-    assert!(matches!(equal.verdict, Verdict::Fastest(_)), "{:?}", equal.verdict);
+    assert_eq!(called(&equal, "half"), Verdict::Faster);
+    assert!(matches!(equal.conclusion, Conclusion::Fastest(_)), "{:?}", equal.conclusion);
     assert!(!equal.cases[0].shadow_differs && (equal.cases[0].shadow.unwrap().ratio - 1.0).abs() < 0.005);
     let other = run(&build(&[("glibc", 20.0), ("half", 10.0), ("copy", 21.0)]));
-    assert_eq!(called(&other, "half"), Call::ShadowDiffers);
-    let Verdict::Withheld(Withheld::Shadow { ratio }) = other.verdict else { panic!("{:?}", other.verdict) };
+    assert_eq!(called(&other, "half"), Verdict::ShadowDiffers);
+    let Conclusion::Withheld(Withheld::Shadow { ratio }) = other.conclusion else { panic!("{:?}", other.conclusion) };
     assert!((ratio.ratio - 1.05).abs() < 0.01);
 }
 
@@ -51,7 +51,7 @@ fn a_copy_that_differs_takes_the_words_away_and_one_that_does_not_leaves_them() 
 fn a_case_whose_copy_differs_is_left_out_of_what_is_said_over_all() {
     let build = |differs: &'static [&'static str]| {
         let cases = ["w0", "w1", "w2", "w3"];
-        let lab = Lab::new(&["glibc", "half", "copy"], &cases, 15).fill(move |workload, name, block| {
+        let lab = FakeRun::new(&["glibc", "half", "copy"], &cases, 15).fill(move |workload, name, block| {
             let ns = match name {
                 "half" if workload == "w3" => 100.0,
                 "half" => 10.0,
@@ -71,22 +71,22 @@ fn a_case_whose_copy_differs_is_left_out_of_what_is_said_over_all() {
     assert_eq!(two.cases.iter().map(|case| case.shadow_differs).collect::<Vec<_>>(), [false, false, true, true]);
     let (rest, of_two) = ratio(&two);
     assert!((rest / 0.5 - 1.0).abs() < 0.01 && of_two == 2, "{rest}");
-    let Verdict::Fastest(standing) = &two.verdict else { panic!("{:?}", two.verdict) };
-    assert_eq!((standing.leader.as_str(), standing.cases), ("half", 2));
+    let Conclusion::Fastest(ranking) = &two.conclusion else { panic!("{:?}", two.conclusion) };
+    assert_eq!((ranking.leader.as_str(), ranking.cases), ("half", 2));
     assert!(build(&["w1", "w2", "w3"]).overall.is_empty(), "one case is no overall");
     let none = build(&["w0", "w1", "w2", "w3"]);
-    assert!(matches!(none.verdict, Verdict::Withheld(Withheld::Shadow { .. })), "{:?}", none.verdict);
+    assert!(matches!(none.conclusion, Conclusion::Withheld(Withheld::Shadow { .. })), "{:?}", none.conclusion);
 }
 
 #[test]
 fn a_floor_of_more_than_half_of_the_fastest_hides_the_order() {
     let build = |floor| with_tier(lab(floor, 12), "null", "floor");
     let low = run(&build(&[("glibc", 20.0), ("half", 10.0), ("null", 4.0)]));
-    assert_eq!(called(&low, "half"), Call::Faster);
+    assert_eq!(called(&low, "half"), Verdict::Faster);
     assert!((numbers(&low, "half").net_ns_per_op.unwrap() - 6.0).abs() < 0.2);
     let high = run(&build(&[("glibc", 20.0), ("half", 10.0), ("null", 6.0)]));
-    assert_eq!(called(&high, "half"), Call::FloorHides);
-    assert!(matches!(high.verdict, Verdict::Withheld(Withheld::Floor)), "{:?}", high.verdict);
+    assert_eq!(called(&high, "half"), Verdict::FloorHides);
+    assert!(matches!(high.conclusion, Conclusion::Withheld(Withheld::Floor)), "{:?}", high.conclusion);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_candidate_is_compared_with_the_baseline_of_its_own_part() {
 
 #[test]
 fn two_modes_are_told_as_two() {
-    let lab = Lab::new(&["glibc", "torn"], &["larson"], 20).fill(|_, name, block| {
+    let lab = FakeRun::new(&["glibc", "torn"], &["larson"], 20).fill(|_, name, block| {
         let slow = name == "torn" && block % 3 == 0;
         noise(name, block) * if slow { 40.0 } else { 20.0 }
     });
@@ -132,13 +132,13 @@ fn memory_has_words_of_its_own() {
     }
     let analysis = run(&lab);
     let large = numbers(&analysis, "large");
-    assert_eq!((large.call, large.memory_call), (Some(Call::Same), Some(Call::Slower)));
+    assert_eq!((large.verdict, large.memory_verdict), (Some(Verdict::Same), Some(Verdict::Slower)));
     assert!(close(large.memory_ratio.unwrap().ratio, 13.0 / 12.0));
 }
 
 #[test]
 fn of_several_attempts_the_first_quiet_one_counts() {
-    let disturbance = |share| Disturbance { foreign_cpu_share: Some(share), ..Disturbance::default() };
+    let disturbance = |share| Interference { foreign_cpu_share: Some(share), ..Interference::default() };
     let mut lab = lab(&[("glibc", 20.0), ("half", 10.0)], 12);
     for record in lab.records.clone().iter().filter(|record| record.block == 3 && record.purpose == Purpose::Sample) {
         lab.cell(&record.cell).disturbance = Some(disturbance(0.9));
@@ -151,10 +151,10 @@ fn of_several_attempts_the_first_quiet_one_counts() {
         }
     }
     let analysis = run(&lab);
-    assert_eq!((analysis.gate.disturbed, analysis.gate.repeated), (0, 2));
+    assert_eq!((analysis.interference.disturbed, analysis.interference.repeated), (0, 2));
     assert!(close(numbers(&analysis, "half").ns_per_op.max, 2000.0), "the second repetition was quiet");
     let loud = run(&lab.without(|record| record.attempt == 2));
-    assert_eq!((loud.gate.disturbed, loud.gate.causes["other programs"]), (1, 1));
+    assert_eq!((loud.interference.disturbed, loud.interference.causes["other programs"]), (1, 1));
     assert!(close(numbers(&loud, "half").ns_per_op.max, 1000.0), "the quieter of the two");
 }
 
@@ -163,7 +163,7 @@ fn what_fails_in_a_part_that_does_not_count_has_failed_all_the_same() {
     let mut lab = lab(&[("glibc", 20.0), ("half", 10.0)], 12);
     for record in lab.records.clone().iter().filter(|record| record.block == 3 && record.purpose == Purpose::Sample) {
         lab.cell(&record.cell).disturbance =
-            Some(Disturbance { foreign_cpu_share: Some(0.9), ..Disturbance::default() });
+            Some(Interference { foreign_cpu_share: Some(0.9), ..Interference::default() });
         let (attempt, cell) = (1, record.cell.replace("b03", "b03~1"));
         lab.records.push(Record { attempt, cell, ..record.clone() });
     }

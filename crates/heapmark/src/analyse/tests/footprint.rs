@@ -1,14 +1,14 @@
 //! Memory by values: what is over what, and what is no figure.
 
-use super::super::artificial::{Lab, crash};
+use super::super::fake_run::{FakeRun, crash};
 use super::super::{FootprintRow, Footprints, analyse};
-use crate::sample::course::Twice;
+use crate::observe::memory_profile::RssCrossCheck;
 
-fn lab(course: impl Fn(&str) -> Option<(u64, u64)>) -> Lab {
-    Lab::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0).following_memory(course)
+fn lab(course: impl Fn(&str) -> Option<(u64, u64)>) -> FakeRun {
+    FakeRun::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0).following_memory(course)
 }
 
-fn rows(lab: &Lab) -> Vec<FootprintRow> {
+fn rows(lab: &FakeRun) -> Vec<FootprintRow> {
     let analysis = analyse(&lab.run, &lab.records);
     assert!(analysis.cases.is_empty(), "nothing of such a run is a time");
     analysis.footprints[0].rows.clone()
@@ -50,8 +50,8 @@ fn what_was_over_too_soon_or_failed_has_a_reason_and_no_figure() {
 }
 
 /// hoard holds 48 MiB with two threads, and what `alone` says, in MiB, with one.
-fn with_one_thread(live: u64, alone: impl Fn(u32) -> u64) -> Lab {
-    let mut lab = Lab::new(&["glibc", "hoard"], &["trace:a"], 3);
+fn with_one_thread(live: u64, alone: impl Fn(u32) -> u64) -> FakeRun {
+    let mut lab = FakeRun::new(&["glibc", "hoard"], &["trace:a"], 3);
     lab.run.plan.cases.push(lab.run.plan.cases[0].played_by_one());
     let mut lab = lab.fill(|_, _, _| 20.0).following_memory(|_| Some((live, 24)));
     for record in lab.records.iter_mut().filter(|record| record.threads == 1) {
@@ -84,7 +84,7 @@ fn a_count_that_is_more_than_a_hundredth_off_the_page_tables_is_told() {
     let off_by = |moments: [(u64, u64); 2]| {
         let mut lab = lab(|_| Some((8, 16)));
         let course = lab.cell("larson@2/b01/glibc").course.as_mut().unwrap();
-        course.twice = Some(moments.map(|(counted_bytes, walked_bytes)| Twice { counted_bytes, walked_bytes }));
+        course.twice = Some(moments.map(|(counted_bytes, walked_bytes)| RssCrossCheck { counted_bytes, walked_bytes }));
         let rows = rows(&lab);
         let of = |name: &str| held(rows.iter().find(|row| row.allocator == name).unwrap()).count_off_by;
         assert_eq!(of("hoard"), None);

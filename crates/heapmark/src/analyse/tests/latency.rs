@@ -1,15 +1,15 @@
 //! Tails by values: what is merged, what is told, and what is not.
 
-use super::super::artificial::{Lab, crash};
+use super::super::fake_run::{FakeRun, crash};
 use super::super::{Called, LatencyState, analyse};
 use crate::store::Purpose;
 use proptest::prelude::*;
 
-fn lab(blocks: u32, times: impl Fn(&str) -> Vec<(u64, u64)>) -> Lab {
-    Lab::new(&["glibc", "hoard"], &["larson"], blocks).fill(|_, _, _| 20.0).timing_calls(1, times)
+fn lab(blocks: u32, times: impl Fn(&str) -> Vec<(u64, u64)>) -> FakeRun {
+    FakeRun::new(&["glibc", "hoard"], &["larson"], blocks).fill(|_, _, _| 20.0).timing_calls(1, times)
 }
 
-fn malloc(lab: &Lab, row: usize) -> Option<Called> {
+fn malloc(lab: &FakeRun, row: usize) -> Option<Called> {
     let analysis = analyse(&lab.run, &lab.records);
     analysis.latency[0].rows[row].functions().first().cloned()
 }
@@ -59,7 +59,7 @@ fn calls_of_a_disturbed_attempt_are_not_counted_where_a_quiet_one_is_there() {
         serde_json::from_str(r#"{"wall_ns": 1, "foreign_cpu_share": 0.9}"#).unwrap();
     lab.records.extend(again);
     assert_eq!((malloc(&lab, 0).unwrap().count, malloc(&lab, 1).unwrap().count), (900, 900));
-    assert_eq!(analyse(&lab.run, &lab.records).gate.repeated, 1);
+    assert_eq!(analyse(&lab.run, &lab.records).interference.repeated, 1);
 }
 
 #[test]

@@ -2,15 +2,15 @@
 
 mod calls;
 mod footprint;
-mod gate;
+mod interference;
 mod latency;
 mod rows;
 mod verdicts;
 mod whole;
 
-use super::artificial::{Lab, crash, measurement, noise};
+use super::fake_run::{FakeRun, crash, measurement, noise};
 use super::*;
-use crate::sample::disturbance::Disturbance;
+use crate::observe::interference::Interference;
 use crate::store::{Purpose, Record};
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ fn numbers<'a>(analysis: &'a Analysis, allocator: &str) -> &'a Numbers {
     row(analysis, allocator).numbers().unwrap()
 }
 
-fn run(lab: &Lab) -> Analysis {
+fn run(lab: &FakeRun) -> Analysis {
     analyse(&lab.run, &lab.records)
 }
 

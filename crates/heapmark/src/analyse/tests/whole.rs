@@ -1,15 +1,15 @@
 //! Rows that are whole processes: what they come to, and what their checks add.
 
 use super::*;
-use crate::analyse::artificial::crash;
+use crate::analyse::fake_run::crash;
 
 /// glibc, and a runtime that takes twice as long.
-fn lab() -> Lab {
-    let lab = Lab::new(&["glibc"], &["trees"], 10).whole(&["Go"]);
+fn lab() -> FakeRun {
+    let lab = FakeRun::new(&["glibc"], &["trees"], 10).whole(&["Go"]);
     lab.fill(|_, name, _| if name == "Go" { 40.0 } else { 20.0 })
 }
 
-fn whole(lab: &Lab, row: &str) -> Whole {
+fn whole(lab: &FakeRun, row: &str) -> Whole {
     numbers(&run(lab), row).whole.clone().unwrap()
 }
 
@@ -28,7 +28,7 @@ fn times_are_those_of_the_samples_and_the_cpu_time_of_all_threads_stands_beside(
     let analysis = run(&lab);
     assert_eq!(row(&analysis, "Go").role, Role::Program);
     assert!(close(numbers(&analysis, "Go").ratio.unwrap().ratio, 2.0));
-    assert!(matches!(&analysis.verdict, Verdict::OnlyOne { allocator } if allocator == "glibc"));
+    assert!(matches!(&analysis.conclusion, Conclusion::OnlyOne { allocator } if allocator == "glibc"));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_row_responds_to_malloc_from_one_call_in_a_hundred_operations_on() {
 
 #[test]
 fn only_rows_with_numbers_in_a_case_of_whole_processes_have_it() {
-    let kernel = Lab::new(&["glibc"], &["larson"], 3).fill(|_, _, _| 20.0);
+    let kernel = FakeRun::new(&["glibc"], &["larson"], 3).fill(|_, _, _| 20.0);
     assert!(numbers(&run(&kernel), "glibc").whole.is_none());
     // What a check told is no number either, once a process has failed.
     let told = lab().told("trees@2/check/Go", &[("pauses", 3.0), ("pause_max_ns", 7e6)]);

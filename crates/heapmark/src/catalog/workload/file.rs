@@ -16,7 +16,6 @@ struct File {
     #[serde(default)]
     rows: Vec<Row>,
     document: String,
-    section: String,
     about: String,
     shows: String,
     hides: String,
@@ -61,7 +60,6 @@ pub fn parse(file_name: &str, text: &str, faults: &mut Vec<Fault>) -> Vec<Worklo
         program: file.program,
         rows: file.rows,
         document: file.document,
-        section: file.section,
         about: file.about,
         shows: file.shows,
         hides: file.hides,

@@ -30,8 +30,6 @@ pub struct Workload {
     pub rows: Vec<Row>,
     /// Reference document: BT, MM, RP, ZA or LL.
     pub document: String,
-    /// Section of the specification.
-    pub section: String,
     /// What it does, in a line.
     pub about: String,
     /// What its numbers say.

@@ -1,16 +1,16 @@
 //! `heapmark run`: plan, measure, store, and print what came of it.
 
-mod alone;
-pub(super) mod apart;
-pub(super) mod choose;
-pub(super) mod companions;
 pub(super) mod comparison;
-pub(super) mod extent;
+pub(super) mod controls;
+pub(super) mod nested_run;
 mod outline;
 pub(super) mod programs;
 mod progress;
+pub(super) mod resolve;
+pub(super) mod run_length;
 pub(super) mod select;
 mod session;
+mod single_cell;
 mod traces;
 
 pub(super) use session::TOOLS;
@@ -21,10 +21,10 @@ use super::{Exit, print, say, say_damage, usage, wants_colour, width};
 use crate::analyse::{analyse, reads_figure};
 use crate::catalog::time;
 use crate::execute::Guest;
+use crate::observe::preflight::{Preflight, State, When};
+use crate::observe::root::Root;
 use crate::plan::{Counter, Override};
 use crate::report::{self, Format, Screen};
-use crate::sample::preflight::{Preflight, State, When};
-use crate::sample::root::Root;
 use crate::store::{self, Purpose, RunFile, Store};
 use anyhow::{Result, anyhow};
 use comparison::{Comparison, listed, target};
@@ -123,7 +123,7 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
     let stop = stop_on_signals();
     if let Some(id) = &args.cell {
         let known = args.resume.as_deref().map(|run| store::read(&store::find(run)?)).transpose()?;
-        return alone::run(guest, selection, known.map(|run| run.records).unwrap_or_default(), id, stop);
+        return single_cell::run(guest, selection, known.map(|run| run.records).unwrap_or_default(), id, stop);
     }
     let (dir, store, head, known) = match &args.resume {
         Some(run) => {

@@ -4,9 +4,9 @@ use super::comparison::Comparison;
 use super::select::Selection;
 use crate::catalog::Tier;
 use crate::execute::Subject;
-use crate::plan::{Case, Cell, Counter, Plan, Trial};
+use crate::observe::machine::usable_cpus;
+use crate::plan::{Case, Cell, Counter, Plan, UserCommand};
 use crate::report::units;
-use crate::sample::machine::usable_cpus;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -97,8 +97,8 @@ fn named(mut names: Vec<String>) -> String {
 }
 
 /// A command of the user's, and all that was said of it.
-fn command(trial: &Trial) -> String {
-    let Trial { stdin, prepare, warmup, check_output, expect_exit, tree_may_differ, client, .. } = trial;
+fn command(trial: &UserCommand) -> String {
+    let UserCommand { stdin, prepare, warmup, check_output, expect_exit, tree_may_differ, client, .. } = trial;
     let words = [
         Some(trial.line()),
         stdin.as_ref().map(|file| format!("it reads {}", file.display())),

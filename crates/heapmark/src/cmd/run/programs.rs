@@ -1,6 +1,6 @@
 //! The programs of a run: what is there, what is built, and what people are told of their rows.
 
-use super::choose::Chosen;
+use super::resolve::Chosen;
 use crate::build::{self, State};
 use crate::catalog::{self, Allocator, Catalog};
 use crate::cmd::build::build_program;

@@ -1,20 +1,20 @@
 //! From flags to what is run: subjects, plan, and what is missing.
 
 use super::Command;
-use super::choose::{choose, must_be_ready, resolve};
-use super::companions::{self, Companions};
 use super::comparison::Comparison;
-use super::extent::Extent;
+use super::controls::{self, Companions};
 use super::programs;
+use super::resolve::{choose, must_be_ready, resolve};
+use super::run_length::Extent;
 use super::session::FIRST_TIMEOUT;
 use super::traces;
-use crate::build::{self, Score};
+use crate::build::{self, CompiledTrace};
 use crate::catalog::suite::thread_counts;
 use crate::catalog::{Catalog, Workload};
 use crate::cmd::{tier, usage, version};
 use crate::execute::{Guest, Program, Subject};
+use crate::observe::machine;
 use crate::plan::{Case, Counter, Plan, cases, comparisons};
-use crate::sample::machine;
 use crate::store::{self, AllocatorInfo, RunFile, SCHEMA};
 use anyhow::{Result, anyhow, bail};
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(in crate::cmd) struct Selection {
     pub programs: Vec<Program>,
     pub timeout_s: Option<f64>,
     /// Of the cases that replay a trace: here so that nobody removes them meanwhile.
-    _scores: Vec<Score>,
+    _scores: Vec<CompiledTrace>,
     pub(super) suite: String,
     pub(super) preset: String,
 }
@@ -61,7 +61,7 @@ impl Selection {
         let threads = thread_counts(words, cpus).map_err(|why| usage(anyhow!("-t: {why}")))?;
         let preset = &suite.preset;
         let cases = cases(&workloads, preset, &threads, cpus, &args.set).map_err(usage)?;
-        let (mut cases, scores) = {
+        let (mut cases, compiled_traces) = {
             let patience_s = args.comparison.timeout.unwrap_or(FIRST_TIMEOUT).as_secs_f64();
             traces::make_ready(cases, args.retained, cpus, patience_s).map_err(usage)?
         };
@@ -83,7 +83,7 @@ impl Selection {
         // Nobody starts them where single calls are timed: no reason to build them.
         let programs = programs::resolve(&cases, &catalog, dry_run || args.latency.is_some() || args.retained)?;
         let pinned = resolve(programs::pinned(&cases, &subjects, &catalog)?, &catalog, dry_run)?;
-        let Companions { shadow, floor } = companions::choose(args, &mut subjects, &baseline, &cases, &catalog)?;
+        let Companions { shadow, floor } = controls::choose(args, &mut subjects, &baseline, &cases, &catalog)?;
         let extent = Extent::of_run(args, suite, comparisons(cases.len(), subjects.len()));
         let plan = plan(&args.comparison, extent, baseline, cases, &subjects, shadow.as_ref());
         let plan = Plan {
@@ -104,7 +104,7 @@ impl Selection {
             pinned,
             programs,
             timeout_s: args.comparison.timeout.map(|time| time.as_secs_f64()),
-            _scores: scores,
+            _scores: compiled_traces,
             suite: suite.name.clone(),
             preset: preset.clone(),
         })
@@ -112,9 +112,9 @@ impl Selection {
 
     /// A run of another command's making: `name` stands where a suite's name would.
     pub(in crate::cmd) fn of_parts(name: &str, plan: Plan, subjects: Vec<Subject>) -> Selection {
-        let (pinned, programs, scores) = Default::default();
+        let (pinned, programs, compiled_traces) = Default::default();
         let (suite, preset) = (name.into(), "quick".into());
-        Selection { plan, subjects, pinned, programs, timeout_s: None, _scores: scores, suite, preset }
+        Selection { plan, subjects, pinned, programs, timeout_s: None, _scores: compiled_traces, suite, preset }
     }
 
     /// What a stored run consists of, by its directory or as `latest`.
@@ -146,15 +146,15 @@ impl Selection {
             }
         }
         let mut plan = head.plan.clone();
-        let scores = plan.cases.iter_mut().filter_map(|case| traces::take_up(case).transpose());
-        let scores = scores.collect::<Result<_>>()?;
+        let compiled_traces = plan.cases.iter_mut().filter_map(|case| traces::take_up(case).transpose());
+        let compiled_traces = compiled_traces.collect::<Result<_>>()?;
         Ok(Selection {
             plan,
             subjects: head.subjects.clone(),
             pinned: head.pinned.clone(),
             programs: head.programs.clone(),
             timeout_s: head.timeout_s,
-            _scores: scores,
+            _scores: compiled_traces,
             suite: head.suite.clone(),
             preset: head.preset.clone(),
         })

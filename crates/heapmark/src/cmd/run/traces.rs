@@ -1,6 +1,6 @@
 //! `-w trace:FILE`: a workload made from a recorded program. Its threads are the program's, its parameters say how it is replayed.
 
-use crate::build::{self, Score};
+use crate::build::{self, CompiledTrace};
 use crate::catalog::parameter::{Kind, Parameter};
 use crate::catalog::workload::{Calibrated, Preset, Rounds};
 use crate::catalog::{Iterations, Workload};
@@ -10,9 +10,9 @@ use crate::cmd::trace::in_file;
 use crate::plan::Case;
 use crate::report::units;
 use crate::trace::Reader;
-use crate::trace::score::Order;
+use crate::trace::compile::Order;
 use anyhow::{Context, Result, bail};
-use heapmark_wire::score::{Head, POSITION_EVERY};
+use heapmark_wire::compiled::{Head, POSITION_EVERY};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 const PARAMETERS: [(&str, &str, Kind, &str); 7] = [
     ("trace", "the recorded program", Kind::Path, ""),
     ("sha256", "of the trace", Kind::Choice, ""),
-    ("score", "what was compiled from it", Kind::Path, ""),
+    ("compiled", "what was compiled from it", Kind::Path, ""),
     (
         "mode",
         "speed: threads wait for what they need only; memory: one at a time in recorded order; paced: at the recorded times",
@@ -37,7 +37,7 @@ const PARAMETERS: [(&str, &str, Kind, &str); 7] = [
     ("pace", "with mode = paced: recorded time is played so many times faster", Kind::Seconds, "1"),
 ];
 
-/// A score of this size is told before it is written.
+/// A compiled trace of this size is told before it is written.
 const LARGE_BYTES: u64 = 1 << 30;
 
 /// The ending of a case that plays later rounds.
@@ -112,7 +112,6 @@ fn workload(name: String, path: &Path, sha256: &str) -> Workload {
         program: None,
         rows: Vec::new(),
         document: String::new(),
-        section: String::new(),
         about: format!("what {} recorded", path.display()),
         shows: "what the allocator would do in the recorded program".into(),
         hides: "the program itself: caches, and all that it does between its calls".into(),
@@ -127,35 +126,35 @@ fn workload(name: String, path: &Path, sha256: &str) -> Workload {
     }
 }
 
-/// Compiles the scores of cases that replay, and writes what follows from them into the cases. A case that is played for speed is followed
+/// Compiles the traces of cases that replay, and writes what follows from them into the cases. A case that is played for speed is followed
 /// by one of later rounds, which use a heap again; and one that several threads play in strict order by one in which a single
-/// thread makes all calls: what their blow-up is measured against. The scores must be kept as long as the cases.
+/// thread makes all calls: what their blow-up is measured against. The compiled traces must be kept as long as the cases.
 /// `patience_s` is how long a process may take.
 pub(super) fn make_ready(
     cases: Vec<Case>,
     retained: bool,
     cpus: u32,
     patience_s: f64,
-) -> Result<(Vec<Case>, Vec<Score>)> {
-    let (mut ready, mut scores) = (Vec::new(), Vec::new());
+) -> Result<(Vec<Case>, Vec<CompiledTrace>)> {
+    let (mut ready, mut compiled_traces) = (Vec::new(), Vec::new());
     for mut case in cases {
         if replays(&case) {
             check(&mut case, retained)?;
-            let score = compile(&mut case, cpus)?;
-            lasts(&case, &score.head, patience_s)?;
-            scores.push(score);
+            let compiled = compile(&mut case, cpus)?;
+            lasts(&case, &compiled.head, patience_s)?;
+            compiled_traces.push(compiled);
         }
         let has_blow_up = replays(&case) && order(&case) == Order::Strict && case.threads > 1;
         let alone = has_blow_up.then(|| alone(&case, cpus)).transpose()?;
         let later = (replays(&case) && order(&case) == Order::Dependent).then(|| later(&case));
         ready.push(case);
         ready.extend(later);
-        if let Some((alone, score)) = alone {
+        if let Some((alone, compiled)) = alone {
             ready.push(alone);
-            scores.push(score);
+            compiled_traces.push(compiled);
         }
     }
-    Ok((ready, scores))
+    Ok((ready, compiled_traces))
 }
 
 /// The same calls in later rounds of a process.
@@ -169,12 +168,12 @@ fn later(first: &Case) -> Case {
 }
 
 /// The same calls, made by one thread.
-fn alone(several: &Case, cpus: u32) -> Result<(Case, Score)> {
+fn alone(several: &Case, cpus: u32) -> Result<(Case, CompiledTrace)> {
     let mut case = several.played_by_one();
-    let score = compile(&mut case, cpus)?;
+    let compiled = compile(&mut case, cpus)?;
     let all = format!("One thread makes the calls of all {}: what their blow-up is measured against.", several.threads);
     case.caution = Some(case.caution.map_or(all.clone(), |caution| format!("{all} {caution}")));
-    Ok((case, score))
+    Ok((case, compiled))
 }
 
 /// What the parameters of a trace ask for must be possible.
@@ -202,20 +201,20 @@ fn check(case: &mut Case, retained: bool) -> Result<()> {
     Ok(())
 }
 
-/// Compiles the score of a case.
-fn compile(case: &mut Case, cpus: u32) -> Result<Score> {
-    let (mode, score) = (word(case, "mode").to_owned(), score(case)?);
-    let head = &score.head;
+/// Compiles the trace of a case.
+fn compile(case: &mut Case, cpus: u32) -> Result<CompiledTrace> {
+    let (mode, compiled) = (word(case, "mode").to_owned(), compiled(case)?);
+    let head = &compiled.head;
     if mode == "paced" && head.recorded_ns == 0 {
         bail!("{}: the trace tells no times, so nothing can be paced: use another mode", case.workload);
     }
-    case.parameters.insert("score".into(), score.path.display().to_string());
+    case.parameters.insert("compiled".into(), compiled.path.display().to_string());
     case.parameters.insert("calls".into(), calls(head));
     case.threads = head.threads_at_a_time as u32;
     // In strict order one thread at a time runs.
     case.oversubscribed = case.threads > cpus && mode != "memory";
     case.caution = caution(&mode, head);
-    Ok(score)
+    Ok(compiled)
 }
 
 /// A paced replay lasts as long as what was recorded: that must be less than a process may take.
@@ -251,7 +250,7 @@ fn words(seconds: f64) -> String {
 }
 
 /// As [`make_ready`], for a case of a run that is taken up again: the trace must be what it was.
-pub(super) fn take_up(case: &mut Case) -> Result<Option<Score>> {
+pub(super) fn take_up(case: &mut Case) -> Result<Option<CompiledTrace>> {
     if !replays(case) {
         return Ok(None);
     }
@@ -259,22 +258,22 @@ pub(super) fn take_up(case: &mut Case) -> Result<Option<Score>> {
     if build::hash_of_file(trace).context("this run replays a trace")? != word(case, "sha256") {
         bail!("{} is not the trace that this run began with: start a new run", trace.display());
     }
-    let score = score(case)?;
-    case.parameters.insert("score".into(), score.path.display().to_string());
-    Ok(Some(score))
+    let compiled = compiled(case)?;
+    case.parameters.insert("compiled".into(), compiled.path.display().to_string());
+    Ok(Some(compiled))
 }
 
-fn score(case: &Case) -> Result<Score> {
+fn compiled(case: &Case) -> Result<CompiledTrace> {
     let told = |bytes, folder: &Path| {
         if bytes >= LARGE_BYTES {
             let (name, bytes) = (&case.workload, units::bytes(bytes as f64));
-            say(&format!("{name}: compiling its score, some {bytes} in {}", folder.display()));
+            say(&format!("{name}: compiling it, some {bytes} in {}", folder.display()));
         }
     };
     let trace = Path::new(word(case, "trace"));
     let bytes = trace.metadata().map_or(0, |known| known.len());
     let long = Long::new(format!("compiling {} for its replay", trace.display()), bytes);
-    build::score(trace, word(case, "sha256"), order(case), long.done(), told)
+    build::compiled_trace(trace, word(case, "sha256"), order(case), long.done(), told)
 }
 
 /// The value of a parameter.

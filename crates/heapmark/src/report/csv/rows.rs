@@ -1,7 +1,7 @@
 //! The derived export: the rows of all tables.
 
 use super::{outcome, write};
-use crate::analyse::{Analysis, Call, Case, Purge, Ratio, Role, Row, State};
+use crate::analyse::{Analysis, Case, Purge, Ratio, Role, Row, State, Verdict};
 use crate::report::text::plain;
 use serde::Serialize;
 
@@ -146,8 +146,8 @@ fn row_line(case: &Case, row: &Row, planned_blocks: u32) -> RowLine {
         gib_seconds: numbers.mean_footprint.map(|mean| mean.gib_seconds.median),
         floor_share: numbers.floor_share,
         net_ns_per_op: numbers.net_ns_per_op,
-        verdict: numbers.call.map_or("", Call::word),
-        cpu_verdict: numbers.cpu_call.map_or("", Call::word),
+        verdict: numbers.verdict.map_or("", Verdict::word),
+        cpu_verdict: numbers.cpu_verdict.map_or("", Verdict::word),
         modes: numbers
             .modes
             .map(|m| format!("{} ({});{} ({})", m.low, m.low_count, m.high, m.high_count))

@@ -1,8 +1,8 @@
 //! How often events came for each operation, of a run that counted them.
 
-use super::cast::Cast;
-use super::dots::{self, Dot};
+use super::dot_plot::{self, Dot};
 use super::section::{Data, Plot, Section};
+use super::series_legend::SeriesLegend;
 use super::views::{self, Placed};
 use super::{axes, number};
 use crate::analyse::CountCase;
@@ -21,29 +21,29 @@ const COLUMNS: [&str; 9] = [
     "ratio",
 ];
 
-pub(super) fn section(cast: &Cast) -> Section {
-    let cases: Vec<Placed<CountCase>> = cast.all(|told| &told.analysis.counts);
+pub(super) fn section(legend: &SeriesLegend) -> Section {
+    let cases: Vec<Placed<CountCase>> = legend.all(|told| &told.analysis.counts);
     Section {
         id: "counts",
         heading: "Counts".into(),
         text: vec!["Events for each operation. Fewer are often, but not always, less time.".into()],
-        views: views::by_threads(&cases, &COLUMNS, |cases, heading, data| plots(cast, cases, heading, data)),
+        views: views::by_threads(&cases, &COLUMNS, |cases, heading, data| plots(legend, cases, heading, data)),
         ..Section::default()
     }
 }
 
 /// One for each event that somebody counted.
-fn plots(cast: &Cast, cases: &[Placed<CountCase>], heading: &str, data: &mut Data) -> Vec<Plot> {
+fn plots(legend: &SeriesLegend, cases: &[Placed<CountCase>], heading: &str, data: &mut Data) -> Vec<Plot> {
     let mut events: Vec<&str> = Vec::new();
     for count in cases.iter().flat_map(|(_, case)| &case.rows).flat_map(|row| &row.counts) {
         if count.per_operation.is_some() && !events.contains(&count.event.as_str()) {
             events.push(&count.event);
         }
     }
-    events.into_iter().map(|event| plot(cast, cases, event, heading, data)).collect()
+    events.into_iter().map(|event| plot(legend, cases, event, heading, data)).collect()
 }
 
-fn plot(cast: &Cast, cases: &[Placed<CountCase>], event: &str, heading: &str, data: &mut Data) -> Plot {
+fn plot(legend: &SeriesLegend, cases: &[Placed<CountCase>], event: &str, heading: &str, data: &mut Data) -> Plot {
     let what = event.replace('_', " ");
     let mut dots = Vec::new();
     for (run, case) in cases {
@@ -65,6 +65,6 @@ fn plot(cast: &Cast, cases: &[Placed<CountCase>], event: &str, heading: &str, da
             dots.push(Dot { run: *run, name: &row.allocator, value: counted.median, interval: None, words });
         }
     }
-    let axis = axes::values(&format!("{what} per operation"), &dots::extent(&dots), units::digits);
-    dots::plot(cast, format!("{heading}: {what}"), dots, axis)
+    let axis = axes::values(&format!("{what} per operation"), &dot_plot::extent(&dots), units::digits);
+    dot_plot::plot(legend, format!("{heading}: {what}"), dots, axis)
 }

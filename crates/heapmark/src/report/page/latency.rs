@@ -1,8 +1,8 @@
 //! How long single calls took: the tails that a mean hides.
 
 use super::axes;
-use super::cast::Cast;
 use super::section::{Data, Plot, Section, Trace};
+use super::series_legend::SeriesLegend;
 use super::views::{self, Placed};
 use crate::analyse::latency::Called;
 use crate::analyse::{LatencyCase, LatencyRow};
@@ -25,8 +25,8 @@ const COLUMNS: [&str; 11] = [
     "p99_99_ns",
 ];
 
-pub(super) fn section(cast: &Cast) -> Section {
-    let cases: Vec<Placed<LatencyCase>> = cast.all(|told| &told.analysis.latency);
+pub(super) fn section(legend: &SeriesLegend) -> Section {
+    let cases: Vec<Placed<LatencyCase>> = legend.all(|told| &told.analysis.latency);
     Section {
         id: "latency",
         heading: "Latency of single calls".into(),
@@ -42,13 +42,13 @@ pub(super) fn section(cast: &Cast) -> Section {
                     names.push(name);
                 }
             }
-            names.iter().map(|name| plot(cast, cases, &format!("{heading}: {}", plain(name)), name, data)).collect()
+            names.iter().map(|name| plot(legend, cases, &format!("{heading}: {}", plain(name)), name, data)).collect()
         }),
         ..Section::default()
     }
 }
 
-fn plot(cast: &Cast, cases: &[Placed<LatencyCase>], title: &str, function: &str, data: &mut Data) -> Plot {
+fn plot(legend: &SeriesLegend, cases: &[Placed<LatencyCase>], title: &str, function: &str, data: &mut Data) -> Plot {
     let mut traces = Vec::new();
     let mut shown_ns = Vec::new();
     for (run, case) in cases {
@@ -60,7 +60,7 @@ fn plot(cast: &Cast, cases: &[Placed<LatencyCase>], title: &str, function: &str,
                 .filter_map(|(name, ns)| Some((name, ns.filter(|ns| *ns > 0)? as f64)))
                 .collect();
             shown_ns.extend(told.iter().map(|(_, ns)| *ns));
-            traces.push(trace(cast, *run, row, told));
+            traces.push(trace(legend, *run, row, told));
         }
     }
     let layout =
@@ -80,14 +80,14 @@ fn points(called: &Called) -> [(String, Option<u64>); 6] {
     .map(|(name, ns)| (name.to_owned(), ns))
 }
 
-fn trace(cast: &Cast, run: usize, row: &LatencyRow, told: Vec<(String, f64)>) -> Trace {
-    let label = cast.label(run, &row.allocator);
+fn trace(legend: &SeriesLegend, run: usize, row: &LatencyRow, told: Vec<(String, f64)>) -> Trace {
+    let label = legend.label(run, &row.allocator);
     let hover = told.iter().map(|(name, ns)| format!("<b>{label}</b><br>{name}: {}", units::duration(*ns)));
     let hover: Vec<String> = hover.collect();
     let (x, y) = told.into_iter().unzip();
     let drawn =
         Scatter::new(x, y).name(&label).mode(Mode::LinesMarkers).hover_info(HoverInfo::Text).hover_text_array(hover);
-    Trace { member: cast.member(&row.allocator), run, drawn }
+    Trace { entry: legend.entry(&row.allocator), run, drawn }
 }
 
 fn write(data: &mut Data, run: usize, case: &LatencyCase, row: &LatencyRow, called: &Called) {

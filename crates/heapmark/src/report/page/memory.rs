@@ -1,9 +1,9 @@
 //! Memory over time: what a process held, beside what was asked for.
 
 use super::axes;
-use super::cast::Cast;
+use super::downsample::{short, thin};
 use super::section::{Data, Plot, Section, Trace, View};
-use super::thin::{short, thin};
+use super::series_legend::SeriesLegend;
 use super::views::{self, Kind, Placed};
 use crate::analyse::{Case, FootprintCase, Role};
 use crate::report::text::plain;
@@ -28,9 +28,9 @@ const COLUMNS: [&str; 9] = [
     "peak_requested_live_bytes",
 ];
 
-pub(super) fn section(cast: &Cast) -> Section {
-    let timed: Vec<Placed<Case>> = cast.all(|told| &told.analysis.cases);
-    let followed: Vec<Placed<FootprintCase>> = cast.all(|told| &told.analysis.footprints);
+pub(super) fn section(legend: &SeriesLegend) -> Section {
+    let timed: Vec<Placed<Case>> = legend.all(|told| &told.analysis.cases);
+    let followed: Vec<Placed<FootprintCase>> = legend.all(|told| &told.analysis.footprints);
     Section {
         id: "memory",
         heading: "Memory over time".into(),
@@ -41,7 +41,7 @@ pub(super) fn section(cast: &Cast) -> Section {
              directory has them all, and other measures of memory."
                 .into(),
         ],
-        views: views(cast, &timed, names).into_iter().chain(views(cast, &followed, followed_names)).collect(),
+        views: views(legend, &timed, names).into_iter().chain(views(legend, &followed, followed_names)).collect(),
         ..Section::default()
     }
 }
@@ -56,25 +56,25 @@ fn followed_names(case: &FootprintCase) -> Vec<&str> {
     case.rows.iter().filter(|row| row.footprints.is_some()).map(|row| row.allocator.as_str()).collect()
 }
 
-fn views<T: Kind>(cast: &Cast, cases: &[Placed<T>], names: fn(&T) -> Vec<&str>) -> Vec<View> {
+fn views<T: Kind>(legend: &SeriesLegend, cases: &[Placed<T>], names: fn(&T) -> Vec<&str>) -> Vec<View> {
     views::by_threads(cases, &COLUMNS, |cases, heading, data| {
         let told: Vec<(usize, &Series)> = cases
             .iter()
             .flat_map(|(run, case)| {
-                names(case).into_iter().filter_map(|name| Some((*run, of_row(cast, *run, *case, name)?)))
+                names(case).into_iter().filter_map(|name| Some((*run, of_row(legend, *run, *case, name)?)))
             })
             .collect();
         told.iter().for_each(|(run, series)| write(data, *run, series));
-        plot(cast, heading, &told).into_iter().collect()
+        plot(legend, heading, &told).into_iter().collect()
     })
 }
 
 /// What one process of a row held.
-fn of_row<'a>(cast: &'a Cast, run: usize, case: &impl Kind, name: &str) -> Option<&'a Series> {
+fn of_row<'a>(legend: &'a SeriesLegend, run: usize, case: &impl Kind, name: &str) -> Option<&'a Series> {
     let own = |series: &&Series| {
         series.allocator == name && series.workload == case.workload() && series.threads == case.threads()
     };
-    cast.runs[run].run.series.iter().find(own)
+    legend.runs[run].run.series.iter().find(own)
 }
 
 fn write(data: &mut Data, run: usize, series: &Series) {
@@ -92,7 +92,7 @@ fn write(data: &mut Data, run: usize, series: &Series) {
     ]);
 }
 
-fn plot(cast: &Cast, heading: &str, told: &[(usize, &Series)]) -> Option<Plot> {
+fn plot(legend: &SeriesLegend, heading: &str, told: &[(usize, &Series)]) -> Option<Plot> {
     let points = || told.iter().flat_map(|(_, series)| &series.points);
     let unit = units::size(points().map(|point| point.rss_bytes).max()? as f64);
     let along = Along::of(points());
@@ -107,16 +107,16 @@ fn plot(cast: &Cast, heading: &str, told: &[(usize, &Series)]) -> Option<Plot> {
     // All allocators are asked for the same: one line says it.
     let asked = told.iter().find(|(_, series)| series.points.iter().any(|point| point.requested_live_bytes.is_some()));
     traces.extend(asked.map(|(run, series)| Trace {
-        member: None,
+        entry: None,
         run: *run,
         drawn: curve(series, |point| point.requested_live_bytes).name("asked for").hover_info(HoverInfo::All),
     }));
     traces.extend(told.iter().map(|(run, series)| {
         Trace {
-            member: cast.member(&series.allocator),
+            entry: legend.entry(&series.allocator),
             run: *run,
             drawn: curve(series, |point| Some(point.rss_bytes))
-                .name(cast.label(*run, &series.allocator))
+                .name(legend.label(*run, &series.allocator))
                 .hover_info(HoverInfo::All),
         }
     }));

@@ -4,24 +4,24 @@
 //! tables out, and makes every string from outside harmless. The script draws the charts from JSON; it alone knows colours.
 
 mod axes;
-mod beside;
-mod cast;
+mod compared;
 mod counts;
-mod dots;
+mod dot_plot;
+mod downsample;
 mod forest;
-mod heat;
+mod heat_map;
 mod latency;
 mod literature;
 mod memory;
 mod pareto;
+mod samples;
 mod scaling;
 mod section;
-mod strips;
-mod thin;
+mod series_legend;
+mod text_sections;
 mod traced;
 mod views;
 mod whole;
-mod words;
 
 #[cfg(test)]
 mod tests;
@@ -29,16 +29,16 @@ mod tests;
 pub(super) use traced::traced;
 
 use super::text::plain;
-use super::{sentence, trial, verdict};
+use super::{conclusion, user_command};
 use crate::analyse::analyse;
 use crate::analyse::claims::Judged;
 use crate::store::{Record, RunFile, Series};
-use cast::{Cast, Member, Told};
 use minijinja::value::Serde;
 use minijinja::{Environment, context};
 use section::Section;
 use serde::Serialize;
 use serde_json::{Value, json};
+use series_legend::{Entry, SeriesLegend, Told};
 
 /// A run as it goes onto a page.
 pub struct PageRun<'a> {
@@ -55,14 +55,14 @@ pub struct PageRun<'a> {
 /// A page of one run, or of several side by side, and what the claims of the reference documents come to in them.
 pub fn page(runs: &[PageRun], judged: &[Judged]) -> String {
     let told = runs.iter().map(|run| Told { run, analysis: analyse(run.head, run.records) });
-    let cast = Cast::new(told.collect());
-    let heads = cast.runs.iter().enumerate().map(|(run, told)| Head {
-        label: (cast.runs.len() > 1).then(|| cast.title(run)),
-        verdict: verdict(&told.analysis),
-        says: plain(&sentence::head(told.run.head)),
+    let legend = SeriesLegend::new(told.collect());
+    let heads = legend.runs.iter().enumerate().map(|(run, told)| Head {
+        label: (legend.runs.len() > 1).then(|| legend.title(run)),
+        verdict: conclusion(&told.analysis),
+        says: plain(&conclusion::head(told.run.head)),
     });
-    let runs = (0..cast.runs.len()).map(|run| cast.title(run)).collect();
-    lay_out(&title(&cast), &heads.collect::<Vec<_>>(), &cast.members, runs, &sections(&cast, judged))
+    let runs = (0..legend.runs.len()).map(|run| legend.title(run)).collect();
+    lay_out(&title(&legend), &heads.collect::<Vec<_>>(), &legend.entries, runs, &sections(&legend, judged))
 }
 
 /// What stands on top of a page, of each run.
@@ -74,7 +74,7 @@ struct Head {
 }
 
 /// A page of any sections.
-fn lay_out(title: &str, heads: &[Head], members: &[Member], runs: Vec<String>, sections: &[Section]) -> String {
+fn lay_out(title: &str, heads: &[Head], entries: &[Entry], runs: Vec<String>, sections: &[Section]) -> String {
     let mut environment = Environment::new();
     environment.add_template("page.html", include_str!("page.html")).expect("our own template has no fault");
     let template = environment.get_template("page.html").expect("it was just added");
@@ -83,7 +83,7 @@ fn lay_out(title: &str, heads: &[Head], members: &[Member], runs: Vec<String>, s
         runs => Serde(heads),
         sections => sections.iter().map(laid_out).collect::<Vec<_>>(),
         charts => sections.iter().any(|section| !section.views.is_empty()),
-        data => data(members, runs, sections),
+        data => data(entries, runs, sections),
         style => include_str!("page.css"),
         script => include_str!("page.js"),
         plotly => plotly_script(),
@@ -92,34 +92,34 @@ fn lay_out(title: &str, heads: &[Head], members: &[Member], runs: Vec<String>, s
 }
 
 /// All that have something to say, in the order of the page.
-fn sections(cast: &Cast, judged: &[Judged]) -> Vec<Section> {
+fn sections(legend: &SeriesLegend, judged: &[Judged]) -> Vec<Section> {
     let mut sections = vec![
-        words::trust(cast),
-        beside::section(cast),
-        forest::section(cast),
-        pareto::section(cast),
-        scaling::section(cast),
-        heat::section(cast),
-        memory::section(cast),
-        latency::section(cast),
-        counts::section(cast),
-        strips::section(cast),
-        words::not_ok(cast),
-        whole::section(cast),
+        text_sections::trust(legend),
+        compared::section(legend),
+        forest::section(legend),
+        pareto::section(legend),
+        scaling::section(legend),
+        heat_map::section(legend),
+        memory::section(legend),
+        latency::section(legend),
+        counts::section(legend),
+        samples::section(legend),
+        text_sections::not_ok(legend),
+        whole::section(legend),
         literature::section(judged),
-        words::results(cast),
-        words::method(cast),
+        text_sections::results(legend),
+        text_sections::method(legend),
     ];
     sections.retain(|section| !section.views.is_empty() || !section.tables.is_empty());
     sections
 }
 
-fn title(cast: &Cast) -> String {
-    let name = |told: &Told| match trial::of(&told.analysis) {
-        Some((_, tried)) => plain(&trial::heading(tried)),
+fn title(legend: &SeriesLegend) -> String {
+    let name = |told: &Told| match user_command::of(&told.analysis) {
+        Some((_, tried)) => plain(&user_command::heading(tried)),
         None => plain(&told.run.name),
     };
-    format!("heapmark: {}", cast.runs.iter().map(name).collect::<Vec<_>>().join(", "))
+    format!("heapmark: {}", legend.runs.iter().map(name).collect::<Vec<_>>().join(", "))
 }
 
 /// What the template reads of a section: the charts are the script's.
@@ -135,13 +135,13 @@ fn laid_out(section: &Section) -> minijinja::Value {
 }
 
 /// What the script reads. No `<` is left in it that could end the element it stands in.
-fn data(members: &[Member], runs: Vec<String>, sections: &[Section]) -> String {
+fn data(entries: &[Entry], runs: Vec<String>, sections: &[Section]) -> String {
     let charted = sections.iter().filter(|section| !section.views.is_empty());
     let charts: serde_json::Map<String, Value> =
         charted.map(|section| (section.id.to_owned(), json!(section.views))).collect();
-    let member = |member: &Member| json!({ "name": plain(&member.name), "companion": member.companion });
-    let members: Vec<Value> = members.iter().map(member).collect();
-    json!({ "members": members, "runs": runs, "charts": charts }).to_string().replace('<', "\\u003c")
+    let entry = |entry: &Entry| json!({ "name": plain(&entry.name), "companion": entry.companion });
+    let entries: Vec<Value> = entries.iter().map(entry).collect();
+    json!({ "entries": entries, "runs": runs, "charts": charts }).to_string().replace('<', "\\u003c")
 }
 
 /// The script that draws, as its crate brings it. The crate adds one for formulas after it, which no chart here has.

@@ -2,12 +2,12 @@
 // allocators and which workload are shown.
 "use strict";
 (() => {
-  const { members, runs, charts } = JSON.parse(document.getElementById("data").textContent);
+  const { entries, runs, charts } = JSON.parse(document.getElementById("data").textContent);
   const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x", "star"];
   const GLYPHS = ["●", "■", "◆", "▲", "▼", "✚", "✖", "★"];
   const DASHES = ["solid", "dash", "dot", "dashdot"];
   const NARROW = 560;
-  const off = { member: new Set(), run: new Set() };
+  const off = { entry: new Set(), run: new Set() };
   const workloads = [...new Set(Object.values(charts).flat().map((view) => view.workload).filter((name) => name !== null))];
   let workload = workloads[0] ?? null;
 
@@ -28,26 +28,26 @@
     return { ...Object.fromEntries(names.map((name) => [name, read(name)])), palette: read("palette").split(/\s+/) };
   };
 
-  const colourOf = (member, colours) =>
-    member === null || members[member].companion ? colours.companion : colours.palette[member % colours.palette.length];
+  const colourOf = (entry, colours) =>
+    entry === null || entries[entry].companion ? colours.companion : colours.palette[entry % colours.palette.length];
 
   // As the data has it, in the colour and with the marker of its allocator; further runs are hollow.
-  const styled = ({ member, run, drawn }, colours, cells) => {
+  const styled = ({ entry, run, drawn }, colours, cells) => {
     const trace = structuredClone(drawn);
-    const colour = colourOf(member, colours);
+    const colour = colourOf(entry, colours);
     if (trace.type === "heatmap") {
       return {
         ...trace, xgap: 2, ygap: 2, showscale: false, zmin: -2, zmax: 2, texttemplate: cells ? "%{text}" : undefined,
         colorscale: [[0, colours.faster], [0.5, colours.even], [1, colours.slower]],
       };
     }
-    const symbol = trace.marker?.symbol ?? SYMBOLS[(member ?? 0) % SYMBOLS.length] + (run % 2 ? "-open" : "");
+    const symbol = trace.marker?.symbol ?? SYMBOLS[(entry ?? 0) % SYMBOLS.length] + (run % 2 ? "-open" : "");
     const heap = trace.mode === "markers" && trace.x.length > 1;
     // A diamond lies on a bar of its allocator's colour.
     const paint = drawn.marker?.symbol === "diamond-open" ? colours.ink : colour;
     trace.marker = { color: paint, size: heap ? 8 : 10, opacity: heap ? 0.65 : 1, symbol, line: { width: 1.5, color: paint } };
     if (trace.type === "bar") Object.assign(trace.marker, { opacity: run % 2 ? 0.5 : 0.85, symbol: undefined });
-    trace.line = { color: colour, width: 2, dash: member === null ? "dot" : DASHES[(member + run) % DASHES.length] };
+    trace.line = { color: colour, width: 2, dash: entry === null ? "dot" : DASHES[(entry + run) % DASHES.length] };
     if (trace.error_x) Object.assign(trace.error_x, { color: colour, thickness: 2, width: 5 });
     if (trace.mode === "text") trace.textfont = { color: colours.soft };
     trace.cliponaxis = false;
@@ -55,7 +55,7 @@
   };
 
   const shown = (plot) =>
-    plot.traces.filter(({ member, run }) => !off.run.has(run) && (member === null || !off.member.has(member)));
+    plot.traces.filter(({ entry, run }) => !off.run.has(run) && (entry === null || !off.entry.has(entry)));
 
   const laidOut = (plot, traces, width, colours) => {
     const layout = structuredClone(plot.layout);
@@ -197,19 +197,19 @@
       const options = workloads.map((name) => element("option", { value: name }, name));
       bar.append(element("select", { "aria-label": "Workload", onchange: choose }, ...options));
     }
-    const drawn = new Set(Object.values(charts).flat().flatMap((view) => view.plots).flatMap((plot) => plot.traces).map(({ member }) => member));
+    const drawn = new Set(Object.values(charts).flat().flatMap((view) => view.plots).flatMap((plot) => plot.traces).map(({ entry }) => entry));
     const ofMember = ({ name }, place) => {
-      const mark = element("span", { class: "mark", "aria-hidden": "true", "data-member": place }, GLYPHS[place % GLYPHS.length]);
-      return drawn.has(place) ? [chip("member", place, name, [mark])] : [];
+      const mark = element("span", { class: "mark", "aria-hidden": "true", "data-entry": place }, GLYPHS[place % GLYPHS.length]);
+      return drawn.has(place) ? [chip("entry", place, name, [mark])] : [];
     };
     const ofRuns = runs.length > 1 ? runs.map((name, place) => chip("run", place, name, [])) : [];
-    bar.append(element("div", { class: "chips", role: "group", "aria-label": "Shown in the charts" }, ...ofRuns, ...members.flatMap(ofMember)));
+    bar.append(element("div", { class: "chips", role: "group", "aria-label": "Shown in the charts" }, ...ofRuns, ...entries.flatMap(ofMember)));
     bar.hidden = false;
   };
 
   const paintMarks = () => {
     const colours = theme();
-    document.querySelectorAll("[data-member]").forEach((mark) => (mark.style.color = colourOf(Number(mark.dataset.member), colours)));
+    document.querySelectorAll("[data-entry]").forEach((mark) => (mark.style.color = colourOf(Number(mark.dataset.entry), colours)));
     return redraw();
   };
 

@@ -1,7 +1,7 @@
 //! Throughput against memory: who gives much and takes little.
 
-use super::cast::Cast;
 use super::section::{Data, Plot, Section, Trace};
+use super::series_legend::SeriesLegend;
 use super::views::{self, Placed};
 use super::{axes, number};
 use crate::analyse::{Case, Memory, Numbers, Role, Row};
@@ -12,8 +12,8 @@ use plotly::{Layout, Scatter};
 
 const COLUMNS: [&str; 7] = ["run", "workload", "threads", "allocator", "mops_per_s", "overhead", "peak_rss_bytes"];
 
-pub(super) fn section(cast: &Cast) -> Section {
-    let cases: Vec<Placed<Case>> = cast.all(|told| &told.analysis.cases);
+pub(super) fn section(legend: &SeriesLegend) -> Section {
+    let cases: Vec<Placed<Case>> = legend.all(|told| &told.analysis.cases);
     let cases: Vec<Placed<Case>> = cases.into_iter().filter(|(_, case)| case.times_operations()).collect();
     Section {
         id: "pareto",
@@ -24,7 +24,7 @@ pub(super) fn section(cast: &Cast) -> Section {
              asks for too little to tell, the peak resident set stands instead."
                 .into(),
         ],
-        views: views::by_workload(&cases, &COLUMNS, |cases, data| plot(cast, cases, data).into_iter().collect()),
+        views: views::by_workload(&cases, &COLUMNS, |cases, data| plot(legend, cases, data).into_iter().collect()),
         ..Section::default()
     }
 }
@@ -38,7 +38,7 @@ struct Point<'a> {
     memory: Memory,
 }
 
-fn plot(cast: &Cast, cases: &[Placed<Case>], data: &mut Data) -> Option<Plot> {
+fn plot(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) -> Option<Plot> {
     let mut points: Vec<Point> = Vec::new();
     for (run, case) in cases {
         let ranked = case.rows.iter().filter(|row| !matches!(row.role, Role::Floor | Role::Shadow));
@@ -67,12 +67,12 @@ fn plot(cast: &Cast, cases: &[Placed<Case>], data: &mut Data) -> Option<Plot> {
         true => axes::values("overhead", &heights, units::times),
         false => axes::sizes("peak RSS", &heights),
     };
-    let members = views::grouped(&points.iter().map(|point| (point.run, point)).collect::<Vec<_>>(), |point| {
+    let entries = views::grouped(&points.iter().map(|point| (point.run, point)).collect::<Vec<_>>(), |point| {
         (point.run, point.row.allocator.clone())
     });
-    let traces = members.iter().map(|points| {
+    let traces = entries.iter().map(|points| {
         let (run, first) = points[0];
-        let label = cast.label(run, &first.row.allocator);
+        let label = legend.label(run, &first.row.allocator);
         let hover = |point: &Point| {
             format!(
                 "<b>{label}</b>, {}<br>{}, {}",
@@ -87,7 +87,7 @@ fn plot(cast: &Cast, cases: &[Placed<Case>], data: &mut Data) -> Option<Plot> {
             .mode(Mode::LinesMarkers)
             .hover_info(HoverInfo::Text)
             .hover_text_array(points.iter().map(|(_, point)| hover(point)).collect::<Vec<_>>());
-        Trace { member: cast.member(&first.row.allocator), run, drawn }
+        Trace { entry: legend.entry(&first.row.allocator), run, drawn }
     });
     let traces: Vec<Trace> = traces.collect();
     let layout = Layout::new().x_axis(axes::values("operations per second", &rates, rate)).y_axis(y_axis);

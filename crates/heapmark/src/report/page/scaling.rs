@@ -1,8 +1,8 @@
 //! What more threads bring.
 
-use super::cast::Cast;
 use super::pareto::rate;
 use super::section::{Data, Plot, Section, Trace};
+use super::series_legend::SeriesLegend;
 use super::views::{self, Placed};
 use super::{axes, number};
 use crate::analyse::{Case, Role, Spread};
@@ -13,8 +13,8 @@ use plotly::{Layout, Scatter};
 const COLUMNS: [&str; 7] =
     ["run", "workload", "threads", "allocator", "mops_per_s", "mops_per_s_min", "mops_per_s_max"];
 
-pub(super) fn section(cast: &Cast) -> Section {
-    let cases: Vec<Placed<Case>> = cast.all(|told| &told.analysis.cases);
+pub(super) fn section(legend: &SeriesLegend) -> Section {
+    let cases: Vec<Placed<Case>> = legend.all(|told| &told.analysis.cases);
     let cases: Vec<Placed<Case>> = cases.into_iter().filter(|(_, case)| case.times_operations()).collect();
     Section {
         id: "scaling",
@@ -24,7 +24,7 @@ pub(super) fn section(cast: &Cast) -> Section {
              steeply as the grey one doubles with the threads; one that is flat gains nothing; one that falls loses."
                 .into(),
         ],
-        views: views::by_workload(&cases, &COLUMNS, |cases, data| plot(cast, cases, data).into_iter().collect()),
+        views: views::by_workload(&cases, &COLUMNS, |cases, data| plot(legend, cases, data).into_iter().collect()),
         ..Section::default()
     }
 }
@@ -36,7 +36,7 @@ struct Line<'a> {
     points: Vec<(u32, Spread)>,
 }
 
-fn plot(cast: &Cast, cases: &[Placed<Case>], data: &mut Data) -> Option<Plot> {
+fn plot(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) -> Option<Plot> {
     let mut counts: Vec<u32> = cases.iter().map(|(_, case)| case.threads).collect();
     counts.sort_unstable();
     counts.dedup();
@@ -64,16 +64,16 @@ fn plot(cast: &Cast, cases: &[Placed<Case>], data: &mut Data) -> Option<Plot> {
         }
     }
     let rates: Vec<f64> = lines.iter().flat_map(|line| line.points.iter().map(|(_, rate)| rate.median)).collect();
-    let mut traces: Vec<Trace> = lines.iter_mut().map(|line| trace(cast, line)).collect();
+    let mut traces: Vec<Trace> = lines.iter_mut().map(|line| trace(legend, line)).collect();
     traces.extend(proportional(&counts, &rates));
     let layout =
         Layout::new().x_axis(axes::threads(&counts)).y_axis(axes::logarithmic("operations per second", &rates, rate));
     (!lines.is_empty()).then(|| Plot { title: plain(&cases[0].1.workload), traces, layout })
 }
 
-fn trace(cast: &Cast, Line { run, name, points }: &mut Line) -> Trace {
+fn trace(legend: &SeriesLegend, Line { run, name, points }: &mut Line) -> Trace {
     points.sort_by_key(|(threads, _)| *threads);
-    let label = cast.label(*run, name);
+    let label = legend.label(*run, name);
     let hover = |(threads, spread): &(u32, Spread)| {
         let threads = count(*threads as usize, "thread");
         format!("<b>{label}</b>, {threads}<br>{} ({} to {})", rate(spread.median), rate(spread.min), rate(spread.max))
@@ -84,7 +84,7 @@ fn trace(cast: &Cast, Line { run, name, points }: &mut Line) -> Trace {
         .mode(Mode::LinesMarkers)
         .hover_info(HoverInfo::Text)
         .hover_text_array(points.iter().map(hover).collect::<Vec<_>>());
-    Trace { member: cast.member(name), run: *run, drawn }
+    Trace { entry: legend.entry(name), run: *run, drawn }
 }
 
 /// A line that doubles with the threads, through the middle of the chart.
@@ -96,5 +96,5 @@ fn proportional(counts: &[u32], rates: &[f64]) -> Option<Trace> {
         .name("in proportion")
         .mode(Mode::Lines)
         .hover_info(HoverInfo::Skip);
-    Some(Trace { member: None, run: 0, drawn })
+    Some(Trace { entry: None, run: 0, drawn })
 }

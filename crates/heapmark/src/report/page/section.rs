@@ -42,8 +42,8 @@ pub(in crate::report) struct Plot {
 /// What one allocator brings to a chart. Its colour and its marker are the page's affair.
 #[derive(Serialize)]
 pub(in crate::report) struct Trace {
-    /// Its place in the cast; `None` for what stays when allocators are switched off.
-    pub member: Option<usize>,
+    /// Its place in the legend; `None` for what stays when allocators are switched off.
+    pub entry: Option<usize>,
     /// Place of its run.
     pub run: usize,
     pub drawn: Box<dyn plotly::Trace>,

@@ -2,25 +2,25 @@
 
 use super::{PageRun, data, page, sections};
 use crate::analyse::analyse;
-use crate::analyse::artificial::{Lab, crash, noise};
 use crate::analyse::claims::{Judged, Verdict};
-use crate::report::page::cast::{Cast, Told};
+use crate::analyse::fake_run::{FakeRun, crash, noise};
+use crate::report::page::series_legend::{SeriesLegend, Told};
 use crate::store::{Point, Series};
 use serde_json::Value;
 
-fn lab() -> Lab {
+fn lab() -> FakeRun {
     let names = ["glibc", "rpmalloc", "hoard"];
-    Lab::new(&names, &["larson", "churn"], 12).fill(|workload, name, block| {
+    FakeRun::new(&names, &["larson", "churn"], 12).fill(|workload, name, block| {
         let ns = if name == "rpmalloc" { 10.0 } else { 20.0 };
         ns * noise(&format!("{workload}{name}"), block)
     })
 }
 
-fn run<'a>(name: &str, lab: &'a Lab) -> PageRun<'a> {
+fn run<'a>(name: &str, lab: &'a FakeRun) -> PageRun<'a> {
     PageRun { name: name.into(), head: &lab.run, records: &lab.records, series: Vec::new() }
 }
 
-fn of(lab: &Lab) -> String {
+fn of(lab: &FakeRun) -> String {
     page(&[run("r/1", lab)], &[])
 }
 
@@ -44,9 +44,9 @@ fn sections_stand_in_their_order_and_only_where_there_is_something_to_see() {
     assert!(page.find(verdict).unwrap() < page.find("<section").unwrap());
 
     let calls =
-        Lab::new(&["glibc", "hoard"], &["larson"], 6).fill(|_, _, _| 20.0).timing_calls(16, |_| vec![(30, 9000)]);
+        FakeRun::new(&["glibc", "hoard"], &["larson"], 6).fill(|_, _, _| 20.0).timing_calls(16, |_| vec![(30, 9000)]);
     assert_eq!(ids(&of(&calls)), ["trust", "latency", "tables", "method"]);
-    let whole = Lab::new(&["glibc", "hoard"], &["trees"], 6).whole(&["OCaml"]).fill(|_, _, _| 20.0);
+    let whole = FakeRun::new(&["glibc", "hoard"], &["trees"], 6).whole(&["OCaml"]).fill(|_, _, _| 20.0);
     assert_eq!(ids(&of(&whole)), ["trust", "samples", "whole", "tables", "method"]);
 }
 
@@ -61,7 +61,7 @@ fn a_run_in_which_all_failed_has_no_empty_chart_and_says_why() {
     assert_eq!(ids(&page), ["trust", "failures", "tables", "method"]);
     assert!(page.contains("No verdict: no allocator has samples") && page.contains("SIGSEGV in phase run"));
     assert!(!page.contains("Plotly") && page.len() < 100_000, "no chart, no script");
-    let nothing = Lab::new(&["glibc"], &[], 6);
+    let nothing = FakeRun::new(&["glibc"], &[], 6);
     assert!(of(&nothing).contains("No verdict: the run has no cases."));
 }
 
@@ -69,15 +69,15 @@ fn a_run_in_which_all_failed_has_no_empty_chart_and_says_why() {
 fn names_from_outside_are_text_wherever_they_stand() {
     let evil = "</script><script>alert(1)</script><b>&lt;\u{202e}";
     let workload = "<img src=x onerror=alert(2)>";
-    let lab =
-        Lab::new(&["glibc", evil], &[workload, "churn"], 12).fill(|_, name, _| if name == evil { 10.0 } else { 20.0 });
+    let lab = FakeRun::new(&["glibc", evil], &[workload, "churn"], 12)
+        .fill(|_, name, _| if name == evil { 10.0 } else { 20.0 });
     let page = page(&[run("<i>run</i>", &lab.fail(&format!("churn@2/b03/{evil}"), crash()))], &[]);
     for markup in ["<script>alert", "<img", "<b>", "<i>", "\u{202e}"] {
         let ours = page.matches(markup).count() - super::plotly_script().matches(markup).count();
         assert_eq!(ours, 0, "{markup}");
     }
     let told = told(&page);
-    assert_eq!(told["members"][1]["name"], "</script><script>alert(1)</script><b>&lt;", "a button shows it as it is");
+    assert_eq!(told["entries"][1]["name"], "</script><script>alert(1)</script><b>&lt;", "a button shows it as it is");
     let drawn = &told["charts"]["samples"][0]["plots"][0]["traces"][0]["drawn"]["name"];
     assert_eq!(
         drawn, "&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;&lt;b&gt;&amp;lt;",
@@ -89,7 +89,7 @@ fn names_from_outside_are_text_wherever_they_stand() {
 fn charts_have_everybody_with_numbers_and_tables_what_the_charts_show() {
     let told = told(&of(&lab().fail("churn@2/b03/hoard", crash())));
     let names: Vec<&str> =
-        told["members"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+        told["entries"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["glibc", "rpmalloc", "hoard"]);
     let view = |id: &str, workload: &str| {
         let views = told["charts"][id].as_array().unwrap();
@@ -115,7 +115,7 @@ fn runs_stand_side_by_side_in_one_chart_and_an_allocator_is_one() {
     assert_eq!(told["runs"], serde_json::json!(["1: r/1", "2: r/2"]));
     assert_eq!(ids(&page)[1], "compare", "two runs are compared row by row");
     assert!(page.contains("their blocks were not interleaved"));
-    assert_eq!(told["members"].as_array().unwrap().len(), 3);
+    assert_eq!(told["entries"].as_array().unwrap().len(), 3);
     let traces = told["charts"]["ratio"].as_array().unwrap().iter().find(|view| view["workload"] == "larson").unwrap()
         ["plots"][0]["traces"]
         .as_array()
@@ -198,8 +198,8 @@ fn samples_are_hollow_where_they_were_disturbed() {
     lab.cell("larson@2/b00/glibc").disturbance =
         serde_json::from_str(r#"{"wall_ns": 1, "foreign_cpu_share": 0.9}"#).unwrap();
     let run = run("r", &lab);
-    let cast = Cast::new(vec![Told { run: &run, analysis: analyse(&lab.run, &lab.records) }]);
-    let told: Value = serde_json::from_str(&data(&cast.members, Vec::new(), &sections(&cast, &[]))).unwrap();
+    let legend = SeriesLegend::new(vec![Told { run: &run, analysis: analyse(&lab.run, &lab.records) }]);
+    let told: Value = serde_json::from_str(&data(&legend.entries, Vec::new(), &sections(&legend, &[]))).unwrap();
     let traces = told["charts"]["samples"][0]["plots"][0]["traces"].as_array().unwrap();
     let hollow: Vec<&Value> = traces.iter().filter(|one| one["drawn"]["marker"]["symbol"] == "circle-open").collect();
     assert_eq!(hollow.len(), 1);

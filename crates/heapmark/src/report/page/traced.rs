@@ -1,8 +1,8 @@
 //! The page of a trace: what one program asked of its allocator.
 
-use super::cast::Member;
+use super::downsample::short;
 use super::section::{Column, Data, Plot, Section, Table, Trace, View};
-use super::thin::short;
+use super::series_legend::Entry;
 use super::{Head, axes, lay_out, number};
 use crate::report::text::plain;
 use crate::report::{trace, units};
@@ -23,8 +23,8 @@ const OTHERS: usize = 2;
 
 /// The page.
 pub(in crate::report) fn traced(stats: &Stats) -> String {
-    let member = |name: &str| Member { name: name.into(), companion: false };
-    let members = ["bytes", "objects", "of other threads"].map(member);
+    let entry = |name: &str| Entry { name: name.into(), companion: false };
+    let entries = ["bytes", "objects", "of other threads"].map(entry);
     let program = plain(&trace::program(stats));
     let says = trace::summary(stats).into_iter().take(4).map(|(what, says)| format!("{what}: {says}"));
     let heads = [Head { label: None, verdict: program.clone(), says: says.collect::<Vec<_>>().join("; ") }];
@@ -38,7 +38,7 @@ pub(in crate::report) fn traced(stats: &Stats) -> String {
         recorded(stats),
     ];
     sections.retain(|section| !section.views.is_empty() || !section.tables.is_empty());
-    lay_out(&format!("heapmark trace: {program}"), &heads, &members, vec![program], &sections)
+    lay_out(&format!("heapmark trace: {program}"), &heads, &entries, vec![program], &sections)
 }
 
 fn summary(stats: &Stats) -> Section {
@@ -68,7 +68,7 @@ fn alive(stats: &Stats) -> Section {
     for point in &stats.timeline {
         data.row([point.event.into(), point.ns.into(), point.least_bytes.into(), point.most_bytes.into()]);
     }
-    let trace = Trace { member: Some(BYTES), run: 0, drawn };
+    let trace = Trace { entry: Some(BYTES), run: 0, drawn };
     section(
         "alive",
         "Alive over time",
@@ -167,8 +167,8 @@ fn threads(stats: &Stats) -> Section {
         threads.iter().map(|it| rate(count(it), (it.last_ns - it.first_ns) as f64 / 1e9)).collect()
     };
     let names: Vec<String> = threads.iter().map(|it| format!("t{}", it.thread)).collect();
-    let bar = |member, name: &str, values: Vec<f64>| Trace {
-        member: Some(member),
+    let bar = |entry, name: &str, values: Vec<f64>| Trace {
+        entry: Some(entry),
         run: 0,
         drawn: Bar::new(values, names.clone())
             .name(name)
@@ -220,8 +220,8 @@ fn low(power: usize) -> u64 {
     }
 }
 
-fn powers_plot(title: &str, member: usize, axis: &str, counts: Vec<f64>, of: &str) -> Plot {
-    bars(title, member, axis, counts, of, |power| round(&units::bytes(low(power) as f64)))
+fn powers_plot(title: &str, entry: usize, axis: &str, counts: Vec<f64>, of: &str) -> Plot {
+    bars(title, entry, axis, counts, of, |power| round(&units::bytes(low(power) as f64)))
 }
 
 /// `8 KiB` of `8.00 KiB`: zeros say nothing of a border.
@@ -230,7 +230,7 @@ fn round(word: &str) -> String {
 }
 
 /// A bar for each power of two, as its share.
-fn bars(title: &str, member: usize, axis: &str, counts: Vec<f64>, of: &str, word: impl Fn(usize) -> String) -> Plot {
+fn bars(title: &str, entry: usize, axis: &str, counts: Vec<f64>, of: &str, word: impl Fn(usize) -> String) -> Plot {
     let all: f64 = counts.iter().sum();
     let first = counts.iter().position(|count| *count > 0.0).unwrap_or(0);
     let places: Vec<usize> = (first..counts.len()).collect();
@@ -247,5 +247,5 @@ fn bars(title: &str, member: usize, axis: &str, counts: Vec<f64>, of: &str, word
         .tick_values(marks.iter().map(|place| *place as f64).collect())
         .tick_text(marks.iter().map(|place| word(*place)).collect());
     let layout = Layout::new().x_axis(named).y_axis(axes::titled(&format!("% {of}")).range_mode(RangeMode::ToZero));
-    Plot { title: title.into(), traces: vec![Trace { member: Some(member), run: 0, drawn }], layout }
+    Plot { title: title.into(), traces: vec![Trace { entry: Some(entry), run: 0, drawn }], layout }
 }

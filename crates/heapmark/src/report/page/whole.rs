@@ -1,8 +1,8 @@
 //! Whole processes: how long each row took, with the CPU time of all its threads, and its longest pause.
 
-use super::cast::Cast;
-use super::dots::{self, Dot};
+use super::dot_plot::{self, Dot};
 use super::section::{Data, Plot, Section, Trace};
+use super::series_legend::SeriesLegend;
 use super::views::{self, Placed};
 use super::{axes, number};
 use crate::analyse::{Case, Row, Whole};
@@ -24,8 +24,8 @@ const COLUMNS: [&str; 10] = [
     "startup_ns",
 ];
 
-pub(super) fn section(cast: &Cast) -> Section {
-    let cases: Vec<Placed<Case>> = cast.all(|told| &told.analysis.cases);
+pub(super) fn section(legend: &SeriesLegend) -> Section {
+    let cases: Vec<Placed<Case>> = legend.all(|told| &told.analysis.cases);
     let cases: Vec<Placed<Case>> = cases.into_iter().filter(|(_, case)| case.whole_process).collect();
     let driven = |case: &Case| case.trial.as_ref().is_some_and(|tried| tried.client.is_some());
     let bar = if cases.iter().any(|(_, case)| driven(case)) {
@@ -41,12 +41,12 @@ pub(super) fn section(cast: &Cast) -> Section {
             format!("{bar} A diamond beyond the bar is work on other cores."),
             "Pauses are those that a runtime or a program tells of: who tells of none may have some.".into(),
         ],
-        views: views::by_threads(&cases, &COLUMNS, |cases, heading, data| plots(cast, cases, heading, data)),
+        views: views::by_threads(&cases, &COLUMNS, |cases, heading, data| plots(legend, cases, heading, data)),
         ..Section::default()
     }
 }
 
-fn plots(cast: &Cast, cases: &[Placed<Case>], heading: &str, data: &mut Data) -> Vec<Plot> {
+fn plots(legend: &SeriesLegend, cases: &[Placed<Case>], heading: &str, data: &mut Data) -> Vec<Plot> {
     let mut rows: Vec<(usize, &Row, &Whole)> = Vec::new();
     for (run, case) in cases {
         rows.extend(case.rows.iter().filter_map(|row| Some((*run, row, row.numbers()?.whole.as_ref()?))));
@@ -66,21 +66,21 @@ fn plots(cast: &Cast, cases: &[Placed<Case>], heading: &str, data: &mut Data) ->
             whole.startup_ns.into(),
         ]);
     }
-    let bars = rows.iter().flat_map(|(run, row, whole)| bars(cast, *run, row, whole)).collect();
+    let bars = rows.iter().flat_map(|(run, row, whole)| bars(legend, *run, row, whole)).collect();
     let layout = Layout::new().x_axis(axes::titled("seconds")).y_axis(axes::names());
     let pauses: Vec<Dot> = rows.iter().filter_map(|(run, row, whole)| pause(*run, row, whole)).collect();
-    let axis = axes::values("longest pause", &dots::extent(&pauses), units::duration);
+    let axis = axes::values("longest pause", &dot_plot::extent(&pauses), units::duration);
     let peaks: Vec<Dot> = rows.iter().filter_map(|(run, row, _)| peak(*run, row)).collect();
-    let memory = axes::values("peak RSS", &dots::extent(&peaks), units::bytes);
+    let memory = axes::values("peak RSS", &dot_plot::extent(&peaks), units::bytes);
     vec![
         Plot { title: heading.to_owned(), traces: bars, layout },
-        dots::plot(cast, format!("{heading}: peak RSS"), peaks, memory),
-        dots::plot(cast, format!("{heading}: longest pause"), pauses, axis),
+        dot_plot::plot(legend, format!("{heading}: peak RSS"), peaks, memory),
+        dot_plot::plot(legend, format!("{heading}: longest pause"), pauses, axis),
     ]
 }
 
-fn bars(cast: &Cast, run: usize, row: &Row, whole: &Whole) -> Vec<Trace> {
-    let (label, member) = (sized(cast, run, row), cast.member(&row.allocator));
+fn bars(legend: &SeriesLegend, run: usize, row: &Row, whole: &Whole) -> Vec<Trace> {
+    let (label, entry) = (sized(legend, run, row), legend.entry(&row.allocator));
     let cpu = whole.cpu_ns.map(|cpu| cpu.median);
     let words = cpu.map_or(String::new(), |cpu| format!(", CPU {}", units::duration(cpu)));
     let words = format!("<b>{label}</b><br>{}{words}", units::duration(whole.wall_ns.median));
@@ -89,7 +89,7 @@ fn bars(cast: &Cast, run: usize, row: &Row, whole: &Whole) -> Vec<Trace> {
         .orientation(Orientation::Horizontal)
         .hover_info(HoverInfo::Text)
         .hover_text(words.clone());
-    let mut traces = vec![Trace { member, run, drawn: bar }];
+    let mut traces = vec![Trace { entry, run, drawn: bar }];
     traces.extend(cpu.map(|cpu| {
         let diamond = Scatter::new(vec![cpu / 1e9], vec![label.clone()])
             .name(&label)
@@ -97,15 +97,15 @@ fn bars(cast: &Cast, run: usize, row: &Row, whole: &Whole) -> Vec<Trace> {
             .marker(Marker::new().symbol(MarkerSymbol::DiamondOpen))
             .hover_info(HoverInfo::Text)
             .hover_text(words);
-        Trace { member, run, drawn: diamond as Box<dyn plotly::Trace> }
+        Trace { entry, run, drawn: diamond as Box<dyn plotly::Trace> }
     }));
     traces
 }
 
 /// With the size of its problem, where it is another than the chart's.
-fn sized(cast: &Cast, run: usize, row: &Row) -> String {
+fn sized(legend: &SeriesLegend, run: usize, row: &Row) -> String {
     let size = whole::sizes(row).map_or(String::new(), |sizes| format!(" ({sizes})"));
-    cast.label(run, &format!("{}{size}", row.allocator))
+    legend.label(run, &format!("{}{size}", row.allocator))
 }
 
 fn peak_rss_bytes(row: &Row) -> Option<f64> {

@@ -1,6 +1,6 @@
 //! Numbers of a row in the words of its cells.
 
-use crate::analyse::{Call, Case, Numbers, Purge, Ratio, Role, Row, TwoModes};
+use crate::analyse::{Case, Numbers, Purge, Ratio, Role, Row, TwoModes, Verdict};
 use crate::report::{text, units, whole};
 
 pub(in crate::report) fn ratio(row: &Row, ratio: Option<&Ratio>) -> String {
@@ -19,10 +19,10 @@ pub(in crate::report) fn interval(Ratio { ratio, interval, pairs }: &Ratio) -> S
     }
 }
 
-pub(in crate::report) fn call(call: Option<Call>) -> String {
-    match call {
-        Some(Call::Unclear { blocks_more: Some(more) }) => format!("unclear (+{more})"),
-        call => call.map_or_else(String::new, |call| call.word().to_owned()),
+pub(in crate::report) fn verdict(verdict: Option<Verdict>) -> String {
+    match verdict {
+        Some(Verdict::Unclear { blocks_more: Some(more) }) => format!("unclear (+{more})"),
+        _ => verdict.map_or_else(String::new, |verdict| verdict.word().to_owned()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::cells::notes;
 use crate::analyse::{Case, Numbers, Row};
-use crate::report::{operations, trial, whole};
+use crate::report::{operations, user_command, whole};
 
 /// A column of a sheet.
 pub(in crate::report) struct Column {
@@ -95,7 +95,7 @@ pub(super) fn columns(rows: Vec<(&Row, &Numbers)>, case: &Case, planned_blocks: 
     let of_programs = case.whole_process && case.trial.is_none();
     table.words(if of_programs { "row" } else { "allocator" }, |row, _| row.allocator.clone());
     if case.trial.is_some() {
-        trial::columns(&mut table, case);
+        user_command::columns(&mut table, case);
     } else if case.whole_process {
         whole::columns(&mut table, case);
     } else {

@@ -4,10 +4,10 @@
 mod cells;
 mod columns;
 
-pub(super) use cells::{call, cpu_ratio, interval, memory, memory_title, ratio};
+pub(super) use cells::{cpu_ratio, interval, memory, memory_title, ratio, verdict};
 pub(super) use columns::{Column, Spare, Table};
 
-use super::{count, footprint, latency, text, trial, trust, units};
+use super::{caveats, count, footprint, latency, text, units, user_command};
 use crate::analyse::{Analysis, Case, Failed, Numbers, Role, Row, State};
 use columns::columns;
 
@@ -75,7 +75,7 @@ impl Sheet {
             floors: floors.iter().filter(|_| !case.paced).map(|(row, numbers)| floor_line(row, numbers)).collect(),
             numberless: case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect(),
             columns: if rows.is_empty() { Vec::new() } else { columns(rows, case, planned_blocks) },
-            trust: trust::lines(case),
+            trust: caveats::lines(case),
             caution: case.caution.clone(),
         }
     }
@@ -108,7 +108,7 @@ pub(super) fn overall(analysis: &Analysis) -> Vec<(String, String)> {
 /// The command that was tried, or the workload and its threads.
 pub(super) fn heading_of(case: &Case) -> String {
     match &case.trial {
-        Some(tried) => trial::heading(tried),
+        Some(tried) => user_command::heading(tried),
         None => heading(&case.workload, case.threads, case.oversubscribed),
     }
 }

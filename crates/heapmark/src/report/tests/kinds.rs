@@ -1,14 +1,14 @@
 //! What all tables have in common, whatever a run measured.
 
 use super::{WIDE, on};
-use crate::analyse::artificial::Lab;
 use crate::analyse::compare::{By, Side, between, within};
+use crate::analyse::fake_run::FakeRun;
 use crate::analyse::half_widths;
 use crate::plan::Counter;
 
 #[test]
 fn what_a_case_says_of_itself_and_what_its_mark_means_stand_below_each_kind_of_table() {
-    let kinds: [fn(Lab) -> Lab; 4] = [
+    let kinds: [fn(FakeRun) -> FakeRun; 4] = [
         |lab| lab,
         |lab| lab.timing_calls(16, |_| vec![(20, 1000)]),
         |lab| lab.following_memory(|_| Some((8, 16))),
@@ -18,7 +18,7 @@ fn what_a_case_says_of_itself_and_what_its_mark_means_stand_below_each_kind_of_t
         },
     ];
     for kind in kinds {
-        let mut lab = Lab::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0);
+        let mut lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 3).fill(|_, _, _| 20.0);
         let case = &mut lab.run.plan.cases[0];
         (case.caution, case.oversubscribed) = (Some("Calls that failed: 3.".into()), true);
         let page = on(WIDE, &kind(lab));
@@ -30,7 +30,7 @@ fn what_a_case_says_of_itself_and_what_its_mark_means_stand_below_each_kind_of_t
 
 #[test]
 fn an_allocator_that_is_slow_once_and_fast_in_a_used_heap_is_told_so_and_no_word_is_of_both() {
-    let mut lab = Lab::new(&["glibc", "hoard"], &["trace:a", "trace:a-reuse"], 12);
+    let mut lab = FakeRun::new(&["glibc", "hoard"], &["trace:a", "trace:a-reuse"], 12);
     lab.run.plan.cases.iter_mut().for_each(|case| case.kernel = Some("replay".into()));
     lab.run.plan.cases[0].cold = 0;
     let lab = lab.fill(|case, name, _| match (case, name) {
@@ -45,8 +45,8 @@ fn an_allocator_that_is_slow_once_and_fast_in_a_used_heap_is_told_so_and_no_word
 }
 
 /// A run whose cases are replays at the recorded times.
-fn paced() -> Lab {
-    let mut lab = Lab::new(&["glibc", "hoard", "null"], &["larson"], 10).fill(|_, name, _| match name {
+fn paced() -> FakeRun {
+    let mut lab = FakeRun::new(&["glibc", "hoard", "null"], &["larson"], 10).fill(|_, name, _| match name {
         "null" => 19.0,
         "hoard" => 10.0,
         _ => 20.0,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 /// Everything that such a table can hold: a runtime that ignores malloc, one that pauses, one that never did, one that is
 /// not told, a size of its own, a caution.
-fn trees() -> Lab {
-    let lab = Lab::new(&["glibc"], &["trees"], 10).whole(&["OCaml", "Go", "Nim:refc", "Python", "tiny-gc (own)"]);
+fn trees() -> FakeRun {
+    let lab = FakeRun::new(&["glibc"], &["trees"], 10).whole(&["OCaml", "Go", "Nim:refc", "Python", "tiny-gc (own)"]);
     let mut lab = lab.fill(|_, name, _| match name {
         "OCaml" => 10.0,
         "Python" => 400.0,
@@ -77,7 +77,7 @@ fn the_caution_and_the_legend_are_those_of_such_tables() {
     assert!(text.contains("Real programs do other things, too.\n"), "{text}");
     assert!(!text.contains("ns/op: wall time"), "no operation is shown: {text}");
     // A case of kernels beside it has its own columns and no caution.
-    let mixed = Lab::new(&["glibc"], &["trees", "larson"], 3).whole(&["Go"]).fill(|_, _, _| 20.0);
+    let mixed = FakeRun::new(&["glibc"], &["trees", "larson"], 3).whole(&["Go"]).fill(|_, _, _| 20.0);
     let text = on(WIDE, &mixed);
     assert!(text.contains("\n  row    wall s") && text.contains("\n  allocator  ns/op"), "{text}");
     assert!(text.contains("ns/op: wall time") && text.contains("wall, CPU: of the whole process"), "{text}");

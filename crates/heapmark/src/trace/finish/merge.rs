@@ -4,7 +4,7 @@ use super::capture::Capture;
 use super::clock::Rate;
 use super::stream::{Part, Stream};
 use crate::trace::Event;
-use crate::trace::addresses::{Addresses, Mended, Moment, Object, birth, death};
+use crate::trace::addresses::{Addresses, MemoryPoint, Mended, Object, birth, death};
 use crate::trace::fault::Fault;
 use heapmark_wire::capture;
 use std::cmp::Reverse;
@@ -58,7 +58,7 @@ impl<'a> Merge<'a> {
 
     /// An object from before the recording.
     pub(super) fn inherit(&mut self, address: u64, event: Event, put: &mut impl FnMut(u32, Event)) {
-        self.addresses.begin(Moment { key: 0, thread: 0, stream: usize::MAX }, address, event, put);
+        self.addresses.begin(MemoryPoint { key: 0, thread: 0, stream: usize::MAX }, address, event, put);
     }
 
     /// Gives out all events in their order, until there are none or `put` has had enough.
@@ -112,7 +112,7 @@ impl<'a> Merge<'a> {
         let put = &mut put;
         let stream = &self.streams[place];
         let (Some(key), Some((part, record))) = (stream.key(), stream.next()) else { return };
-        let at = Moment { key, thread: record.thread, stream: place };
+        let at = MemoryPoint { key, thread: record.thread, stream: place };
         match self.until_clock.checked_sub(1) {
             Some(left) => self.until_clock = left,
             None => {

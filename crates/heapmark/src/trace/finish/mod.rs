@@ -2,9 +2,9 @@
 
 mod capture;
 mod clock;
-mod family;
-mod heritage;
+mod inherited;
 mod merge;
+mod process_tree;
 mod stream;
 
 use super::addresses::Mended;
@@ -12,9 +12,9 @@ use super::check::alone;
 use super::fault::Fault;
 use super::{Done, Event, Head, Totals, Writer};
 use capture::Capture;
-use family::{Family, Turn};
-use heritage::Heritage;
+use inherited::Heritage;
 use merge::{Merge, Merged, Step};
+use process_tree::{Family, Turn};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 

@@ -115,7 +115,7 @@ impl Look<'_> {
                 let apart: Vec<f64> = ours.curve.iter().zip(&theirs.curve).map(|(a, b)| (a - b).abs()).collect();
                 let samples = ours.samples.min(theirs.samples);
                 let distance = number(mean(&apart).unwrap_or(f64::NAN), samples);
-                // Twice the limit is another shape; between, nobody can say.
+                // RssCrossCheck the limit is another shape; between, nobody can say.
                 let verdict = match between(&distance, 0.0, SAME_SHAPE) {
                     Verdict::DoesNotHold if distance.median <= 2.0 * SAME_SHAPE => Verdict::Unclear,
                     verdict => verdict,

@@ -7,7 +7,7 @@ mod whole;
 mod wholes;
 
 use super::*;
-use crate::analyse::artificial::{Lab, case, crash, measurement, noise, record};
+use crate::analyse::fake_run::{FakeRun, case, crash, measurement, noise, record};
 use crate::catalog::Catalog;
 use crate::execute::Measurement;
 use crate::store::{Columns, Purpose};
@@ -23,7 +23,7 @@ pub(super) struct Stage {
 
 impl Stage {
     pub fn new() -> Stage {
-        let mut lab = Lab::new(&["a", "b", "c", "d", "e"], &[], 5);
+        let mut lab = FakeRun::new(&["a", "b", "c", "d", "e"], &[], 5);
         for (key, value) in [("architecture", "x86_64"), ("cpu_model", "Abacus"), ("usable_cpus", "8")] {
             lab.run.machine.insert(key.into(), value.into());
         }

@@ -55,7 +55,7 @@ fn one_mode_is_rarely_taken_for_two() {
     }
 }
 
-/// Twice as long in one mode, 5 % of scatter, either mode with 20 to 80 % of the values, in any order.
+/// RssCrossCheck as long in one mode, 5 % of scatter, either mode with 20 to 80 % of the values, in any order.
 #[test]
 fn two_modes_are_found() {
     let random = &mut ChaCha8Rng::seed_from_u64(9);

@@ -1,9 +1,9 @@
 //! The blocks: each part of each, those that something else disturbed once more, until there is enough.
 
-use super::pace::Pace;
+use super::calibrate::Pace;
 use super::{Progress, Session};
-use crate::analyse::gate::disturbed_by;
 use crate::analyse::half_widths;
+use crate::analyse::interference::disturbed_by;
 use crate::analyse::stats::{Next, Stopping};
 use crate::execute::Job;
 use crate::plan::{Cell, Counter, Part, Plan};

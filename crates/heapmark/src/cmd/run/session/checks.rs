@@ -1,14 +1,14 @@
 //! The checked processes: as many iterations as a timed process makes, side by side while there are idle CPUs, and not again
 //! what an earlier run has passed.
 
-use super::pace::Pace;
+use super::calibrate::Pace;
 use super::passed::{self, Kept, Shelf};
 use super::process::{now, record};
 use super::{Interrupted, Progress, Session};
 use crate::execute::child::{end_orphans, own_descriptors};
 use crate::execute::{self, Attempt, Corner, Job, Outcome, Subject};
+use crate::observe::machine::usable_cpus;
 use crate::plan::Cell;
-use crate::sample::machine::usable_cpus;
 use crate::store::{Passed, Purpose, Record};
 use anyhow::Result;
 use std::path::PathBuf;

@@ -2,25 +2,25 @@
 //! allocator, then the blocks. Every process is stored before the next one starts.
 
 mod blocks;
+mod calibrate;
 mod checks;
 mod failures;
-mod pace;
 mod passed;
 mod present;
 mod process;
-mod trial;
+mod user_command;
 
-pub(in crate::cmd) use pace::FIRST_TIMEOUT;
-pub(in crate::cmd) use trial::TOOLS;
+pub(in crate::cmd) use calibrate::FIRST_TIMEOUT;
+pub(in crate::cmd) use user_command::TOOLS;
 
 use super::progress::Progress;
 use super::select::Selection;
 use crate::execute::child::adopt_orphans;
 use crate::execute::{Guest, Subject};
+use crate::observe::interference::Counters;
+use crate::observe::preflight::{Preflight, When};
+use crate::observe::root::Root;
 use crate::plan::{Case, Cell};
-use crate::sample::disturbance::Counters;
-use crate::sample::preflight::{Preflight, When};
-use crate::sample::root::Root;
 use crate::store::{Purpose, Record, Records, RunFile, Store};
 use anyhow::{Result, bail};
 use failures::Failures;
@@ -42,7 +42,7 @@ pub(in crate::cmd) struct Session {
     repeats: usize,
     measured_ns: u64,
     stop: Arc<AtomicBool>,
-    reference: trial::Known,
+    reference: user_command::Known,
     /// Checks that earlier runs have passed, once the negative control has shown the C library.
     shelf: Option<Shelf>,
     /// Whether they are run again all the same.

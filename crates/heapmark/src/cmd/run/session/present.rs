@@ -5,8 +5,8 @@
 //! on what ran before it, not on its allocator: allocators that take huge pages came out in two modes, ten times apart. So as much as
 //! a process will touch is touched here and given back a moment before: the kernel then has it at hand for every process alike.
 
-use crate::sample::cgroup::Groups;
-use crate::sample::root::Root;
+use crate::observe::cgroup::Groups;
+use crate::observe::root::Root;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::ptr::null_mut;
 

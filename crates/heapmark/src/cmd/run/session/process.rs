@@ -4,13 +4,13 @@ use super::present::make_present;
 use super::{Interrupted, Progress, Session};
 use crate::execute::child::end_orphans;
 use crate::execute::{self, Attempt, Job, Outcome, Subject, Watch, callgrind};
+use crate::observe::Watcher;
+use crate::observe::interference::Interference;
+use crate::observe::memory_profile::MemoryProfile;
+use crate::observe::memory_sampler::{MemorySampler, csv_of_points};
+use crate::observe::root::Root;
+use crate::observe::series::SeriesSampler;
 use crate::plan::{Cell, Counter};
-use crate::sample::Watcher;
-use crate::sample::course::Course;
-use crate::sample::disturbance::Disturbance;
-use crate::sample::follower::{Follower, csv_of_points};
-use crate::sample::root::Root;
-use crate::sample::series::Recorder;
 use crate::store::{Purpose, Record};
 use anyhow::{Result, anyhow};
 use std::time::Duration;
@@ -33,8 +33,8 @@ impl Session {
         }
         let started = now();
         let mut watcher: Option<Box<dyn Watcher>> = match purpose {
-            Purpose::Sample => Recorder::of(self.case(cell), self.guest.path())?.map(|it| Box::new(it) as _),
-            Purpose::Memory => Some(Box::new(Follower::default())),
+            Purpose::Sample => SeriesSampler::of(self.case(cell), self.guest.path())?.map(|it| Box::new(it) as _),
+            Purpose::Memory => Some(Box::new(MemorySampler::default())),
             _ => None,
         };
         let job = Job { series: watcher.as_ref().map(|watcher| watcher.word()), ..job.clone() };
@@ -47,11 +47,11 @@ impl Session {
         end_orphans();
         let attempt = attempt?.ok_or(Interrupted)?;
         let counts = attempt.usage.is_some() && purpose.is_of_a_block();
-        let disturbance = counts.then(|| Disturbance::between(&before, &self.counters.snapshot()));
+        let disturbance = counts.then(|| Interference::between(&before, &self.counters.snapshot()));
         let footprint = attempt.measurement.as_ref().and_then(|measurement| measurement.footprint.as_ref());
         let seen = footprint.and_then(|told| Some((told, told.peak.as_ref()?)));
         let course = match seen {
-            Some((told, peak)) => Some(Course::of_points(&told.points, peak, &told.twice)),
+            Some((told, peak)) => Some(MemoryProfile::of_points(&told.points, peak, &told.twice)),
             None => watcher.as_ref().zip(footprint).and_then(|(it, told)| it.course(told.begin.without_harness())),
         };
         let mean_heap = watcher.as_ref().zip(attempt.measurement.as_ref()).and_then(|(watcher, measured)| {

@@ -1,0 +1,94 @@
+//! Where each thread keeps its tallies: a seat of its own, which the next thread gets when it ends. Taking one needs no lock
+//! and no allocation, and touches its pages before anything is timed.
+
+use super::FUNCTIONS;
+use super::histogram::Tally;
+use crate::memory::Table;
+use crate::rng::SplitMix;
+use core::cell::Cell;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// Threads that can live at a time. What nobody sits on is address space only.
+const MOST_SEATS: usize = 4096;
+
+/// The tallies of one thread. All zero is a free seat that nobody ever had.
+#[repr(align(128))]
+pub struct Seat {
+    taken: AtomicBool,
+    touched: Cell<bool>,
+    /// Draws the gaps between the calls that are timed.
+    random: Cell<SplitMix>,
+    pub tallies: [Tally; FUNCTIONS.len()],
+}
+
+// SAFETY: whoever has set `taken` is the only one to use the cells until it is unset; counts are atomic.
+unsafe impl Sync for Seat {}
+
+impl Seat {
+    /// How many calls from now the next timed one is: every gap from 1 to 2K - 1 is as likely, so that no pattern of calls
+    /// can hide between the steps, and K is the mean.
+    pub fn gap(&self, every: u32) -> u32 {
+        let mut random = self.random.take();
+        let gap = 1 + random.below(2 * every - 1);
+        self.random.set(random);
+        gap
+    }
+
+    /// The thread has ended; what it counted stays.
+    pub fn leave(&self) {
+        self.taken.store(false, Ordering::Release);
+    }
+}
+
+/// All seats.
+pub struct Seats(Table<Seat>);
+
+impl Seats {
+    pub fn new() -> Seats {
+        Seats(Table::reserved(MOST_SEATS))
+    }
+
+    /// A seat for the calling thread; `None` where all are taken.
+    pub fn take(&self, seed: u64) -> Option<&Seat> {
+        let free = |seat: &&Seat| !seat.taken.load(Ordering::Relaxed) && !seat.taken.swap(true, Ordering::Acquire);
+        let (index, seat) = self.0.iter().enumerate().find(|(_, seat)| free(seat))?;
+        if !seat.touched.replace(true) {
+            seat.tallies.iter().for_each(|tally| tally.counts.touch());
+            seat.random.set(SplitMix::new(seed, index as u64));
+        }
+        Some(seat)
+    }
+
+    /// Those that somebody ever had. A seat is taken only where all before it were.
+    pub fn used(&self) -> impl Iterator<Item = &Seat> {
+        self.0.iter().take_while(|seat| seat.touched.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seat_is_taken_once_and_given_to_the_next_with_its_counts() {
+        let seats = Seats::new();
+        let (first, second) = (seats.take(1).unwrap(), seats.take(1).unwrap());
+        first.tallies[0].note(5, 0, || 0);
+        second.tallies[0].note(6, 0, || 0);
+        first.leave();
+        let again = seats.take(1).unwrap();
+        assert!(core::ptr::eq(again, first) && !core::ptr::eq(second, first));
+        again.tallies[0].note(7, 0, || 0);
+        assert_eq!(seats.used().count(), 2);
+        assert_eq!(again.tallies[0].counts.least_and_middle(), (5, 5));
+    }
+
+    #[test]
+    fn gaps_have_the_mean_that_was_asked_for_and_one_is_every_call() {
+        let seats = Seats::new();
+        let seat = seats.take(7).unwrap();
+        assert!((0..1000).all(|_| seat.gap(1) == 1));
+        let gaps: u64 = (0..100_000).map(|_| u64::from(seat.gap(16))).sum();
+        assert!((1_580_000..1_620_000).contains(&gaps), "{gaps}");
+    }
+}

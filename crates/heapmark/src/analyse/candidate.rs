@@ -1,0 +1,60 @@
+//! The allocators that a verdict can speak about, and their order. Must not claim that the order is more than chance.
+
+use super::conclusion::LeftOut;
+use super::group::Group;
+use super::memory::Memory;
+use super::ratio::Ratio;
+use super::stats::geometric_mean;
+use std::collections::BTreeMap;
+
+/// An allocator with numbers in every case.
+pub(super) struct Candidate {
+    /// Its name.
+    pub name: String,
+    /// Per case: ln ns/op by block, relative to the baseline beside it; the baseline's own are 0.
+    pub logs: Vec<BTreeMap<u32, f64>>,
+    /// Per case.
+    pub memory: Vec<Option<Memory>>,
+}
+
+impl Candidate {
+    /// Its rows and the baseline's, case by case. Two candidates that ran in different parts of a block are compared through the
+    /// baseline that ran in both; where that has no numbers, as they are.
+    pub fn new(name: &str, groups: &[(&Group, Option<&Group>)], memory: Vec<Option<Memory>>) -> Candidate {
+        let logs = groups.iter().map(|(group, baseline)| logs(group, *baseline)).collect();
+        Candidate { name: name.to_owned(), logs, memory }
+    }
+}
+
+fn logs(group: &Group, baseline: Option<&Group>) -> BTreeMap<u32, f64> {
+    let logs = match baseline.filter(|baseline| !baseline.processes.is_empty()) {
+        Some(baseline) => group.log_ratios(baseline, |process| Some(process.ns_per_op)),
+        None => group.processes.iter().map(|(slot, (_, process))| (*slot, process.ns_per_op.ln())).collect(),
+    };
+    logs.into_iter().map(|((block, _), log)| (block, log)).collect()
+}
+
+/// The fastest first, by geometric mean of the ratios to the baseline, or to the first entrant where the baseline is none.
+pub(super) fn rank(baseline: &str, candidates: Vec<Candidate>, left_out: &mut Vec<LeftOut>) -> Vec<Candidate> {
+    let reference = candidates.iter().position(|candidate| candidate.name == baseline).unwrap_or(0);
+    let ratios: Vec<Vec<f64>> = candidates.iter().map(|candidate| ratios(candidate, &candidates[reference])).collect();
+    let mut ranked = Vec::new();
+    for (candidate, ratios) in candidates.into_iter().zip(ratios) {
+        let missing = candidate.logs.len() - ratios.len();
+        match geometric_mean(&ratios) {
+            Some(score) if missing == 0 => ranked.push((score, candidate)),
+            _ => left_out.push(LeftOut { allocator: candidate.name, failed: 0, missing }),
+        }
+    }
+    ranked.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    ranked.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
+/// One per case in which some block has both.
+fn ratios(candidate: &Candidate, reference: &Candidate) -> Vec<f64> {
+    let of_case = |(ours, theirs): (&BTreeMap<u32, f64>, &BTreeMap<u32, f64>)| {
+        let logs: Vec<f64> = ours.iter().filter_map(|(block, log)| Some(log - theirs.get(block)?)).collect();
+        Some(Ratio::from_logs(&logs)?.ratio)
+    };
+    candidate.logs.iter().zip(&reference.logs).filter_map(of_case).collect()
+}

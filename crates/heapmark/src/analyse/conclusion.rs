@@ -1,0 +1,193 @@
+//! Which one? The fastest allocator of a run, if the blocks carry that claim. Must never turn "cannot be told apart" into "same".
+//!
+//! Raw times are never averaged across workloads: the leader has the smallest geometric mean of ratios, and each contest takes,
+//! block by block, the mean over cases of log ratios. A winner has to win every contest, corrected for their number.
+
+use super::Case;
+use super::candidate::{Candidate, rank};
+use super::group::Group;
+use super::memory::MemoryRatio;
+use super::pairwise::{self, PairwiseTest};
+use super::ratio::Ratio;
+use super::row::{Role, Row};
+use super::stats::{THRESHOLD, Tested, mean, paired};
+use crate::plan::{Case as PlannedCase, blocks_needed};
+use crate::store::RunFile;
+use serde::Serialize;
+
+/// What the run says.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Conclusion {
+    /// The run timed single calls: none of its times says how fast a program is.
+    NotAsked,
+    /// No allocator has numbers in every case.
+    NothingOk,
+    /// One allocator has: there is nothing to compare.
+    OnlyOne {
+        /// Its name.
+        allocator: String,
+    },
+    /// The leader is told apart from all others.
+    Fastest(Ranking),
+    /// It is not.
+    Unclear(Ranking),
+    /// Nothing is claimed, whatever the numbers are.
+    Withheld(Withheld),
+}
+
+/// Why nothing is claimed.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(tag = "why", rename_all = "kebab-case")]
+pub enum Withheld {
+    /// The baseline's copy came out different from it, over all cases or in each of them.
+    Shadow {
+        /// The copy over the baseline.
+        ratio: Ratio,
+    },
+    /// In every case the harness takes more than half of the fastest allocator's time.
+    Floor,
+    /// In every case the times are recorded ones.
+    Paced,
+}
+
+/// The leader and its contests.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ranking {
+    /// Smallest geometric mean of ratios.
+    pub leader: String,
+    /// All others, the fastest first.
+    pub tests: Vec<PairwiseTest>,
+    /// Cases that were compared.
+    pub cases: usize,
+    /// Blocks of the contest that has fewest.
+    pub blocks: usize,
+    /// Blocks that m comparisons (cases x allocators) need: max(10, 1 + log2(m / alpha)), rounded up.
+    pub blocks_needed: u32,
+    /// The leader's memory over the baseline's; `None` where the leader is the baseline, or there is nothing to compare.
+    pub memory: Option<MemoryRatio>,
+}
+
+/// An allocator without numbers in every case.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Its name.
+    pub allocator: String,
+    /// Cases in which some process did not end `ok`.
+    pub failed: usize,
+    /// Cases in which it has no sample yet, or none in the same blocks as the others.
+    pub missing: usize,
+}
+
+impl Ranking {
+    /// The contest with the baseline; `None` where that is the leader or has no numbers in every case.
+    pub fn against_baseline(&self) -> Option<&PairwiseTest> {
+        self.tests.iter().find(|test| test.baseline)
+    }
+
+    /// Those that the leader cannot be told from.
+    pub fn rivals(&self) -> impl Iterator<Item = &PairwiseTest> {
+        self.tests.iter().filter(|test| test.doubt.is_some())
+    }
+}
+
+/// Judges those cases of a run that are `asked` for: `grid` holds the rows of each case, in the same order as `cases` and their rows.
+pub(super) fn judge(
+    run: &RunFile,
+    cases: &[Case],
+    grid: &[Vec<Group>],
+    asked: impl Fn(&PlannedCase) -> bool,
+) -> (Conclusion, Vec<LeftOut>) {
+    // What only programs run says nothing about allocators, and what the harness hides nothing about anybody.
+    let of_allocators =
+        cases.iter().zip(grid).zip(&run.plan.cases).filter(|(_, case)| case.is_for_allocators() && asked(case));
+    let tables: Vec<Table> = of_allocators.map(|((case, groups), _)| Table { case, groups }).collect();
+    let seen: Vec<&Table> = tables.iter().filter(|table| !table.case.floor_hides && !table.case.paced).collect();
+    if seen.is_empty() && !tables.is_empty() {
+        let paced = tables.iter().all(|table| table.case.paced);
+        return (Conclusion::Withheld(if paced { Withheld::Paced } else { Withheld::Floor }), Vec::new());
+    }
+    // Nothing is claimed of a case in which the copy differs; where it differs on the whole, of none.
+    let judged: Vec<&Table> = seen.iter().filter(|table| !table.case.shadow_differs).copied().collect();
+    let copy = run.plan.shadow.as_ref().and_then(|shadow| copy(shadow, &seen));
+    let copy = copy.filter(|copy| judged.is_empty() || copy.p < run.plan.alpha());
+    let mut candidates = Vec::new();
+    let mut left_out = Vec::new();
+    let ranks = |role| matches!(role, Role::Baseline | Role::Candidate);
+    for name in &run.plan.allocators {
+        let rows: Vec<_> = judged.iter().filter_map(|table| table.row(name)).collect();
+        if !rows.iter().all(|(row, _)| ranks(row.role)) {
+            continue;
+        }
+        let failed = rows.iter().filter(|(_, group)| group.failed.is_some()).count();
+        let missing = rows.iter().filter(|(_, group)| group.processes.is_empty()).count() - failed;
+        if failed + missing > 0 {
+            left_out.push(LeftOut { allocator: name.clone(), failed, missing });
+        } else {
+            let memory = rows.iter().map(|(row, _)| row.numbers().and_then(|numbers| numbers.memory)).collect();
+            candidates.push(Candidate::new(name, &beside_baseline(name, &judged), memory));
+        }
+    }
+    if let Some(copy) = copy.filter(|_| judged.is_empty() || !candidates.is_empty()) {
+        return (Conclusion::Withheld(Withheld::Shadow { ratio: Ratio::of_shift(copy.shift) }), left_out);
+    }
+    if judged.is_empty() || candidates.is_empty() {
+        return (Conclusion::NothingOk, left_out);
+    }
+    let ranked = rank(&run.plan.baseline, candidates, &mut left_out);
+    (settle(&run.plan.baseline, &ranked, run.plan.alpha()), left_out)
+}
+
+/// A case with its groups, row by row.
+struct Table<'a, 'g> {
+    case: &'a Case,
+    groups: &'a [Group<'g>],
+}
+
+impl<'a, 'g> Table<'a, 'g> {
+    fn row(&self, name: &str) -> Option<(&'a Row, &'a Group<'g>)> {
+        self.case.rows.iter().zip(self.groups).find(|(row, _)| row.allocator == name)
+    }
+}
+
+fn beside_baseline<'a, 'g>(name: &str, tables: &[&Table<'a, 'g>]) -> Vec<(&'a Group<'g>, Option<&'a Group<'g>>)> {
+    let pair = |table: &&Table<'a, 'g>| {
+        let (_, own) = table.row(name)?;
+        Some((own, table.row(&table.case.baseline).map(|(_, group)| group)))
+    };
+    tables.iter().filter_map(pair).collect()
+}
+
+/// The baseline's copy over the baseline, over all cases.
+fn copy(shadow: &str, tables: &[&Table]) -> Option<Tested> {
+    let copy = Candidate::new(shadow, &beside_baseline(shadow, tables), Vec::new());
+    let blocks = copy.logs.first()?.keys();
+    let mean_of = |block: &u32| {
+        let logs: Option<Vec<f64>> = copy.logs.iter().map(|logs| logs.get(block).copied()).collect();
+        mean(&logs?)
+    };
+    paired(&blocks.filter_map(mean_of).collect::<Vec<f64>>(), THRESHOLD)
+}
+
+fn settle(baseline: &str, ranked: &[Candidate], alpha: f64) -> Conclusion {
+    let (leader, others) = match ranked {
+        [] => return Conclusion::NothingOk,
+        [only] => {
+            return Conclusion::OnlyOne { allocator: only.name.clone() };
+        }
+        [leader, others @ ..] => (leader, others),
+    };
+    let cases = leader.logs.len();
+    let blocks_needed = blocks_needed(cases * ranked.len(), alpha);
+    let tests = pairwise::all(leader, others, baseline, blocks_needed, alpha);
+    let base = others.iter().find(|other| other.name == baseline);
+    let ranking = Ranking {
+        leader: leader.name.clone(),
+        cases,
+        blocks: tests.iter().map(PairwiseTest::blocks).min().unwrap_or(0),
+        blocks_needed,
+        memory: base.and_then(|base| MemoryRatio::new(&leader.memory, &base.memory)),
+        tests,
+    };
+    if ranking.rivals().next().is_none() { Conclusion::Fastest(ranking) } else { Conclusion::Unclear(ranking) }
+}

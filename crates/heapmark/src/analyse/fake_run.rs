@@ -1,0 +1,249 @@
+//! Runs that never ran, for tests: a plan in two lines, times by formula, failures where a test wants them.
+
+use crate::catalog::Iterations;
+use crate::catalog::workload::Row;
+use crate::execute::footprint::{Resident, Retained};
+use crate::execute::latency::{Bucket, Calls, Stall};
+use crate::execute::{Footprint, Iteration, Latency, Measurement, Outcome};
+use crate::observe::memory_profile::{MemoryPoint, MemoryProfile};
+use crate::plan::{Case as PlannedCase, Cell, Plan};
+use crate::store::{AllocatorInfo, Purpose, Record, RunFile, SCHEMA};
+use std::collections::BTreeMap;
+
+/// Operations in each iteration of a sample.
+const OPS: u64 = 1_000_000;
+
+/// A run in the making.
+pub(crate) struct FakeRun {
+    pub run: RunFile,
+    pub records: Vec<Record>,
+}
+
+impl FakeRun {
+    /// A run of these allocators, the first as baseline, on these workloads with 2 threads each; no records yet.
+    pub fn new(allocators: &[&str], workloads: &[&str], blocks: u32) -> FakeRun {
+        let run = RunFile {
+            schema: SCHEMA,
+            heapmark: "0.1.0".into(),
+            started: "2026-01-01T00:00:00Z".into(),
+            suite: "quick".into(),
+            preset: "quick".into(),
+            plan: Plan {
+                seed: 1,
+                blocks,
+                most_blocks: None,
+                precision: None,
+                budget_s: None,
+                shadow: None,
+                repeats: false,
+                floor: None,
+                baseline: allocators[0].into(),
+                target_ms: 250,
+                latency_every: None,
+                counter: None,
+                memory: false,
+                named: Vec::new(),
+                cases: workloads.iter().map(|name| case(name)).collect(),
+                allocators: allocators.iter().map(|name| name.to_string()).collect(),
+            },
+            subjects: Vec::new(),
+            pinned: Vec::new(),
+            rows: Vec::new(),
+            programs: Vec::new(),
+            timeout_s: None,
+            allocators: allocators.iter().map(|name| allocator(name)).collect(),
+            machine: BTreeMap::from([("cpu".into(), "Abacus 2".into())]),
+            looks: Default::default(),
+        };
+        FakeRun { run, records: Vec::new() }
+    }
+
+    /// One check and all samples of every row; `ns_per_op` says what each sample takes.
+    pub fn fill(mut self, ns_per_op: impl Fn(&str, &str, u32) -> f64) -> FakeRun {
+        for case in self.run.plan.cases.clone() {
+            for allocator in self.run.rows_of(&case).cloned().collect::<Vec<_>>() {
+                self.records.push(record(Purpose::Check, &case.workload, case.threads, &allocator.name, 0));
+                for block in 0..self.run.plan.blocks {
+                    let mut sample = record(Purpose::Sample, &case.workload, case.threads, &allocator.name, block);
+                    sample.measurement = Some(measurement(ns_per_op(&case.workload, &allocator.name, block)));
+                    self.records.push(sample);
+                }
+            }
+        }
+        self
+    }
+
+    /// Makes the first case one of whole processes, with these programs as rows besides.
+    pub fn whole(mut self, programs: &[&str]) -> FakeRun {
+        let case = &mut self.run.plan.cases[0];
+        (case.kernel, case.program, case.whole_process) = (None, Some("trees-c".into()), true);
+        case.parameters.insert("n".into(), "16".into());
+        for name in programs {
+            case.rows.push(Row { name: name.to_string(), program: format!("trees-{name}"), ..Row::default() });
+            self.run.rows.push(AllocatorInfo { tier: "program".into(), purge: "none".into(), ..allocator(name) });
+        }
+        self
+    }
+
+    /// Makes it a run that times one call in `every`; `buckets` says how many calls of malloc took how many nanoseconds.
+    pub fn timing_calls(mut self, every: u32, buckets: impl Fn(&str) -> Vec<(u64, u64)>) -> FakeRun {
+        self.run.plan.latency_every = Some(every);
+        for record in self.records.iter_mut().filter(|record| record.purpose == Purpose::Sample) {
+            record.purpose = Purpose::Latency;
+            if let Some(measurement) = &mut record.measurement {
+                measurement.latency = Some(Box::new(latency(every, &buckets(&record.allocator))));
+            }
+        }
+        self
+    }
+
+    /// Makes it a run that follows memory; `course` says what was seen of a process, in MiB of live and of resident memory.
+    pub fn following_memory(mut self, course: impl Fn(&str) -> Option<(u64, u64)>) -> FakeRun {
+        self.run.plan.memory = true;
+        for record in self.records.iter_mut().filter(|record| record.purpose == Purpose::Sample) {
+            record.purpose = Purpose::Memory;
+            record.course = course(&record.allocator).map(|(live, heap)| {
+                let moment = MemoryPoint { live_bytes: live << 20, occupied_bytes: live << 21, heap_bytes: heap << 20 };
+                Box::new(MemoryProfile {
+                    points: 10,
+                    peak_demand: moment,
+                    peak_footprint: MemoryPoint { heap_bytes: moment.heap_bytes * 2, ..moment },
+                    live_byte_points: 5 * moment.live_bytes,
+                    heap_byte_points: 10 * moment.heap_bytes,
+                    most_anon_huge_bytes: moment.heap_bytes + (2 << 20),
+                    sampling_share: 0.003,
+                    most_heap_bytes: moment.heap_bytes * 2,
+                    at_peak: None,
+                    twice: None,
+                })
+            });
+            if let Some(measurement) = &mut record.measurement {
+                let resident = Resident { rss_bytes: 9 << 20, harness_bytes: 1 << 20, ..Resident::default() };
+                let begin = Resident { rss_bytes: 5 << 20, anon_huge_bytes: 2 << 20, ..Resident::default() };
+                let retained = vec![Retained { after_ms: 100, resident }];
+                measurement.footprint = Some(Box::new(Footprint { begin, retained, ..Footprint::default() }));
+            }
+        }
+        self
+    }
+
+    /// What a check told, besides that all was well.
+    pub fn told(mut self, cell: &str, figures: &[(&str, f64)]) -> FakeRun {
+        let figures = figures.iter().map(|(name, value)| (name.to_string(), *value)).collect();
+        self.cell(cell).measurement = Some(Measurement { figures, ..Measurement::default() });
+        self
+    }
+
+    /// The record of a cell that is there.
+    pub fn cell(&mut self, cell: &str) -> &mut Record {
+        self.records.iter_mut().find(|record| record.cell == cell).expect("the cell is in the plan")
+    }
+
+    /// Lets a cell end badly.
+    pub fn fail(mut self, cell: &str, outcome: Outcome) -> FakeRun {
+        let record = self.cell(cell);
+        record.outcome = outcome;
+        record.measurement = None;
+        record.stderr = "last words".into();
+        self
+    }
+
+    /// Takes records away.
+    pub fn without(mut self, gone: impl Fn(&Record) -> bool) -> FakeRun {
+        self.records.retain(|record| !gone(record));
+        self
+    }
+
+    /// The entry of an allocator.
+    pub fn allocator(&mut self, name: &str) -> &mut AllocatorInfo {
+        self.run.allocators.iter_mut().find(|allocator| allocator.name == name).expect("in the plan")
+    }
+}
+
+/// A segmentation fault in the measured phase.
+pub(crate) fn crash() -> Outcome {
+    Outcome::Crash { signal: "SIGSEGV".into(), phase: "run".into() }
+}
+
+/// Even scatter of up to +-1 %, different for each of the words: noise that a test can rely on.
+pub(crate) fn noise(words: &str, block: u32) -> f64 {
+    let mix = words.bytes().fold(u64::from(block) + 1, |mix, byte| {
+        (mix ^ u64::from(byte)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
+    });
+    1.0 + 0.01 * ((mix >> 11) as f64 / (1u64 << 52) as f64 - 1.0)
+}
+
+/// A case with 2 threads and no parameters.
+pub(crate) fn case(name: &str) -> PlannedCase {
+    PlannedCase {
+        workload: name.into(),
+        kernel: Some(name.into()),
+        program: None,
+        rows: Vec::new(),
+        threads: 2,
+        oversubscribed: false,
+        operation: "call".into(),
+        parameters: BTreeMap::new(),
+        cold: 1,
+        iterations: Iterations::Fixed(1),
+        whole_process: false,
+        trial: None,
+        caution: None,
+        counts_purge: false,
+        series_ns: None,
+    }
+}
+
+fn allocator(name: &str) -> AllocatorInfo {
+    AllocatorInfo {
+        name: name.into(),
+        family: name.into(),
+        tier: "main".into(),
+        origin: "file".into(),
+        version: "1".into(),
+        sources: String::new(),
+        files: Vec::new(),
+        sha256: Vec::new(),
+        leaves: Vec::new(),
+        purge: "called".into(),
+        purged_as: None,
+    }
+}
+
+fn latency(every: u32, times: &[(u64, u64)]) -> Latency {
+    let bucket = |(ns, count): &(u64, u64)| {
+        let (from_ns, to_ns) = heapmark_wire::bucket_range(heapmark_wire::bucket_of(*ns)).expect("a bucket");
+        Bucket { from_ns, to_ns, count: *count }
+    };
+    let calls = Calls {
+        function: "malloc".into(),
+        count: times.iter().map(|(_, count)| count).sum(),
+        longest: Stall { ns: times.iter().map(|(ns, _)| *ns).max().unwrap_or(0), bytes: Some(64), at_ns: 2_000_000 },
+        buckets: times.iter().map(bucket).collect(),
+    };
+    Latency { every, clock: "rdtsc".into(), timer_least_ns: 18, timer_median_ns: 20, functions: vec![calls] }
+}
+
+/// What a process measures that takes this long per operation, its cold iteration ten times as long.
+pub(crate) fn measurement(ns_per_op: f64) -> Measurement {
+    let wall_ns = (ns_per_op * OPS as f64 / 2.0).round() as u64;
+    let warm = Iteration { wall_ns, user_ns: wall_ns, sys_ns: wall_ns / 4, ops: OPS, ..Iteration::default() };
+    let cold = Iteration { cold: true, wall_ns: wall_ns * 10, ..warm.clone() };
+    Measurement {
+        iterations: vec![cold, warm.clone(), warm],
+        baseline_rss_bytes: 2 << 20,
+        peak_rss_bytes: 14 << 20,
+        requested_peak_bytes: 10 << 20,
+        purge: "called".into(),
+        ..Measurement::default()
+    }
+}
+
+/// A process that ended `ok` and has nothing to say.
+pub(crate) fn record(purpose: Purpose, workload: &str, threads: u32, allocator: &str, block: u32) -> Record {
+    let place = if purpose == Purpose::Check { "check".to_owned() } else { format!("b{block:02}") };
+    let id = format!("{workload}@{threads}/{place}/{allocator}");
+    let cell = Cell { id, allocator: allocator.into(), block, seed: 7, ..Cell::default() };
+    let started = "2026-01-01T00:00:01Z".into();
+    Record { started, ..Record::new(purpose, &cell, workload, threads, Outcome::Ok) }
+}

@@ -1,0 +1,119 @@
+//! What else the machine did while parts of blocks ran. Decided before anybody looks at a time: a part that was disturbed is
+//! run again, and of several attempts the first quiet one counts; where none was quiet, the quietest.
+//!
+//! Only what cannot come from the measured process decides. Waiting for memory, swapping and throttling mostly are its own doing: to run
+//! such a process again until one is quick would be to choose by the outcome. They are counted, and their processes count.
+
+use crate::observe::interference::Interference;
+use crate::store::Record;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// CPU time of others, as a share of one core.
+const MOST_FOREIGN_CPU: f64 = 0.25;
+/// The same as a share of all CPUs that the process may run on: where there are many, there is room beside others.
+const MOST_FOREIGN_OF_ALL: f64 = 0.125;
+/// CPU time that the hypervisor gave to other machines, as a share of one core.
+const MOST_STEAL: f64 = 0.1;
+/// Share of the time in which somebody waited for memory.
+const MOST_MEMORY_STALL: f64 = 0.05;
+
+/// What others did to a process: how much of what is let pass, and in words.
+fn loads(disturbance: &Interference) -> [(f64, &'static str); 2] {
+    let cpus = disturbance.cpus.map_or(0.0, f64::from);
+    let most_foreign = MOST_FOREIGN_CPU.max(MOST_FOREIGN_OF_ALL * cpus);
+    [
+        (disturbance.foreign_cpu_share.unwrap_or(0.0) / most_foreign, "other programs"),
+        (disturbance.steal_share.unwrap_or(0.0) / MOST_STEAL, "other machines of the same host"),
+    ]
+}
+
+/// What disturbed a process, in words; nothing where it was left alone.
+pub fn disturbed_by(disturbance: &Interference) -> Vec<&'static str> {
+    loads(disturbance).into_iter().filter(|(load, _)| *load > 1.0).map(|(_, what)| what).collect()
+}
+
+/// What held a process up that may as well be its own doing, in words. The own control group knows more of that than the whole machine.
+fn stalled_by(disturbance: &Interference) -> Vec<&'static str> {
+    let own_memory = disturbance.own_memory_stall_share;
+    let memory = own_memory.or(disturbance.memory_stall_share).is_some_and(|share| share > MOST_MEMORY_STALL);
+    let swapping =
+        own_memory.is_none_or(|share| share > 0.0) && disturbance.swapped_pages.is_some_and(|pages| pages > 0);
+    let found = [
+        (memory, "waiting for memory"),
+        (swapping, "swapping"),
+        (disturbance.throttled_ns.is_some_and(|ns| ns > 0), "the CPU limit of the control group"),
+    ];
+    found.into_iter().filter(|(yes, _)| *yes).map(|(_, what)| what).collect()
+}
+
+/// What interference was seen in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct InterferenceSummary {
+    /// Parts of blocks that count.
+    pub parts: usize,
+    /// Parts among them in which something disturbed a process: none of their attempts was quiet.
+    pub disturbed: usize,
+    /// Attempts that were made once more.
+    pub repeated: usize,
+    /// What disturbed those that count, and in how many parts.
+    pub causes: BTreeMap<String, usize>,
+    /// Processes that count and that were held up by what may be their own doing.
+    pub stalled: usize,
+    /// What held them up, and how many.
+    pub stalls: BTreeMap<String, usize>,
+}
+
+/// A part of a block of a case.
+type Part<'a> = (&'a str, u32, u32, u32);
+
+/// The records without the attempts that do not count, but with all that failed, and what interference was seen.
+pub(super) fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, InterferenceSummary) {
+    let mut parts: BTreeMap<Part, BTreeMap<u32, Vec<&Record>>> = BTreeMap::new();
+    for record in records.iter().filter(|record| record.purpose.is_of_a_block()) {
+        let part = (record.workload.as_str(), record.threads, record.block, record.part);
+        parts.entry(part).or_default().entry(record.attempt).or_default().push(record);
+    }
+    let mut interference = InterferenceSummary { parts: parts.len(), ..InterferenceSummary::default() };
+    let mut dropped = BTreeSet::new();
+    for attempts in parts.values() {
+        interference.repeated += attempts.len() - 1;
+        let chosen = choose(attempts);
+        let causes: BTreeSet<&str> = attempts[&chosen].iter().flat_map(|record| causes(record)).collect();
+        interference.disturbed += usize::from(!causes.is_empty());
+        causes.into_iter().for_each(|cause| *interference.causes.entry(cause.to_string()).or_default() += 1);
+        for stalls in attempts[&chosen].iter().map(|record| stalls(record)) {
+            interference.stalled += usize::from(!stalls.is_empty());
+            stalls.into_iter().for_each(|stall| *interference.stalls.entry(stall.to_string()).or_default() += 1);
+        }
+        let others = attempts.iter().filter(|(attempt, _)| **attempt != chosen);
+        // Whatever disturbed it: what fails once has failed.
+        let ended = others.flat_map(|(_, records)| records).filter(|record| record.outcome.is_ok());
+        dropped.extend(ended.map(|record| record.cell.as_str()));
+    }
+    (records.iter().copied().filter(|record| !dropped.contains(record.cell.as_str())).collect(), interference)
+}
+
+/// What disturbed a process; nothing where nobody looked.
+pub(super) fn causes(record: &Record) -> Vec<&'static str> {
+    record.disturbance.as_ref().map(disturbed_by).unwrap_or_default()
+}
+
+/// What held a process up that may be its own doing; nothing where nobody looked.
+pub(super) fn stalls(record: &Record) -> Vec<&'static str> {
+    record.disturbance.as_ref().map(stalled_by).unwrap_or_default()
+}
+
+/// Of the whole attempts the first quiet one, or the one whose worst cause in its worst process is least, each cause as a share of what
+/// is let pass.
+fn choose(attempts: &BTreeMap<u32, Vec<&Record>>) -> u32 {
+    let whole = attempts.values().map(Vec::len).max().unwrap_or(0);
+    let whole = || attempts.iter().filter(|(_, records)| records.len() == whole);
+    let quiet = whole().find(|(_, records)| records.iter().all(|record| causes(record).is_empty()));
+    let worst = |records: &[&Record]| {
+        let disturbances = records.iter().filter_map(|record| record.disturbance.as_ref());
+        disturbances.flat_map(loads).map(|(load, _)| load).fold(0.0, f64::max)
+    };
+    let quietest = || whole().min_by(|(_, a), (_, b)| worst(a).total_cmp(&worst(b)));
+    quiet.or_else(quietest).map_or(0, |(attempt, _)| *attempt)
+}

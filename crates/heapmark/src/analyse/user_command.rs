@@ -1,0 +1,109 @@
+//! What is known of a user's command beside its rows: how much any allocator can change, and what was out of reach. From the check
+//! of its baseline. Must not judge.
+
+use super::group::Group;
+use super::ratio::Ratio;
+use super::row::{Role, Row};
+use crate::execute::user_command::{
+    CALLS_PER_S, EXIT_CODE, NO_CEILING, PSS_MISSED, SAID, SERVED_BY, SHARE, SILENT, UNPROVEN, UNSEARCHED,
+};
+use crate::plan::UserCommand;
+use serde::Serialize;
+
+/// Below this a process is mostly its own start.
+const SHORT_NS: f64 = 5e6;
+/// No verdict speaks of a smaller difference.
+const LEAST_TOLD: f64 = 0.01;
+
+/// A command.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CommandFacts {
+    /// As a person would type it.
+    pub line: String,
+    /// Who drives it, where it is a server.
+    pub client: Option<String>,
+    /// The share of the baseline's CPU time that calls of the malloc family take; `None` where too few were timed.
+    pub malloc_share: Option<f64>,
+    /// Such calls for each second of CPU time.
+    pub calls_per_cpu_s: Option<f64>,
+    /// Why that is not known, where it went wrong.
+    pub no_ceiling: Option<String>,
+    /// A gain that is smaller is none that this run could tell of: its precision, as a share.
+    pub least_told: f64,
+    /// Rows that are faster than by the ceiling, their whole intervals of wall or of CPU time: with the least that they gain.
+    pub above_ceiling: Vec<(String, f64)>,
+    /// The code that it ends with each time, where that is not 0, and the last line that it then wrote to stderr.
+    pub exit: Option<(String, String)>,
+    /// Rows that run as the user calls the command, with who serves their memory.
+    pub served_by: Vec<(String, String)>,
+    /// Programs of its tree that no preloaded allocator reaches, and why.
+    pub unproven: Option<String>,
+    /// Programs that an allocator may serve, which nothing proves, and why they could not say so.
+    pub silent: Option<String>,
+    /// Why such programs were not looked for to the end.
+    pub unsearched: Option<String>,
+    /// Rows whose peak of PSS was not seen, and why.
+    pub pss_missed: Vec<(String, String)>,
+    /// Rows whose command left processes behind, with how many.
+    pub left_behind: Vec<(String, u64)>,
+    /// Whether the baseline takes so little time that a process's start is most of it.
+    pub short: bool,
+}
+
+impl CommandFacts {
+    pub(super) fn new(
+        trial: &UserCommand,
+        precision: Option<f64>,
+        baseline: Option<&Group>,
+        groups: &[Group],
+        rows: &[Row],
+    ) -> CommandFacts {
+        let check = baseline.and_then(|group| group.check);
+        let figure = |name: &str| check?.figures.get(name).copied();
+        let note = |group: &Group, name: &str| group.check?.notes.get(name).cloned();
+        let left = |group: &Group| Some((group.allocator.name.clone(), note(group, "left_behind")?.parse().ok()?));
+        let wall_ns = rows.iter().find(|row| row.role == Role::Baseline).and_then(|row| row.numbers());
+        let malloc_share = figure(SHARE);
+        let noted = |name: &'static str| {
+            let of_row = move |group: &Group| Some((group.allocator.name.clone(), note(group, name)?));
+            groups.iter().filter_map(of_row).collect()
+        };
+        CommandFacts {
+            line: trial.line(),
+            client: trial.client.as_ref().map(|client| client.line()),
+            malloc_share,
+            least_told: precision.unwrap_or(0.0).max(LEAST_TOLD),
+            above_ceiling: malloc_share.map(|share| above(faster_at_most(share), rows)).unwrap_or_default(),
+            exit: baseline.and_then(|group| Some((note(group, EXIT_CODE)?, note(group, SAID).unwrap_or_default()))),
+            served_by: noted(SERVED_BY),
+            pss_missed: noted(PSS_MISSED),
+            calls_per_cpu_s: figure(CALLS_PER_S),
+            no_ceiling: baseline.and_then(|group| note(group, NO_CEILING)),
+            unproven: baseline.and_then(|group| note(group, UNPROVEN)),
+            silent: baseline.and_then(|group| note(group, SILENT)),
+            unsearched: baseline.and_then(|group| note(group, UNSEARCHED)),
+            left_behind: groups.iter().filter_map(left).collect(),
+            short: wall_ns.is_some_and(|numbers| numbers.ns_per_op.median < SHORT_NS),
+        }
+    }
+
+    /// How much faster, at most, an allocator makes it that takes no time at all: 0.05 is five per cent.
+    pub fn faster_at_most(&self) -> Option<f64> {
+        self.malloc_share.map(faster_at_most)
+    }
+}
+
+fn faster_at_most(share: f64) -> f64 {
+    1.0 / (1.0 - share) - 1.0
+}
+
+fn above(ceiling: f64, rows: &[Row]) -> Vec<(String, f64)> {
+    let least_gain = |ratio: Option<Ratio>| ratio?.interval.map(|(_, high)| 1.0 / high - 1.0);
+    let of_row = |row: &Row| {
+        let numbers = row.numbers().filter(|_| row.role == Role::Candidate)?;
+        let gains = [least_gain(numbers.ratio), least_gain(numbers.cpu_ratio)];
+        let most = gains.into_iter().flatten().max_by(f64::total_cmp)?;
+        (most > ceiling).then(|| (row.allocator.clone(), most))
+    };
+    rows.iter().filter_map(of_row).collect()
+}

@@ -1,0 +1,142 @@
+//! A trace -> a compiled trace that the guest can map, cached by what went into it. Two heapmarks at once do not disturb each other: a compiled trace
+//! takes its name when it is whole.
+
+mod shelf;
+
+pub use shelf::Shelf;
+
+use super::cache;
+use crate::file::mode_of;
+use crate::trace::compile::{Order, checksum, compile};
+use crate::trace::{Done, Event, Fault, Reader, Watched, events_of};
+use anyhow::{Context, Result, anyhow, bail};
+use heapmark_wire::compiled::{HEAD_WORDS, Head, MAGIC};
+use rustix::fs::fstatvfs;
+use std::fs::File;
+use std::io::BufReader;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Another one where the compiler may make something else of the same trace.
+const COMPILER: &str = env!("HEAPMARK_COMPILED_TRACE_SOURCES");
+
+/// A compiled trace that is ready, and stays so as long as this is there.
+#[derive(Debug)]
+pub struct CompiledTrace {
+    /// Its file.
+    pub path: PathBuf,
+    /// What stands at its start.
+    pub head: Head,
+    _in_use: File,
+}
+
+/// Bytes of a compiled trace for each event of its trace: few take none, and few take more.
+const BYTES_AN_EVENT: u64 = 8;
+/// A page, in what a compiled trace says of touched ones.
+const PAGE: u64 = 4096;
+
+/// The compiled trace of a trace whose hash is known; `told` hears how large one that must be compiled gets, about, and where it will lie. Counts
+/// what has been read of the trace.
+pub fn compiled_trace(
+    trace: &Path,
+    sha256: &str,
+    order: Order,
+    done: Done,
+    told: impl FnOnce(u64, &Path),
+) -> Result<CompiledTrace> {
+    let shelf = Shelf::find()?;
+    let key = cache::short_hash([sha256, &format!("{order:?}"), &format!("{MAGIC:x}"), COMPILER]);
+    let path = shelf.path(&key);
+    if let Some((_in_use, head)) = shelf.take(&key) {
+        return Ok(CompiledTrace { path, head, _in_use });
+    }
+    let unfinished = shelf.begin(&key, mode_of([trace]))?;
+    let file = unfinished.file.try_clone().context("cannot open a compiled trace twice")?;
+    let compiled = open(trace, done).and_then(|reader| {
+        let bytes = BYTES_AN_EVENT * events_of(trace)?;
+        told(bytes, shelf.folder());
+        has_room(bytes, free_bytes(&file), shelf.folder())?;
+        let page = reader.head().get("page-bytes").and_then(|bytes| bytes.parse().ok()).unwrap_or(PAGE);
+        compile(reader.map(|told| in_pages(told, page)), order, file)
+    });
+    let head = compiled.with_context(|| format!("{} cannot be replayed", trace.display()))?;
+    let _in_use = shelf.keep(&key, unfinished)?;
+    Ok(CompiledTrace { path, head, _in_use })
+}
+
+fn open(trace: &Path, done: Done) -> Result<Reader<BufReader<Watched<File>>>> {
+    let from = Watched::new(File::open(trace)?, done);
+    Reader::new(BufReader::with_capacity(1 << 20, from)).map_err(|fault| anyhow!(fault))
+}
+
+/// What a user may still write where a file lies, as far as that is told.
+fn free_bytes(file: &File) -> Option<u64> {
+    let disk = fstatvfs(file).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+/// Refuses what would only fill the disk.
+fn has_room(bytes: u64, free_bytes: Option<u64>, folder: &Path) -> Result<()> {
+    match free_bytes {
+        Some(free) if free < bytes => bail!(
+            "its compiled trace takes some {} MiB, and {} MiB are free where {} lies: choose another place with HEAPMARK_CACHE",
+            bytes >> 20,
+            free >> 20,
+            folder.display()
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Touched pages are counted in those of the machine that recorded.
+fn in_pages(told: Result<(u32, Event), Fault>, page: u64) -> Result<(u32, Event), Fault> {
+    let scaled = |pages: u64| pages.saturating_mul((page / PAGE).max(1));
+    told.map(|(thread, event)| match event {
+        Event::Touch { token, resident_pages, pages } => {
+            (thread, Event::Touch { token, resident_pages: scaled(resident_pages), pages: scaled(pages) })
+        }
+        other => (thread, other),
+    })
+}
+
+/// The head of a compiled trace that nobody has damaged.
+fn whole(file: &File) -> Option<Head> {
+    let mut bytes = [0; HEAD_WORDS * 8];
+    file.read_exact_at(&mut bytes, 0).ok()?;
+    let mut words = [0; HEAD_WORDS];
+    let numbers = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
+    words.iter_mut().zip(numbers).for_each(|(word, number)| *word = number);
+    let head = Head::of_words(&words).ok()?;
+    let is_whole = file.metadata().is_ok_and(|data| data.len() == head.words * 8)
+        && checksum(file).is_ok_and(|found| u64::from(found) == head.checksum);
+    is_whole.then_some(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Token;
+
+    #[test]
+    fn a_score_that_the_disk_has_no_room_for_is_refused_before_it_is_begun() {
+        let folder = Path::new("/cache/compiled-traces");
+        assert!(has_room(8 << 20, Some(8 << 20), folder).is_ok() && has_room(u64::MAX, None, folder).is_ok());
+        let said = has_room(8 << 30, Some(5 << 20), folder).unwrap_err().to_string();
+        assert!(
+            said.starts_with(
+                "its compiled trace takes some 8192 MiB, and 5 MiB are free where /cache/compiled-traces lies"
+            ),
+            "{said}"
+        );
+        assert!(free_bytes(&tempfile::tempfile().unwrap()).is_some());
+    }
+
+    #[test]
+    fn touched_pages_of_a_machine_with_larger_ones_are_counted_as_those_of_4_kib() {
+        let touch =
+            |resident_pages, pages| (3, Event::Touch { token: Token { thread: 3, index: 7 }, resident_pages, pages });
+        assert_eq!(in_pages(Ok(touch(2, 16)), 64 << 10), Ok(touch(32, 256)));
+        assert_eq!(in_pages(Ok(touch(2, 16)), 4096), Ok(touch(2, 16)));
+        assert_eq!(in_pages(Ok(touch(u64::MAX, 1)), 16 << 10), Ok(touch(u64::MAX, 4)));
+    }
+}

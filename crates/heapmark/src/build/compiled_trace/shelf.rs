@@ -1,0 +1,272 @@
+//! The folder of compiled traces. They are large and can be made again: beyond a size, those go that were used the longest ago. A compiled trace that
+//! somebody uses is locked by them, and stays; so does whatever has no name of ours.
+
+use super::whole;
+use crate::build::cache;
+use anyhow::{Context, Result};
+use heapmark_wire::compiled::Head;
+use std::fs::{self, File, FileTimes};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// One of a thousand million calls takes most of it.
+const MOST_BYTES: u64 = 10 << 30;
+
+/// The folder.
+pub struct Shelf {
+    folder: PathBuf,
+    most_bytes: u64,
+}
+
+/// A compiled trace that is being written; it goes where it does not get its name.
+pub(super) struct Unfinished {
+    path: PathBuf,
+    pub file: File,
+}
+
+impl Shelf {
+    /// Where it is, there or not.
+    pub fn find() -> Result<Shelf> {
+        Ok(Shelf { folder: cache::root()?.join("compiled-traces"), most_bytes: MOST_BYTES })
+    }
+
+    /// The folder's name.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// How large it gets, unless all of it is used at once.
+    pub fn most_bytes(&self) -> u64 {
+        self.most_bytes
+    }
+
+    /// What is in it.
+    pub fn bytes(&self) -> u64 {
+        self.files().iter().map(|(_, bytes, _)| bytes).sum()
+    }
+
+    pub(super) fn path(&self, key: &str) -> PathBuf {
+        self.folder.join(format!("{key}.compiled"))
+    }
+
+    /// A compiled trace that is there and whole. It stays as long as the file is open.
+    pub(super) fn take(&self, key: &str) -> Option<(File, Head)> {
+        let file = {
+            let _only = self.lock().ok()?;
+            let file = File::open(self.path(key)).ok()?;
+            file.lock_shared().ok()?;
+            file
+        };
+        let head = whole(&file)?;
+        // Somebody else's file cannot be marked; it only goes earlier.
+        let _ = file.set_times(FileTimes::new().set_modified(SystemTime::now()));
+        Some((file, head))
+    }
+
+    /// A place to write a compiled trace in, which is as private as what it is made of.
+    pub(super) fn begin(&self, key: &str, mode: u32) -> Result<Unfinished> {
+        let path = self.folder.join(format!(".{key}.{}", std::process::id()));
+        let begin = || -> std::io::Result<File> {
+            let _only = self.lock()?;
+            // Of a process that was killed and had the same number.
+            let _ = fs::remove_file(&path);
+            let file = File::options().read(true).write(true).create_new(true).mode(mode).open(&path)?;
+            file.lock_shared()?;
+            Ok(file)
+        };
+        let file = begin().with_context(|| self.cannot())?;
+        Ok(Unfinished { path, file })
+    }
+
+    /// Gives a compiled trace its name, and makes room for it. It stays as long as the file is open.
+    pub(super) fn keep(&self, key: &str, unfinished: Unfinished) -> Result<File> {
+        let path = self.path(key);
+        let _only = self.lock().with_context(|| self.cannot())?;
+        // Who came first may use that one by its name already, and it is the same.
+        if let Some(file) = File::open(&path).ok().filter(|file| whole(file).is_some() && file.lock_shared().is_ok()) {
+            return Ok(file);
+        }
+        fs::rename(&unfinished.path, &path).with_context(|| self.cannot())?;
+        let file = unfinished.file.try_clone().with_context(|| self.cannot())?;
+        self.make_room();
+        Ok(file)
+    }
+
+    /// Removes what nobody uses: what was never finished, and what was used the longest ago, until the rest is small enough.
+    fn make_room(&self) {
+        let mut files = self.files();
+        files.sort_by_key(|(_, _, used)| *used);
+        let mut bytes: u64 = files.iter().map(|(_, bytes, _)| bytes).sum();
+        for (path, length, _) in files {
+            let is_score = kind(&path) == Some(Kind::CompiledTrace);
+            let is_used = || File::open(&path).is_ok_and(|file| file.try_lock().is_err());
+            if (bytes > self.most_bytes || !is_score) && !is_used() && fs::remove_file(&path).is_ok() {
+                bytes -= length;
+            }
+        }
+    }
+
+    /// Files of ours, their lengths, and when they were used.
+    fn files(&self) -> Vec<(PathBuf, u64, SystemTime)> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let file = |entry: fs::DirEntry| {
+            let known = entry.metadata().ok().filter(|known| known.is_file() && kind(&entry.path()).is_some())?;
+            Some((entry.path(), known.len(), known.modified().ok()?))
+        };
+        entries.filter_map(file).collect()
+    }
+
+    /// Nobody looks for a compiled trace while another names or removes one.
+    fn lock(&self) -> std::io::Result<File> {
+        cache::make(&self.folder)?;
+        // Beside it: the folder may be deleted whenever somebody likes.
+        let file = File::options().create(true).truncate(false).write(true).open(self.folder.with_extension("lock"))?;
+        file.lock()?;
+        Ok(file)
+    }
+
+    fn cannot(&self) -> String {
+        format!("cannot write into {}: choose another place with HEAPMARK_CACHE", self.folder.display())
+    }
+}
+
+/// What has a name of ours.
+#[derive(PartialEq, Eq)]
+enum Kind {
+    /// `KEY.compiled`
+    CompiledTrace,
+    /// `.KEY.PID`
+    Unfinished,
+}
+
+/// The folder may be somebody's own, with files of theirs in it.
+fn kind(path: &Path) -> Option<Kind> {
+    let name = path.file_name()?.to_str()?;
+    let is_key = |text: &str| text.len() == 12 && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    let (hidden, words) = name.strip_prefix('.').map_or((false, name), |words| (true, words));
+    match words.split_once('.')? {
+        (key, "compiled") if !hidden && is_key(key) => Some(Kind::CompiledTrace),
+        (key, number) if hidden && is_key(key) && is_number(number) => Some(Kind::Unfinished),
+        _ => None,
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // It is not there any more where it got its name.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::PUBLIC;
+    use crate::trace::compile::{Order, compile};
+    use crate::trace::{Event, Fault};
+    use std::time::Duration;
+
+    const OLDEST: &str = "00000000000a";
+    const OLD: &str = "00000000000b";
+    const TOUCHED: &str = "00000000000c";
+    const NEW: &str = "00000000000d";
+    const NEWEST: &str = "00000000000e";
+
+    fn shelf(folder: &Path, most_bytes: u64) -> Shelf {
+        Shelf { folder: folder.join("compiled-traces"), most_bytes }
+    }
+
+    /// A compiled trace of one call, as old as that; gives its length.
+    fn keep(shelf: &Shelf, key: &str, age_s: u64) -> (File, u64) {
+        let unfinished = shelf.begin(key, PUBLIC).unwrap();
+        let file = unfinished.file.try_clone().unwrap();
+        let events = [Ok::<_, Fault>((0, Event::Malloc { size: 8, operator: false }))];
+        compile(events.into_iter(), Order::Dependent, file).unwrap();
+        let used = SystemTime::now() - Duration::from_secs(age_s);
+        unfinished.file.set_times(FileTimes::new().set_modified(used)).unwrap();
+        let file = shelf.keep(key, unfinished).unwrap();
+        let length = file.metadata().unwrap().len();
+        (file, length)
+    }
+
+    #[test]
+    fn what_was_used_the_longest_ago_goes_first_and_what_is_used_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (used, length) = keep(&shelf(folder.path(), 1 << 20), OLDEST, 400);
+        // Room for three.
+        let shelf = shelf(folder.path(), 3 * length);
+        drop(keep(&shelf, OLD, 300));
+        drop(keep(&shelf, TOUCHED, 350));
+        drop(shelf.take(TOUCHED).unwrap());
+        drop(keep(&shelf, NEW, 100));
+        let there = || [OLDEST, OLD, TOUCHED, NEW, NEWEST].map(|key| shelf.path(key).exists());
+        assert_eq!(there(), [true, false, true, true, false]);
+        assert_eq!(shelf.bytes(), 3 * length);
+        drop(used);
+        drop(keep(&shelf, NEWEST, 0));
+        assert_eq!(there(), [false, false, true, true, true]);
+    }
+
+    #[test]
+    fn what_was_never_finished_goes_unless_somebody_is_at_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = shelf(folder.path(), 1 << 20);
+        let at_it = shelf.begin(OLD, PUBLIC).unwrap();
+        let left = shelf.folder().join(format!(".{OLDEST}.1"));
+        fs::write(&left, "half").unwrap();
+        drop(keep(&shelf, NEW, 0));
+        assert!(!left.exists() && at_it.path.exists());
+        drop(at_it);
+        assert_eq!(shelf.files().len(), 1);
+    }
+
+    #[test]
+    fn files_of_others_stay_whatever_they_are_called_and_however_full_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = shelf(folder.path(), 0);
+        fs::create_dir(shelf.folder()).unwrap();
+        let names = [
+            "final-results.txt",
+            "song.compiled",
+            "00000000000A.compiled",
+            ".00000000000a.x",
+            "00000000000a.1",
+            ".notes",
+        ];
+        names.iter().for_each(|name| fs::write(shelf.folder().join(name), "theirs").unwrap());
+        drop(keep(&shelf, OLD, 300));
+        drop(keep(&shelf, NEW, 0));
+        assert!(!shelf.path(OLD).exists());
+        for name in names {
+            assert_eq!(fs::read_to_string(shelf.folder().join(name)).unwrap(), "theirs", "{name}");
+        }
+        fs::remove_file(shelf.path(NEW)).unwrap();
+        assert_eq!(shelf.bytes(), 0);
+    }
+
+    #[test]
+    fn a_score_is_as_private_as_what_it_is_made_of() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = shelf(folder.path(), 1 << 20);
+        let unfinished = shelf.begin(OLD, 0o600).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::mode(&unfinished.path.metadata().unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_score_of_the_same_name_is_not_replaced_under_whoever_uses_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = shelf(folder.path(), 0);
+        let (first, _) = keep(&shelf, OLD, 0);
+        let (second, _) = keep(&shelf, OLD, 0);
+        assert!(shelf.path(OLD).exists());
+        drop(first);
+        keep(&shelf, NEW, 0);
+        assert!(shelf.path(OLD).exists(), "the second still uses it");
+        drop(second);
+        keep(&shelf, NEWEST, 0);
+        assert!(!shelf.path(OLD).exists());
+    }
+}

@@ -1,0 +1,22 @@
+//! A run of another command's making: a plan of its own, in a run directory like any other.
+
+use super::select::Selection;
+use super::session::Session;
+use super::{begin, stop_on_signals};
+use crate::cmd::usage;
+use crate::execute::Guest;
+use crate::observe::preflight::{Preflight, When};
+use crate::observe::root::Root;
+use crate::store::{self, Run};
+use anyhow::Result;
+use std::path::PathBuf;
+
+/// Runs it in a new directory; returns what is stored, and whether it came to its end.
+pub(in crate::cmd) fn run(selection: Selection, output: Option<PathBuf>) -> Result<(Run, bool)> {
+    let (guest, root) = (Guest::find()?, Root::find().map_err(usage)?);
+    let head = selection.head(&guest)?;
+    let (dir, store) = begin(output.as_deref(), &head)?;
+    store.keep_look(When::Before, Preflight::look(&root, When::Before))?;
+    let ended = Session::new(guest, selection, Some(store), Vec::new(), stop_on_signals()).run(&head, &root, false)?;
+    Ok((store::read(&dir)?, ended.whole))
+}

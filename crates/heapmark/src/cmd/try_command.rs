@@ -1,0 +1,256 @@
+//! `heapmark try`: the user's own command under every allocator.
+
+use super::run::comparison::Comparison;
+use super::run::resolve;
+use super::run::run_length::Extent;
+use super::run::select::{self, Selection};
+use super::run::{TOOLS, controls, go, programs};
+use super::{Exit, say, usage};
+use crate::build::command::{self, Recognised};
+use crate::build::{self, State};
+use crate::catalog::allocators::is_name;
+use crate::catalog::{Allocator, Catalog, Settings, Source, settings};
+use crate::execute::Subject;
+use crate::plan::{Client, UserCommand, comparisons};
+use anyhow::{Context, Result, anyhow};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Run your own command under every allocator: which one is better for it, by how much, and whether that matters at all
+#[derive(clap::Args)]
+pub struct Args {
+    /// The command and its arguments: all that follows it is its own
+    #[arg(trailing_var_arg = true, required_unless_present_any = ["resume", "server"], conflicts_with = "server")]
+    command: Vec<String>,
+    #[command(flatten)]
+    comparison: Comparison,
+    /// What sh runs before each process; it is not timed
+    #[arg(long, value_name = "CMD")]
+    prepare: Option<String>,
+    /// Processes of each allocator that come before its check and tell nothing (the check itself is one more)
+    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1000))]
+    warmup: u32,
+    /// What the command reads [default: nothing]
+    #[arg(long, value_name = "FILE")]
+    stdin: Option<PathBuf>,
+    /// Hold what each allocator's check writes to stdout against what the baseline writes
+    #[arg(long, conflicts_with = "server")]
+    check_output: bool,
+    /// The exit code that the command is meant to end with [default: 0]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=255), conflicts_with = "server")]
+    expect_exit: Option<i32>,
+    /// The programs that the command executes may be others, or more, under other allocators
+    #[arg(long)]
+    tree_may_differ: bool,
+    /// One more row, as-called: the command with those variables of your environment that configure allocators, and that all other
+    /// rows run without
+    #[arg(long)]
+    keep_env: bool,
+    /// What the tables call it [default: the command's own name]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Measure a server instead, while a client drives it; `{port}` is what --ready says
+    #[arg(long, value_name = "CMD", requires_all = ["client", "ready"])]
+    server: Option<String>,
+    /// What drives the server and is the clock; it runs under no allocator but its own
+    #[arg(long, value_name = "CMD", requires = "server")]
+    client: Option<String>,
+    /// The port on this machine that answers when the server is ready
+    #[arg(long, value_name = "PORT", requires = "server", value_parser = clap::value_parser!(u16).range(1..))]
+    ready: Option<u16>,
+}
+
+/// The row of a program's own allocator, where it is linked to one.
+const OWN: &str = "own";
+
+/// The row of a command as its user calls it.
+const AS_CALLED: &str = "as-called";
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<Exit> {
+    go(&args.comparison, || match &args.comparison.resume {
+        Some(run) => Selection::of_stored(run),
+        None => selection(&args),
+    })
+}
+
+fn selection(args: &Args) -> Result<Selection> {
+    let (flags, catalog) = (&args.comparison, Catalog::load()?);
+    let folder = std::env::current_dir().context("cannot tell where this is")?;
+    let mut trial = trial(args, &folder).map_err(usage)?;
+    trial.settings = Settings::of(&catalog.allocators);
+    trial.taken_out = trial.settings.split(std::env::vars_os()).1;
+    let recognised = command::recognise(Path::new(&trial.command[0]));
+    if let Some(why) = recognised.unreachable() {
+        let program = recognised.program().display();
+        return Err(usage(anyhow!("{program}: {why}. No allocator can be tried on it")));
+    }
+    let cautions = cautions(&recognised, &trial.taken_out);
+    cautions.iter().for_each(|line| say(line));
+
+    let suite = catalog.suite("quick").map_err(usage)?;
+    let baseline = flags.baseline.as_ref().unwrap_or(&suite.baseline);
+    let is_own = |word: &String| word == OWN && !recognised.linked.is_empty();
+    if flags
+        .allocators
+        .iter()
+        .any(|word| word == OWN && !is_own(word) && catalog.allocators.iter().all(|it| it.name != OWN))
+    {
+        let program = recognised.program().display();
+        return Err(usage(anyhow!("{OWN}: {program} is linked to no allocator of its own; leave {OWN} out")));
+    }
+    let words: Vec<String> = flags.allocators.iter().filter(|word| !is_own(word)).cloned().collect();
+    let tiers = if flags.allocators.is_empty() { suite.tiers.as_slice() } else { &[] };
+    let (baseline, mut chosen) = resolve::choose(&words, tiers, baseline, flags.replace, &catalog).map_err(usage)?;
+    // Whoever names nobody wants an answer now, not a build of everything there is.
+    let unbuilt =
+        |allocator: &Allocator| matches!(build::state(allocator, &catalog.allocators), State::NotBuilt { .. });
+    let (ready, later): (Vec<_>, Vec<_>) =
+        chosen.into_iter().partition(|(allocator, named)| *named || allocator.name == baseline || !unbuilt(allocator));
+    chosen = ready;
+    if !later.is_empty() {
+        let names: Vec<&str> = later.iter().map(|(allocator, _)| allocator.name.as_str()).collect();
+        say(&format!("not built yet and left out: {0}; heapmark build {0}", names.join(" ")));
+    }
+    if let Some(own) = recognised.linked.first()
+        && (flags.allocators.is_empty() || flags.allocators.iter().any(is_own))
+    {
+        chosen.extend(linked(own)?);
+    }
+    let mut subjects = resolve::resolve(chosen, &catalog, flags.dry_run)?;
+    if !recognised.linked.is_empty() {
+        put_libc_first(&mut subjects)?;
+    }
+    if args.keep_env {
+        if subjects.iter().any(|subject| subject.allocator.name == AS_CALLED) {
+            return Err(usage(anyhow!("-a {AS_CALLED}: that is the row of --keep-env: give it another name")));
+        }
+        subjects.push(as_called(&trial));
+    }
+    resolve::must_be_ready(&baseline, &subjects)?;
+    let shadow = controls::shadow(flags, &subjects, &baseline)?;
+    let extent = match flags.blocks {
+        Some(blocks) => Extent::exactly(blocks),
+        None => Extent::until_precise(flags, None, comparisons(1, subjects.len())),
+    };
+    let case = match &args.name {
+        Some(name) if !is_name(name) => {
+            return Err(usage(anyhow!("--name {name:?}: use a-z, 0-9, `_` and `-` only")));
+        }
+        Some(name) => name.clone(),
+        None => name_of(&trial.command[0]),
+    };
+    let case = trial.case(&case, (!cautions.is_empty()).then(|| cautions.join(" ")));
+    let plan = select::plan(flags, extent, baseline, vec![case], &subjects, shadow.as_ref());
+    subjects.extend(shadow);
+    let tools = TOOLS.iter().map(|name| Ok(programs::ready(catalog.program(name)?, flags.dry_run)));
+    let mut selection = Selection::of_parts("try", plan, subjects);
+    selection.programs = tools.collect::<Result<_>>()?;
+    selection.timeout_s = flags.timeout.map(|time| time.as_secs_f64());
+    Ok(selection)
+}
+
+/// The words of the command line as something that can be started.
+fn trial(args: &Args, folder: &Path) -> Result<UserCommand> {
+    let port = args.ready.unwrap_or_default();
+    let split = |flag: &str, line: &str| {
+        let words = shlex::split(&line.replace("{port}", &port.to_string())).filter(|words| !words.is_empty());
+        words.with_context(|| format!("{flag} {line:?}: no command, or a quote that does not end"))
+    };
+    let start = |mut words: Vec<String>| -> Result<Vec<String>> {
+        let path = command::find(&words[0], folder)?;
+        words[0] = path.to_str().with_context(|| format!("{} is no UTF-8", path.display()))?.to_owned();
+        Ok(words)
+    };
+    let command = match &args.server {
+        Some(line) => start(split("--server", line)?)?,
+        None => start(args.command.clone())?,
+    };
+    let client = match &args.client {
+        Some(line) => Some(Client { command: start(split("--client", line)?)?, port }),
+        None => None,
+    };
+    let stdin = args.stdin.as_ref().map(|file| folder.join(file));
+    if let Some(file) = &stdin {
+        std::fs::File::open(file).with_context(|| format!("--stdin {}", file.display()))?;
+    }
+    let (prepare, warmup, check_output) = (args.prepare.clone(), args.warmup, args.check_output);
+    Ok(UserCommand {
+        command,
+        folder: folder.to_path_buf(),
+        stdin,
+        prepare,
+        warmup,
+        check_output,
+        expect_exit: args.expect_exit,
+        tree_may_differ: args.tree_may_differ,
+        client,
+        ..UserCommand::default()
+    })
+}
+
+/// What people should know before they read a number.
+fn cautions(recognised: &Recognised, taken_out: &BTreeMap<String, String>) -> Vec<String> {
+    let (program, mut cautions) = (recognised.program().display(), Vec::new());
+    if let Some(library) = recognised.linked.first() {
+        cautions.push(format!(
+            "{program} is linked to {library}. An allocator that is preloaded comes before it and serves instead; for the row \
+             glibc the C library itself is preloaded. The program as it is: row {OWN}, which `-a {OWN},...` chooses."
+        ));
+    }
+    for allocator in &recognised.inside {
+        cautions.push(format!(
+            "{program} has {allocator} inside: what it allocates there by other names than malloc's is out of reach of any \
+             preloaded allocator, and the same in every row."
+        ));
+    }
+    if !recognised.imports_malloc && recognised.inside.is_empty() {
+        cautions.push(format!("{program} itself calls no malloc: only its libraries can make a difference."));
+    }
+    if !taken_out.is_empty() {
+        cautions.push(format!(
+            "Left out of your environment, since they configure allocators: {}. --keep-env adds a row with them, {AS_CALLED}.",
+            settings::named(taken_out).join(", ")
+        ));
+    }
+    cautions
+}
+
+/// The command with all of the user's environment, whatever serves its memory then.
+fn as_called(trial: &UserCommand) -> Subject {
+    let allocator = Allocator {
+        name: AS_CALLED.into(),
+        family: AS_CALLED.into(),
+        about: "the command as its user calls it".into(),
+        source: Source::AsCalled,
+        environment: trial.taken_out.clone(),
+        ..Subject::libc().allocator
+    };
+    let library = build::Library { origin: "as called".into(), ..Default::default() };
+    Subject { allocator, library, refused: None }
+}
+
+/// The allocator that a program is linked to, as a row of its own.
+fn linked(library: &str) -> Result<resolve::Chosen> {
+    let path =
+        build::find_library(library).with_context(|| format!("{library} is not in the dynamic linker's folders"))?;
+    Ok(build::user(&format!("{OWN}={}", path.display()))?.map(|own| (own, true)).into_iter().collect())
+}
+
+/// Where a program brings an allocator, the C library must be asked for to serve.
+fn put_libc_first(subjects: &mut [Subject]) -> Result<()> {
+    let libc = build::find_library("libc.so.6").context("libc.so.6 is not in the dynamic linker's folders")?;
+    for subject in subjects.iter_mut().filter(|subject| subject.library.files.is_empty() && subject.refused.is_none()) {
+        subject.library.files = vec![libc.clone()];
+    }
+    Ok(())
+}
+
+/// The file's own name, as far as names of workloads go.
+fn name_of(path: &str) -> String {
+    let file = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
+    let valid = |c: char| if is_name(c.encode_utf8(&mut [0; 4])) { c } else { '-' };
+    let name: String = file.chars().map(valid).collect();
+    let name = name.trim_matches('-');
+    if name.is_empty() { "command".into() } else { name.into() }
+}

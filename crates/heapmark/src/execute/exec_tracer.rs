@@ -1,0 +1,274 @@
+//! Every program that a command's tree executes, whoever starts it and however short it lives: the kernel stops the whole tree at
+//! each fork and each exec (ptrace), so that nobody is missed. Slow, and never timed. A set-user-ID program has no privileges here,
+//! so how such a tree ends says nothing.
+//!
+//! The tree is seized, not attached to from its first moment on: only so the kernel tells a signal that is about to be delivered
+//! from a process that has been stopped by one, which must stay stopped until somebody lets it go on.
+
+use super::child::spawn;
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::{Duration, Instant};
+
+/// A process that became a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Executed {
+    pub pid: i32,
+    /// Its file as the kernel names it.
+    pub program: String,
+    /// The user as whom it runs.
+    pub uid: Option<u32>,
+    /// Whether its environment asked for the witness.
+    pub given: Option<bool>,
+    /// Whether that was in its memory when it ended; of one that became another program nobody knows.
+    pub loaded: Option<bool>,
+}
+
+impl Executed {
+    /// Nothing is known of it yet but that.
+    pub fn new(pid: i32, program: &str) -> Executed {
+        Executed { pid, program: program.to_owned(), uid: None, given: None, loaded: None }
+    }
+
+    /// What `/proc` tells at its start.
+    pub(super) fn at_its_start(pid: i32, witness: &Path) -> Option<Executed> {
+        let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).ok();
+        let asks = |text: Vec<u8>| {
+            let mut variables = text.split(|byte| *byte == 0);
+            variables.any(|one| one.strip_prefix(b"LD_PRELOAD=").is_some_and(|files| holds(files, witness)))
+        };
+        Some(Executed {
+            uid: uids.and_then(|uids| uids.split_whitespace().nth(1)?.parse().ok()),
+            given: environment.map(asks),
+            ..Executed::new(pid, &program.display().to_string())
+        })
+    }
+}
+
+pub(super) fn holds(text: &[u8], path: &Path) -> bool {
+    let path = path.as_os_str().as_bytes();
+    text.windows(path.len()).any(|part| part == path)
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub executed: Vec<Executed>,
+    /// Why that may not be all.
+    pub cut: Option<String>,
+}
+
+/// How long nothing may have happened before the next look.
+const WAIT: Duration = Duration::from_micros(200);
+/// How long killed processes may take to be gone. Whoever takes longer ends with the thread that follows them.
+const LAST_WAIT: Duration = Duration::from_secs(10);
+/// What each process is stopped for; all of them end with the thread that follows them.
+const OPTIONS: i32 = libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACECLONE
+    | libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_TRACEEXIT
+    | libc::PTRACE_O_EXITKILL;
+
+/// Runs a command, which stops itself before it does anything, and follows it to its end, or until it has taken `limit`: what it
+/// executes, and whether the witness is in that. Meanwhile
+/// `look` sees the first process and says when it wants to look again. `None` where `stop` was set meanwhile.
+pub(super) fn search(
+    command: Command,
+    witness: &Path,
+    limit: Duration,
+    stop: &AtomicBool,
+    look: &mut dyn FnMut(i32) -> Duration,
+) -> Result<Option<Found>> {
+    let first = AtomicI32::new(0);
+    // A thread of its own waits for any of its children, and so for nobody that others have started.
+    let found = std::thread::scope(|scope| {
+        let follower = scope.spawn(|| follow(command, witness, limit, stop, &first));
+        while !follower.is_finished() {
+            let pid = first.load(Ordering::Relaxed);
+            std::thread::sleep(if pid == 0 { WAIT } else { look(pid) });
+        }
+        follower.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })?;
+    Ok((!stop.load(Ordering::Relaxed)).then_some(found))
+}
+
+fn follow(mut command: Command, witness: &Path, limit: Duration, stop: &AtomicBool, seen: &AtomicI32) -> Result<Found> {
+    let mut child = spawn(&mut command).context("cannot follow a command")?;
+    let (first, began) = (child.id() as i32, Instant::now());
+    let late = || stop.load(Ordering::Relaxed) || began.elapsed() > limit;
+    while !stopped(first)? && !late() {
+        std::thread::sleep(WAIT);
+    }
+    if !trace(libc::PTRACE_SEIZE, first, OPTIONS as usize) {
+        let error = std::io::Error::last_os_error();
+        child.kill().and_then(|()| child.wait()).context("cannot end a command")?;
+        return Ok(Found { cut: Some(format!("the kernel lets nobody follow it ({error})")), ..Found::default() });
+    }
+    signal(first, libc::SIGCONT);
+    seen.store(first, Ordering::Relaxed);
+    let (mut found, mut alive, mut ending) = (Found::default(), BTreeSet::from([first]), None);
+    loop {
+        let mut status = 0;
+        // SAFETY: writes into a local. Only what this thread has started or traces is waited for.
+        let pid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG) };
+        match pid {
+            0 => std::thread::sleep(WAIT),
+            // Nobody is left.
+            ..0 => return Ok(found),
+            _ if libc::WIFSTOPPED(status) => {
+                alive.insert(pid);
+                go_on(pid, status, witness, &mut alive, &mut found.executed);
+            }
+            _ => _ = alive.remove(&pid),
+        }
+        if ending.is_none() && !alive.contains(&first) {
+            seen.store(0, Ordering::Relaxed);
+            ending = Some(Instant::now());
+        } else if ending.is_none() && late() {
+            found.cut = Some(format!("it was ended after {} s", limit.as_secs()));
+            ending = Some(Instant::now());
+        }
+        if let Some(since) = ending {
+            // What it leaves behind shall not keep us, wherever it has gone, nor whatever it starts meanwhile.
+            alive.iter().for_each(|pid| signal(*pid, libc::SIGKILL));
+            if since.elapsed() > LAST_WAIT {
+                return Ok(found);
+            }
+        }
+    }
+}
+
+/// Whether the first process has stopped itself.
+fn stopped(first: i32) -> Result<bool> {
+    let mut status = 0;
+    // SAFETY: writes into a local; the process is a child of this thread.
+    match unsafe { libc::waitpid(first, &mut status, libc::WUNTRACED | libc::WNOHANG) } {
+        0 => Ok(false),
+        pid if pid == first && libc::WIFSTOPPED(status) => Ok(true),
+        _ => bail!("a command ended before it could be followed (wait status {status})"),
+    }
+}
+
+/// Notes an exec or an end, and lets the process go on as it would if nobody followed it.
+fn go_on(pid: i32, status: i32, witness: &Path, alive: &mut BTreeSet<i32>, executed: &mut Vec<Executed>) {
+    let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
+    if event == libc::PTRACE_EVENT_EXEC {
+        // A thread that executes takes its process's number, and nobody ever tells of its own again.
+        former(pid).filter(|former| *former != pid).iter().for_each(|former| _ = alive.remove(former));
+        executed.extend(Executed::at_its_start(pid, witness));
+    } else if event == libc::PTRACE_EVENT_EXIT {
+        // Its memory is still there.
+        let last = executed.iter_mut().rev().find(|one| one.pid == pid && one.loaded.is_none());
+        if let Some((last, maps)) = last.zip(std::fs::read(format!("/proc/{pid}/maps")).ok()) {
+            // The kernel tells of files without their links.
+            last.loaded = Some(holds(&maps, &witness.canonicalize().unwrap_or_else(|_| witness.to_path_buf())));
+        }
+    }
+    // A new process and one that goes on after a stop tell so with SIGTRAP.
+    let stays = event == libc::PTRACE_EVENT_STOP && signal != libc::SIGTRAP;
+    let delivered = if event == 0 { signal as usize } else { 0 };
+    trace(if stays { libc::PTRACE_LISTEN } else { libc::PTRACE_CONT }, pid, delivered);
+}
+
+fn signal(pid: i32, signal: i32) {
+    // SAFETY: a plain system call on a process that we trace: nobody else can have its number before we have waited for it.
+    unsafe { libc::kill(pid, signal) };
+}
+
+/// The number of the thread that has executed.
+fn former(pid: i32) -> Option<i32> {
+    let mut number: libc::c_ulong = 0;
+    // SAFETY: writes into a local.
+    let told = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, pid, 0, &raw mut number) };
+    (told != -1).then_some(number as i32)
+}
+
+fn trace(request: libc::c_uint, pid: i32, data: usize) -> bool {
+    // SAFETY: none of the requests made here reads or writes memory.
+    unsafe { libc::ptrace(request, pid, 0, data) != -1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(line: &str, limit: Duration) -> Found {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "kill -STOP $$; exec /bin/sh -c \"$0\"", line]);
+        command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+        search(command, Path::new("/none"), limit, &AtomicBool::new(false), &mut |_| WAIT).unwrap().unwrap()
+    }
+
+    /// The names of the programs of a shell's line, which comes to its end.
+    fn programs(line: &str) -> Vec<String> {
+        let found = found(line, Duration::from_secs(60));
+        assert_eq!(found.cut, None, "{line}");
+        found.executed.iter().map(|one| one.program.rsplit('/').next().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn every_program_of_a_tree_is_seen_however_short_it_lives() {
+        let seen = programs("/bin/true; (/bin/true | /bin/cat) ; exec /bin/sleep 0");
+        let count = |name: &str| seen.iter().filter(|seen| *seen == name).count();
+        assert_eq!((count("true"), count("cat"), count("sleep"), seen.len()), (2, 1, 1, 5), "{seen:?}");
+    }
+
+    #[test]
+    fn what_was_preloaded_is_read_from_environment_and_memory() {
+        let libm = crate::build::find_library("libm.so.6").unwrap();
+        let mut command = Command::new("/bin/sh");
+        let line =
+            format!("LD_PRELOAD={} /bin/true; /bin/true; LD_PRELOAD=/none/libm.so.6 /bin/true; exit", libm.display());
+        command.args(["-c", "kill -STOP $$; exec /bin/sh -c \"$0\"", &line]);
+        command.stderr(std::process::Stdio::null());
+        let never = AtomicBool::new(false);
+        let found = search(command, &libm, Duration::from_secs(60), &never, &mut |_| WAIT).unwrap().unwrap();
+        let told: Vec<_> = found.executed.iter().skip(1).map(|one| (one.given, one.loaded)).collect();
+        assert_eq!(told, [(Some(true), Some(true)), (Some(false), Some(false)), (Some(false), Some(false))]);
+        assert_eq!(found.executed[0].uid, Some(rustix::process::geteuid().as_raw()));
+    }
+
+    #[test]
+    fn signals_reach_whom_they_are_meant_for_and_what_is_left_behind_does_not_keep_us() {
+        assert_eq!(programs("trap '/bin/true' USR1; kill -USR1 $$; /bin/cat /dev/null").len(), 3);
+        assert_eq!(programs("trap '/bin/true' TRAP; kill -TRAP $$; /bin/cat /dev/null").len(), 3);
+        // It sleeps only after it was seen.
+        let left = "setsid /bin/sleep 86399 >/dev/null 2>&1 &
+                    until read pid name state rest </proc/$!/stat && [ $name$state = '(sleep)S' ]; do :; done";
+        assert_eq!(programs(left)[1..], ["setsid", "sleep"]);
+    }
+
+    #[test]
+    fn what_others_have_started_is_not_waited_for() {
+        let mut other = Command::new("/bin/sleep").arg("86398").spawn().unwrap();
+        let found = found("exec /bin/true", Duration::from_secs(60));
+        other.kill().and_then(|()| other.wait().map(drop)).unwrap();
+        assert_eq!((found.executed.len(), found.cut), (2, None));
+    }
+
+    #[test]
+    fn a_process_that_is_stopped_stays_so_until_somebody_lets_it_go_on() {
+        let seen =
+            programs("(while [ /proc/$$/exe -ef /bin/sh ]; do kill -CONT $$; done) & kill -STOP $$; exec /bin/true");
+        assert_eq!(seen[1..], ["true"]);
+        for signal in ["STOP", "TSTP", "TTIN", "TTOU"] {
+            let found = found(&format!("kill -{signal} $$; exec /bin/true"), Duration::from_secs(5));
+            assert_eq!(found.cut.as_deref(), Some("it was ended after 5 s"), "{signal}");
+            assert_eq!(found.executed.len(), 1, "{signal}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn one_that_starts_others_without_end_is_ended() {
+        let found = found("while :; do /bin/true; done", Duration::from_secs(5));
+        assert!(found.cut.is_some() && found.executed.len() > 1);
+    }
+}

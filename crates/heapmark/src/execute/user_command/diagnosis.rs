@@ -1,0 +1,49 @@
+//! What is wrong with a process: who served it, how it ended, what it printed.
+
+use super::output::Output;
+use super::process::Ran;
+use super::{CommandRunner, Reference, malloc_probe};
+use crate::execute::Outcome;
+use crate::execute::report::Report;
+use anyhow::Result;
+use heapmark_wire::Phase;
+
+/// What went wrong, and the last line of what was said of it, if anything was.
+pub(super) fn with_words(what: &str, said: &str) -> String {
+    match said.trim_end().lines().last() {
+        None => what.to_owned(),
+        Some(words) => format!("{what}: {words}"),
+    }
+}
+
+impl CommandRunner<'_> {
+    /// `None` where all is well; without a reference, this process is the one.
+    pub(super) fn fault(&self, ran: &mut Ran, reference: Option<&Reference>) -> Result<Option<Outcome>> {
+        if let Some(why) = ran.refused.clone() {
+            return Ok(Some(Outcome::Unsupported { why }));
+        }
+        if let Some(why) = malloc_probe::unproven(self.subject, &ran.witnessed) {
+            return Ok(Some(Outcome::NotLoaded { why }));
+        }
+        let phase = if ran.witnessed.is_empty() { Phase::Load } else { Phase::Run };
+        if let Some(served) = &ran.served {
+            return Ok(served.fault());
+        }
+        let Some(code) = ran.end.code() else { return Ok(ran.end.outcome(phase, &Report::parse(""))) };
+        if ran.witnessed.is_empty() {
+            let outcome = ran.end.outcome(phase, &Report::parse(""));
+            let silent = "no process of the command said who serves its malloc".into();
+            return Ok(outcome
+                .filter(|outcome| code != 0 && matches!(outcome, Outcome::NotLoaded { .. }))
+                .or(Some(Outcome::NotLoaded { why: silent })));
+        }
+        let Some(reference) = reference else { return Ok(None) };
+        if code != reference.code {
+            let what = format!("exit code {code}, under {} {}", reference.baseline.allocator.name, reference.code);
+            return Ok(Some(Outcome::WrongResult { what }));
+        }
+        let difference = ran.output.take().map(Output::difference).transpose()?.flatten();
+        Ok(difference
+            .map(|what| Outcome::WrongResult { what: format!("{what} under {}", reference.baseline.allocator.name) }))
+    }
+}

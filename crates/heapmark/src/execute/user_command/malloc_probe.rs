@@ -1,0 +1,159 @@
+//! What the witness in each process said of who serves its memory, and why others kept silent.
+
+use crate::build::command::recognise;
+use crate::execute::exec_tracer::Executed;
+use crate::execute::handed::Handed;
+use crate::execute::memory_file::text;
+use crate::execute::report::Report;
+use crate::execute::{Proof, Subject, prove};
+use anyhow::Result;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// The file that every witness writes into.
+pub(super) struct Log(Handed);
+
+/// A program that a process of the tree was.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Witnessed {
+    pub pid: i32,
+    pub program: String,
+    pub proof: Proof,
+}
+
+impl Log {
+    pub fn new() -> Result<Log> {
+        Ok(Log(Handed::new(0o622)?))
+    }
+
+    pub fn variable(&self) -> (String, String) {
+        ("HEAPMARK_WITNESS".into(), self.0.path())
+    }
+
+    pub fn read(&self) -> Vec<Witnessed> {
+        parse(&text(self.0.file(), 0))
+    }
+}
+
+/// What cannot be read as a whole proves nothing.
+fn parse(text: &str) -> Vec<Witnessed> {
+    let parts = text.split("process=").skip(1).filter(|part| part.ends_with("end=1\n"));
+    let read = |part: &str| {
+        let (head, _) = part.split_once('\n')?;
+        let (pid, rest) = head.split_once(' ')?;
+        let (_parent, program) = rest.split_once(' ')?;
+        let proof = Report::parse(part).proof().clone();
+        Some(Witnessed { pid: pid.parse().ok()?, program: program.to_owned(), proof })
+    };
+    parts.filter_map(read).collect()
+}
+
+/// Why a tree does not count: the first of its processes that somebody else served.
+pub(super) fn unproven(subject: &Subject, witnessed: &[Witnessed]) -> Option<String> {
+    witnessed.iter().find_map(|process| {
+        let why = prove::verify(subject, &process.proof).err()?;
+        Some(format!("{why} in {} (process {})", process.program, process.pid))
+    })
+}
+
+/// Programs that were executed and that no witness speaks for, in words.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Silent {
+    /// Those that no preloaded allocator reaches, and why.
+    pub out_of_reach: Option<String>,
+    /// Those that may be served by it, which nothing proves.
+    pub unknown: Option<String>,
+}
+
+impl Silent {
+    pub fn among(executed: &[Executed], witnessed: &[Witnessed]) -> Silent {
+        let known: BTreeSet<(i32, &str)> = witnessed.iter().map(|it| (it.pid, it.program.as_str())).collect();
+        let mut silent: BTreeMap<(bool, &str, String), usize> = BTreeMap::new();
+        for one in executed.iter().filter(|one| !known.contains(&(one.pid, one.program.as_str()))) {
+            let (is_reached, why) = why(one);
+            *silent.entry((is_reached, &one.program, why)).or_default() += 1;
+        }
+        let told = |reached: bool| {
+            let of_these = silent.iter().filter(|((is_reached, _, _), _)| *is_reached == reached);
+            let words: Vec<String> = of_these.map(|((_, program, why), times)| words(program, why, *times)).collect();
+            (!words.is_empty()).then(|| words.join(", "))
+        };
+        Silent { out_of_reach: told(false), unknown: told(true) }
+    }
+}
+
+fn words(program: &str, why: &str, times: usize) -> String {
+    format!("{program} ({}{why})", if times > 1 { format!("{times} times; ") } else { String::new() })
+}
+
+/// Why a program said nothing, by its file and by what the kernel knew of it; and whether an allocator may be in it all the same.
+fn why(one: &Executed) -> (bool, String) {
+    let Executed { program, uid, given, loaded, .. } = one;
+    if let Some(why) = recognise(Path::new(program)).unreachable() {
+        return (false, why);
+    }
+    let user = uid.filter(|uid| *uid != rustix::process::geteuid().as_raw());
+    let user = user.map_or(String::new(), |uid| format!(", as user {uid}"));
+    match (given, loaded) {
+        (Some(false), _) => (false, "it was started without LD_PRELOAD".into()),
+        (Some(true), Some(false)) if user.is_empty() => (false, "its LD_PRELOAD was not loaded".into()),
+        (Some(true), Some(false)) => {
+            let most_likely =
+                "most likely that user may not read the libraries, which HEAPMARK_CACHE can put elsewhere";
+            (false, format!("its LD_PRELOAD was not loaded{user}: {most_likely}"))
+        }
+        (Some(true), Some(true)) => (true, format!("LD_PRELOAD was loaded, and it could not say who serves{user}")),
+        (Some(true), None) => (true, format!("it had LD_PRELOAD, and nobody saw whether it was loaded{user}")),
+        (None, _) => (true, format!("the kernel does not show its environment{user}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO: &str = "process=7 6 /usr/bin/a b\nobject=0 1 2 - /usr/bin/a b\nobject=6 1 3 ab12 /lib/libc.so.6\n\
+        owner=malloc 6\nowner=free 6\nend=1\nprocess=8 7 /usr/bin/c\nobject=0 1 4 - /usr/bin/c\nowner=malloc 0\nend=1\n";
+
+    #[test]
+    fn each_process_is_read_and_a_torn_one_is_not() {
+        let all = parse(TWO);
+        assert_eq!(
+            all.iter().map(|it| (it.pid, it.program.as_str())).collect::<Vec<_>>(),
+            [(7, "/usr/bin/a b"), (8, "/usr/bin/c")]
+        );
+        assert_eq!(all[0].proof.objects[all[0].proof.owners["malloc"]].path, "/lib/libc.so.6");
+        assert_eq!(parse(&TWO[..TWO.len() - 3]).len(), 1);
+        assert_eq!(parse("nonsense\nprocess=x y\nend=1\n"), []);
+    }
+
+    #[test]
+    fn one_process_that_somebody_else_served_is_named() {
+        let why = unproven(&Subject::libc(), &parse(TWO)).unwrap();
+        assert_eq!(why, "malloc is served by /usr/bin/c, not by the C library in /usr/bin/c (process 8)");
+        assert_eq!(unproven(&Subject::libc(), &parse(TWO)[..1]), None);
+    }
+
+    #[test]
+    fn why_a_program_kept_silent_is_what_the_kernel_knew_of_it() {
+        let run = |pid, program: &str, given, loaded| Executed { given, loaded, ..Executed::new(pid, program) };
+        let executed = [
+            run(7, "/usr/bin/a b", Some(true), Some(true)),
+            run(8, "/bin/sh", Some(false), None),
+            run(9, "/bin/sh", Some(false), Some(false)),
+            run(8, "/usr/bin/c", Some(true), None),
+        ];
+        let silent = Silent::among(&executed, &parse(TWO));
+        assert_eq!(silent.out_of_reach.unwrap(), "/bin/sh (2 times; it was started without LD_PRELOAD)");
+        assert_eq!(silent.unknown, None);
+        assert_eq!(Silent::among(&executed[..1], &parse(TWO)), Silent::default());
+        // Nobody says "without LD_PRELOAD" of what had it.
+        let silent = |given, loaded| Silent::among(&[run(3, "/bin/sh", given, loaded)], &[]);
+        let not_loaded = silent(Some(true), Some(false));
+        assert!(not_loaded.out_of_reach.unwrap().contains("its LD_PRELOAD was not loaded"));
+        for (given, loaded) in [(Some(true), Some(true)), (Some(true), None), (None, None)] {
+            let Silent { out_of_reach: None, unknown: Some(why) } = silent(given, loaded) else { panic!("{given:?}") };
+            assert!(!why.contains("without LD_PRELOAD"), "{why}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! A command of the user's, below the launcher: their environment, their allocator, and nothing of ours but a witness in each
+//! process that says who serves its memory. The whole process is the workload.
+//!
+//! What takes longer than the plain command (counting, tracing) is asked in processes of the baseline's check.
+
+mod baseline_probes;
+mod diagnosis;
+mod in_malloc;
+mod malloc_probe;
+mod output;
+mod process;
+mod server;
+mod trees;
+
+use super::{Attempt, Iteration, Job, Measurement, Outcome, Subject};
+use crate::catalog::Source;
+use crate::plan::UserCommand;
+use anyhow::Result;
+use heapmark_wire::Phase;
+use output::{Output, Printed};
+use process::{Ran, Step};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use trees::{Trees, programs};
+
+pub use super::child::Look;
+pub use baseline_probes::{NO_CEILING, SILENT, UNPROVEN, UNSEARCHED};
+pub use in_malloc::{CALLS_PER_S, SHARE};
+
+/// Note: the exit code that every process ends with, if not 0.
+pub const EXIT_CODE: &str = "exit_code";
+/// Note: the last line that it writes to stderr then.
+pub const SAID: &str = "said";
+/// Note: who serves the command as the user calls it.
+pub const SERVED_BY: &str = "served_by";
+/// Note: why the peak of PSS was not seen.
+pub const PSS_MISSED: &str = "peak_pss_missed";
+
+/// Before another tree of programs is held against an allocator, the baseline must have shown the same one so many times more.
+const TREES: usize = 3;
+
+/// The libraries that are preloaded beside an allocator.
+pub struct Tools {
+    /// Says who serves memory; in every process.
+    pub witness: PathBuf,
+    /// Times calls of glibc's functions; in one process of the baseline's check.
+    pub timer: PathBuf,
+}
+
+/// What the command does under the baseline: everybody must do the same.
+pub struct Reference {
+    baseline: Subject,
+    code: i32,
+    trees: RefCell<Trees>,
+    /// What it prints, where that is looked at.
+    printed: Option<Arc<Printed>>,
+}
+
+/// The command under an allocator.
+pub struct CommandRunner<'a> {
+    /// The command.
+    pub trial: &'a UserCommand,
+    /// The libraries.
+    pub tools: &'a Tools,
+    /// The allocator.
+    pub subject: &'a Subject,
+    /// Whether that is the baseline, or its copy.
+    pub is_baseline: bool,
+    /// Padding, and whether this is a check.
+    pub job: &'a Job,
+    /// The small program that starts it.
+    pub launcher: &'a Path,
+    /// How long a process may take.
+    pub timeout: Duration,
+    /// Set where all shall end.
+    pub stop: &'a AtomicBool,
+}
+
+impl Reference {
+    /// Notes what one more process of the baseline has executed.
+    fn learn(&self, ran: &Ran) {
+        if ran.left_behind == 0 {
+            self.trees.borrow_mut().add(programs(&ran.witnessed));
+        }
+    }
+}
+
+impl CommandRunner<'_> {
+    /// Runs it as everybody else must. `None` where `stop` was set meanwhile.
+    pub fn reference(&self) -> Step<Reference> {
+        let mut ran = match self.plain(None, None)? {
+            None => return Ok(None),
+            Some(Err(attempt)) => return Ok(Some(Err(attempt))),
+            Some(Ok(ran)) => ran,
+        };
+        if let Some(outcome) = self.fault(&mut ran, None)? {
+            return Ok(Some(Err(Box::new(self.attempt(outcome, ran, Measurement::default())))));
+        }
+        let code = ran.end.code().unwrap_or_default();
+        if self.trial.client.is_none() && code != self.trial.expect_exit.unwrap_or(0) {
+            let outcome = Outcome::Exit { code, phase: Phase::Run.word().into() };
+            return Ok(Some(Err(Box::new(self.attempt(outcome, ran, Measurement::default())))));
+        }
+        let printed = ran.output.take().map(Output::printed).transpose()?.map(Arc::new);
+        let reference = Reference { baseline: self.subject.clone(), code, trees: RefCell::default(), printed };
+        reference.learn(&ran);
+        Ok(Some(Ok(reference)))
+    }
+
+    /// What is wrong with the programs that a process has executed. `None` where `stop` was set meanwhile.
+    fn other_tree(&self, ran: &Ran, reference: &Reference) -> Result<Option<Option<Outcome>>> {
+        // What is ended with the command may have executed something by then, or not yet.
+        if self.trial.tree_may_differ || ran.left_behind > 0 {
+            return Ok(Some(None));
+        }
+        if self.is_baseline {
+            reference.learn(ran);
+            return Ok(Some(None));
+        }
+        let ours = programs(&ran.witnessed);
+        let difference = || reference.trees.borrow().difference(&ours);
+        for _ in 0..TREES {
+            if difference().is_none() {
+                return Ok(Some(None));
+            }
+            let baseline = CommandRunner { subject: &reference.baseline, is_baseline: true, ..*self };
+            match baseline.plain(None, reference.printed.as_ref())? {
+                None => return Ok(None),
+                Some(Err(attempt)) => return Ok(Some(Some(attempt.outcome))),
+                Some(Ok(ran)) => reference.learn(&ran),
+            }
+        }
+        let what = |words| {
+            let baseline = &reference.baseline.allocator.name;
+            format!("other programs than under {baseline} each time: {words}; if that may be: --tree-may-differ")
+        };
+        Ok(Some(difference().map(|words| Outcome::WrongResult { what: what(words) })))
+    }
+
+    /// A timed process, or a check.
+    pub fn run(&self, reference: &Reference, look: Look<'_>) -> Result<Option<Attempt>> {
+        if let Some(why) = self.subject.refused.clone() {
+            return Ok(Some(Attempt::without_process(Outcome::NotLoaded { why })));
+        }
+        if self.subject.allocator.single_threaded {
+            let why = "built without locks, for programs of one thread: nobody knows whether this one has more".into();
+            return Ok(Some(Attempt::without_process(Outcome::Unsupported { why })));
+        }
+        for _ in 0..if self.job.check { self.trial.warmup } else { 0 } {
+            match self.plain(None, reference.printed.as_ref())? {
+                None => return Ok(None),
+                Some(Err(attempt)) => return Ok(Some(*attempt)),
+                Some(Ok(_)) => {}
+            }
+        }
+        let mut ran = match self.plain(Some(look), reference.printed.as_ref())? {
+            None => return Ok(None),
+            Some(Err(attempt)) => return Ok(Some(*attempt)),
+            Some(Ok(ran)) => ran,
+        };
+        if let Some(outcome) = self.fault(&mut ran, Some(reference))? {
+            return Ok(Some(self.attempt(outcome, ran, Measurement::default())));
+        }
+        match self.other_tree(&ran, reference)? {
+            None => return Ok(None),
+            Some(None) => {}
+            Some(Some(outcome)) => return Ok(Some(self.attempt(outcome, ran, Measurement::default()))),
+        }
+        let mut measurement = self.measurement(&ran);
+        if reference.code != 0 {
+            let words = ran.end.last_words();
+            let said = words.lines().last().map(|line| (SAID.to_string(), line.to_string()));
+            measurement.notes.extend([(EXIT_CODE.to_string(), reference.code.to_string())].into_iter().chain(said));
+        }
+        if matches!(self.subject.allocator.source, Source::AsCalled) {
+            let owner = |process: &malloc_probe::Witnessed| {
+                let proof = &process.proof;
+                proof.owners.get("malloc").map(|place| proof.objects[*place].path.clone())
+            };
+            let owners: BTreeSet<String> = ran.witnessed.iter().filter_map(owner).collect();
+            let owners: Vec<String> = owners.into_iter().collect();
+            measurement.notes.insert(SERVED_BY.into(), owners.join(", "));
+        }
+        if self.job.check
+            && self.subject.allocator.name == reference.baseline.allocator.name
+            && !self.asked(&mut measurement, &ran)?
+        {
+            return Ok(None);
+        }
+        Ok(Some(self.attempt(Outcome::Ok, ran, measurement)))
+    }
+
+    fn measurement(&self, ran: &Ran) -> Measurement {
+        let usage = &ran.end.usage;
+        let mut iteration = Iteration {
+            wall_ns: usage.wall_ns,
+            user_ns: usage.user_ns,
+            sys_ns: usage.sys_ns,
+            minor_faults: usage.minor_faults,
+            // The whole of it is one operation.
+            ops: 1,
+            ..Iteration::default()
+        };
+        if let Some(served) = &ran.served {
+            (iteration.wall_ns, iteration.user_ns, iteration.sys_ns) = (served.wall_ns, served.cpu_ns, 0);
+        }
+        let mut measurement = Measurement {
+            iterations: vec![iteration],
+            peak_rss_bytes: usage.max_rss_bytes,
+            purge: "none".into(),
+            figures: [("processes".to_string(), ran.witnessed.len() as f64)].into(),
+            ..Measurement::default()
+        };
+        measurement.figures.insert("largest_process_rss_bytes".into(), usage.max_rss_bytes as f64);
+        if ran.left_behind > 0 {
+            measurement.notes.insert("left_behind".into(), ran.left_behind.to_string());
+        }
+        measurement
+    }
+
+    fn attempt(&self, outcome: Outcome, ran: Ran, measurement: Measurement) -> Attempt {
+        let ok = outcome.is_ok();
+        let stderr = if ok { String::new() } else { ran.end.last_words() };
+        let report = measurement.figures.iter().map(|(name, value)| format!("figure={name} {value}\n")).collect();
+        let proof = ran.witnessed.into_iter().next().map(|first| first.proof);
+        let mut usage = ran.end.usage;
+        // What else the machine did is what neither of the two did.
+        usage.user_ns += ran.served.map_or(0, |served| served.client_cpu_ns);
+        Attempt {
+            outcome,
+            measurement: ok.then_some(measurement),
+            stderr,
+            usage: Some(usage),
+            proof,
+            // Of the user's own variables nothing is kept: they hold whatever they hold.
+            environment: Subject::record_environment(self.subject.environment(), self.job.padding),
+            report,
+        }
+    }
+}

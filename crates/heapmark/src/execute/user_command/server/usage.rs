@@ -1,0 +1,79 @@
+//! What a server has used until a moment: only what lies between two of them, its client's start and end, is measured.
+
+use crate::execute::descendants;
+use crate::execute::user_command::in_malloc::{Calls, Times};
+use anyhow::Result;
+
+/// What the processes of a server have used.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Used {
+    pub cpu_ns: u64,
+    /// Calls of malloc and free, where they are timed.
+    pub calls: Calls,
+}
+
+impl Used {
+    /// Until now, by all that a launcher has started; nothing any more, once the server itself has ended.
+    pub fn until_now(launcher: i32, times: Option<&Times>) -> Result<Used> {
+        let calls = times.map(Times::read).transpose()?.unwrap_or_default();
+        let tree = descendants(launcher);
+        let lives = tree.first().is_some_and(|server| !has_ended(&stat(*server)));
+        Ok(Used { cpu_ns: if lives { tree.into_iter().map(cpu_ns).sum() } else { 0 }, calls })
+    }
+
+    /// What was used after that. `None` where less is known than before: who had used it is gone.
+    pub fn since(self, earlier: Used) -> Option<Used> {
+        let cpu_ns = self.cpu_ns.checked_sub(earlier.cpu_ns)?;
+        Some(Used { cpu_ns, calls: self.calls.since(earlier.calls) })
+    }
+}
+
+/// CPU time of a process and of the children that it has waited for, as the kernel tells of other processes.
+fn cpu_ns(pid: i32) -> u64 {
+    let mut clock = 0;
+    // SAFETY: writes into locals.
+    let own = unsafe {
+        let mut time: libc::timespec = std::mem::zeroed();
+        let known = libc::clock_getcpuclockid(pid, &mut clock) == 0 && libc::clock_gettime(clock, &mut time) == 0;
+        known.then_some(time)
+    };
+    own.map_or(0, |time| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64) + of_its_children_ns(&stat(pid))
+}
+
+fn stat(pid: i32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default()
+}
+
+/// Whether it only waits for its launcher to see that it has ended, or not even that.
+fn has_ended(stat: &str) -> bool {
+    let state = stat.rsplit_once(')').and_then(|(_, fields)| fields.split_whitespace().next());
+    matches!(state, None | Some("Z" | "X"))
+}
+
+/// The 16th and 17th field, counted from the end of the second: a program's name may hold anything.
+fn of_its_children_ns(stat: &str) -> u64 {
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let ticks: u64 = fields.split_whitespace().skip(13).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_process_waited_for_is_its_own() {
+        let stat = "7 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 11 12 30 40 20 0";
+        let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second();
+        assert_eq!(of_its_children_ns(stat), 70 * tick_ns);
+        assert_eq!(of_its_children_ns(""), 0);
+        assert!(!has_ended(stat) && has_ended("7 (S) Z 1 2") && has_ended(""));
+    }
+
+    #[test]
+    fn what_is_gone_is_not_taken_for_nothing() {
+        let used = |cpu_ns| Used { cpu_ns, ..Used::default() };
+        assert_eq!(used(70).since(used(30)).map(|used| used.cpu_ns), Some(40));
+        assert!(used(0).since(used(30)).is_none());
+    }
+}

@@ -1,0 +1,113 @@
+//! Which programs a command executes. Everybody must execute what the baseline does: a compiler that ends well and has started no
+//! assembler has done nothing. What is not the same each time under the baseline is held against nobody.
+
+use super::malloc_probe::Witnessed;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// So many differences are told.
+const TOLD: usize = 3;
+
+/// What the baseline's processes had in common until now.
+#[derive(Debug, Default)]
+pub(super) struct Trees {
+    first: Option<Programs>,
+    /// Programs whose number was another at another time.
+    unsteady: BTreeSet<String>,
+    /// Whether some were there at one time and not at another: then any may be.
+    names_change: bool,
+    total_changes: bool,
+}
+
+/// How often each program was executed in a tree.
+pub(super) type Programs = BTreeMap<String, usize>;
+
+/// Counts them.
+pub(super) fn programs(witnessed: &[Witnessed]) -> Programs {
+    let mut programs = Programs::new();
+    witnessed.iter().for_each(|process| *programs.entry(process.program.clone()).or_default() += 1);
+    programs
+}
+
+impl Trees {
+    /// Looks at one more process of the baseline.
+    pub fn add(&mut self, programs: Programs) {
+        let Some(first) = &self.first else {
+            self.first = Some(programs);
+            return;
+        };
+        let of = |all: &Programs, name: &str| all.get(name).copied().unwrap_or(0);
+        let names: BTreeSet<&String> = first.keys().chain(programs.keys()).collect();
+        let differing = names.into_iter().filter(|name| of(first, name) != of(&programs, name));
+        let differing: Vec<String> = differing.cloned().collect();
+        self.names_change |= differing.iter().any(|name| of(first, name) == 0 || of(&programs, name) == 0);
+        self.total_changes |= total(first) != total(&programs);
+        self.unsteady.extend(differing);
+    }
+
+    /// What another's tree lacks or has too much, in words; `None` where nothing speaks against it.
+    pub fn difference(&self, programs: &Programs) -> Option<String> {
+        let first = self.first.as_ref()?;
+        let theirs = first.iter().map(|(name, wanted)| (name, programs.get(name).copied().unwrap_or(0), *wanted));
+        let new = programs.iter().filter(|(name, _)| !self.names_change && !first.contains_key(*name));
+        let differing: Vec<(&String, usize, usize)> = theirs
+            .filter(|(name, _, _)| !self.unsteady.contains(*name))
+            .chain(new.map(|(name, times)| (name, *times, 0)))
+            .filter(|(_, times, wanted)| times != wanted)
+            .collect();
+        let mut words: Vec<String> = differing
+            .iter()
+            .take(TOLD)
+            .map(|(name, times, wanted)| format!("{name} {times}x, not {wanted}x"))
+            .collect();
+        if differing.len() > TOLD {
+            words.push(format!("{} more", differing.len() - TOLD));
+        }
+        let (ours, wanted) = (total(programs), total(first));
+        if words.is_empty() && !self.total_changes && ours != wanted {
+            words.push(format!("{ours} programs in all, not {wanted}"));
+        }
+        (!words.is_empty()).then(|| words.join(", "))
+    }
+}
+
+fn total(programs: &Programs) -> usize {
+    programs.values().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(words: &str) -> Programs {
+        let mut programs = Programs::new();
+        words.split_whitespace().for_each(|word| *programs.entry(word.to_owned()).or_default() += 1);
+        programs
+    }
+
+    fn difference(baseline: &[&str], other: &str) -> Option<String> {
+        let mut trees = Trees::default();
+        baseline.iter().for_each(|words| trees.add(of(words)));
+        trees.difference(&of(other))
+    }
+
+    #[test]
+    fn programs_that_are_missing_or_too_many_are_named() {
+        let said = |other: &str| difference(&["gcc cc1 as", "gcc cc1 as"], other);
+        assert_eq!(said("as cc1 gcc"), None);
+        assert_eq!(said("gcc").unwrap(), "as 0x, not 1x, cc1 0x, not 1x");
+        assert_eq!(said("gcc cc1 as as").unwrap(), "as 2x, not 1x");
+        assert_eq!(said("gcc cc1 as sh").unwrap(), "sh 1x, not 0x");
+        assert!(said("a b").unwrap().ends_with("gcc 0x, not 1x, 2 more"), "{:?}", said("a b"));
+    }
+
+    #[test]
+    fn what_is_not_the_same_each_time_under_the_baseline_is_held_against_nobody() {
+        // It waits for something, by the clock.
+        assert_eq!(difference(&["sh sleep", "sh sleep sleep"], "sh sleep sleep sleep"), None);
+        assert!(difference(&["sh sleep", "sh sleep sleep"], "sleep").is_some(), "sh was always there");
+        // It executes what it has just made, under a name that it makes up: as often each time.
+        let made_up = ["sh /tmp/a1 /tmp/a2", "sh /tmp/b1 /tmp/b2"];
+        assert_eq!(difference(&made_up, "sh /tmp/c1 /tmp/c2"), None);
+        assert_eq!(difference(&made_up, "sh /tmp/c1").unwrap(), "2 programs in all, not 3");
+    }
+}

@@ -1,0 +1,387 @@
+//! What else the machine did while something was measured: counters before and after, and their difference as shares.
+//! Reads and subtracts; what is too much, somebody else decides.
+//!
+//! The files stay open, so a snapshot is a read of each. The kernel makes the text at each read, for /proc/stat over all
+//! CPUs and interrupts: a snapshot costs more the more of them there are.
+
+use super::cgroup::{Groups, Version};
+use super::counters::{CpuTicks, Stall, Throttled, process_ticks, value};
+use super::machine::allowed_cpus;
+use super::root::Root;
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// Threads of the kernel that look after memory: they work for any program that wants it, so for what is measured, too.
+const MEMORY_THREADS: [&str; 3] = ["kswapd", "kcompactd", "khugepaged"];
+
+/// The open files.
+pub struct Counters {
+    /// CPUs that processes may run on, in order.
+    cpus: Vec<usize>,
+    stat: Option<File>,
+    /// The account of each thread of [`MEMORY_THREADS`] that can be seen from here.
+    memory_threads: Vec<File>,
+    cpu_pressure: Option<File>,
+    memory_pressure: Option<File>,
+    /// Of the own control group alone.
+    own_memory_pressure: Option<File>,
+    vmstat: Option<File>,
+    /// Of the own control group and those above it.
+    cpu_stats: Vec<File>,
+    buffer: Vec<u8>,
+}
+
+/// Counters at one moment. What the kernel does not tell is absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Of the monotonic clock.
+    pub at_ns: u64,
+    /// CPU time of heapmark itself, and of all that it started and that has ended.
+    pub own_cpu_ns: u64,
+    /// How many CPUs the next two were counted on: those that processes may run on. `None`: on all of the machine's.
+    pub cpus: Option<u32>,
+    /// CPU time of all programs and the kernel, counted in clock ticks of 10 ms. Without interrupts, which the measured process may
+    /// cause, as it does where it takes pages away from its own threads; and without the threads that look after memory.
+    pub busy_ns: Option<u64>,
+    /// CPU time that the hypervisor gave to others.
+    pub steal_ns: Option<u64>,
+    /// Time in which some task of the machine waited for a CPU.
+    pub cpu_stall_ns: Option<u64>,
+    /// Time in which some task of the machine waited for memory.
+    pub memory_stall_ns: Option<u64>,
+    /// The same of the tasks of the own control group.
+    pub own_memory_stall_ns: Option<u64>,
+    /// Pages read from swap.
+    pub swapped_in_pages: Option<u64>,
+    /// Pages written to swap.
+    pub swapped_out_pages: Option<u64>,
+    /// Time in which the own control groups stood still because their CPU time was used up.
+    pub throttled_ns: Option<u64>,
+    /// How often they did.
+    pub throttled_times: Option<u64>,
+}
+
+/// What happened between two snapshots. Absent where one of them does not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Interference {
+    /// Time between them.
+    pub wall_ns: u64,
+    /// On how many CPUs the next two shares were counted: those that the process may run on. `None`: on all of the machine's.
+    pub cpus: Option<u32>,
+    /// CPU time of others, as a share of one core: (busy - own) / wall. Busy time is counted in ticks, so over a short time it may be
+    /// a little below nothing.
+    pub foreign_cpu_share: Option<f64>,
+    /// CPU time that the hypervisor gave to others, as a share of one core.
+    pub steal_share: Option<f64>,
+    /// Share of the time in which some task waited for a CPU; one of those measured may be that task.
+    pub cpu_stall_share: Option<f64>,
+    /// Share of the time in which some task waited for memory.
+    pub memory_stall_share: Option<f64>,
+    /// The same of the tasks of heapmark's own control group, which the process is one of.
+    pub own_memory_stall_share: Option<f64>,
+    /// Pages swapped in and out.
+    pub swapped_pages: Option<u64>,
+    /// Time throttled, over all groups.
+    pub throttled_ns: Option<u64>,
+    /// How often throttled.
+    pub throttled_times: Option<u64>,
+}
+
+impl Counters {
+    /// Opens what is there.
+    pub fn open(root: &Root) -> Counters {
+        let open = |file: &str| File::open(root.path(file)).ok();
+        let folders = Groups::of(root, "cpu").map(|groups| groups.folders).unwrap_or_default();
+        let memory = Groups::of(root, "memory").filter(|groups| groups.version == Version::Two);
+        let cpus = allowed_cpus();
+        // A line of numbers for each CPU, and the first for all: ten of them at most, of twenty digits.
+        let stat_bytes = (cpus.last().map_or(0, |last| last + 1) + 1) * 256;
+        Counters {
+            cpus,
+            stat: open("proc/stat"),
+            memory_threads: memory_threads(root),
+            cpu_pressure: open("proc/pressure/cpu"),
+            memory_pressure: open("proc/pressure/memory"),
+            own_memory_pressure: memory.and_then(|groups| open(&format!("{}/memory.pressure", groups.folders[0]))),
+            vmstat: open("proc/vmstat"),
+            cpu_stats: folders.iter().filter_map(|folder| open(&format!("{folder}/cpu.stat"))).collect(),
+            buffer: vec![0; stat_bytes.max(16 << 10)],
+        }
+    }
+
+    /// Reads them.
+    pub fn snapshot(&mut self) -> Snapshot {
+        let buffer = &mut self.buffer;
+        let at_ns = now_ns();
+        let stat = self.stat.as_ref().and_then(|file| text(file, buffer));
+        let of_cpus = stat.and_then(|stat| CpuTicks::of(stat, &self.cpus));
+        let ticks = of_cpus.or_else(|| CpuTicks::read(stat?));
+        let of_thread = |file: &File| process_ticks(text(file, buffer)?);
+        let memory_ticks: u64 = self.memory_threads.iter().filter_map(of_thread).sum();
+        let mut stall_ns = |file: &Option<File>| {
+            let stall = Stall::read(text(file.as_ref()?, buffer)?)?;
+            Some(stall.total_us * 1000)
+        };
+        let (cpu_stall_ns, memory_stall_ns) = (stall_ns(&self.cpu_pressure), stall_ns(&self.memory_pressure));
+        let own_memory_stall_ns = stall_ns(&self.own_memory_pressure);
+        let vmstat = self.vmstat.as_ref().and_then(|file| text(file, buffer));
+        let pages = |key| value(vmstat?, key);
+        let (swapped_in_pages, swapped_out_pages) = (pages("pswpin"), pages("pswpout"));
+        let one = |file: &File| Throttled::read(text(file, buffer)?);
+        let throttled = self.cpu_stats.iter().filter_map(one).reduce(|sum, one| sum + one);
+        let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second();
+        Snapshot {
+            at_ns,
+            own_cpu_ns: own_cpu_ns(),
+            cpus: of_cpus.map(|_| self.cpus.len() as u32),
+            busy_ns: ticks.map(|ticks| ticks.programs.saturating_sub(memory_ticks) * tick_ns),
+            steal_ns: ticks.map(|ticks| ticks.steal * tick_ns),
+            cpu_stall_ns,
+            memory_stall_ns,
+            own_memory_stall_ns,
+            swapped_in_pages,
+            swapped_out_pages,
+            throttled_ns: throttled.map(|throttled| throttled.total_ns),
+            throttled_times: throttled.map(|throttled| throttled.times),
+        }
+    }
+}
+
+impl Interference {
+    /// What lies between two snapshots, the earlier one first.
+    pub fn between(before: &Snapshot, after: &Snapshot) -> Interference {
+        let wall_ns = after.at_ns.saturating_sub(before.at_ns);
+        let grown = |counter: fn(&Snapshot) -> Option<u64>| Some(counter(after)?.saturating_sub(counter(before)?));
+        let share = |ns: f64| (wall_ns > 0).then(|| ns / wall_ns as f64);
+        let share_of = |counter| grown(counter).and_then(|ns| share(ns as f64));
+        let own_ns = after.own_cpu_ns.saturating_sub(before.own_cpu_ns) as f64;
+        Interference {
+            wall_ns,
+            cpus: after.cpus,
+            foreign_cpu_share: grown(|one| one.busy_ns).and_then(|busy_ns| share(busy_ns as f64 - own_ns)),
+            steal_share: share_of(|one| one.steal_ns),
+            cpu_stall_share: share_of(|one| one.cpu_stall_ns),
+            memory_stall_share: share_of(|one| one.memory_stall_ns),
+            own_memory_stall_share: share_of(|one| one.own_memory_stall_ns),
+            swapped_pages: grown(|one| Some(one.swapped_in_pages? + one.swapped_out_pages?)),
+            throttled_ns: grown(|one| one.throttled_ns),
+            throttled_times: grown(|one| one.throttled_times),
+        }
+    }
+}
+
+/// The file from its beginning, as far as there is room.
+fn text<'a>(file: &File, buffer: &'a mut [u8]) -> Option<&'a str> {
+    let mut length = 0;
+    // The kernel hands out files of many lines a page at a time.
+    while length < buffer.len() {
+        match file.read_at(&mut buffer[length..], length as u64).ok()? {
+            0 => break,
+            read => length += read,
+        }
+    }
+    std::str::from_utf8(&buffer[..length]).ok()
+}
+
+/// Accounts of the kernel's threads that look after memory; where a container has processes of its own, none can be seen.
+fn memory_threads(root: &Root) -> Vec<File> {
+    let processes = root.names("proc", "").into_iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    let of_kernel = |stat: &str| {
+        // All such threads are children of the second process.
+        let (front, fields) = stat.rsplit_once(')')?;
+        let (_, name) = front.split_once('(')?;
+        let parent = fields.split_whitespace().nth(1)?;
+        Some(parent == "2" && MEMORY_THREADS.iter().any(|known| name.starts_with(known)))
+    };
+    let found = processes.filter_map(|process| {
+        let stat = format!("proc/{process}/stat");
+        of_kernel(&root.text(&stat)?).filter(|is| *is).and_then(|_| File::open(root.path(&stat)).ok())
+    });
+    found.collect()
+}
+
+/// User and system time of this process and of all its children that have ended and been waited for, with what these had waited for.
+fn own_cpu_ns() -> u64 {
+    cpu_ns(libc::RUSAGE_SELF) + cpu_ns(libc::RUSAGE_CHILDREN)
+}
+
+fn cpu_ns(whose: libc::c_int) -> u64 {
+    // SAFETY: fills a local; the call cannot fail with these arguments.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(whose, &mut usage);
+        usage
+    };
+    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+    ns(usage.ru_utime) + ns(usage.ru_stime)
+}
+
+fn now_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+
+    fn write(root: &Path, file: &str, text: &str) {
+        let path = root.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// The account of a process of that name.
+    fn process(root: &Path, pid: u32, name: &str, parent: u32, ticks: u64) {
+        let stat = format!("{pid} ({name}) S {parent} 0 0 0 0 0 0 0 0 0 {ticks} {ticks} 0 0 20 0\n");
+        write(root, &format!("proc/{pid}/stat"), &stat);
+    }
+
+    /// A CPU that no process of these tests may run on.
+    const ELSEWHERE: usize = 4000;
+
+    fn plant(root: &Path, user: u64, steal: u64, stall_us: u64, swapped: u64, throttled: u64) {
+        // As long as on a real machine, and the whole of it on the first CPU, where it is allowed, or on one that is not.
+        let allowed = allowed_cpus();
+        let cpus: String = allowed
+            .iter()
+            .enumerate()
+            .map(|(place, cpu)| {
+                let (user, steal) = if place == 0 { (user, steal) } else { (0, 0) };
+                format!("cpu{cpu} {user} 0 0 900 0 0 0 {steal} 0 0\n")
+            })
+            .collect();
+        let interrupts = " 0".repeat(4000);
+        let elsewhere = format!("cpu{ELSEWHERE} {} 0 0 900 0 0 0 {} 0 0\n", 10 * user, 10 * steal);
+        let all = format!("cpu  {} 0 0 900 0 0 0 {} 0 0\n", 11 * user, 11 * steal);
+        write(root, "proc/stat", &format!("{all}{cpus}{elsewhere}intr 1{interrupts}\n"));
+        let pressure = |us| format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={us}\n");
+        write(root, "proc/pressure/cpu", &pressure(stall_us));
+        write(root, "proc/pressure/memory", &pressure(2 * stall_us));
+        write(root, "proc/vmstat", &format!("nr_free_pages 7\npswpin {swapped}\npswpout {}\n", 2 * swapped));
+        write(root, "proc/self/cgroup", "0::/job\n");
+        write(root, "proc/self/mountinfo", "29 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+        let stat = format!("nr_periods 9\nnr_throttled {throttled}\nthrottled_usec {}\n", 10 * throttled);
+        write(root, "sys/fs/cgroup/job/cpu.stat", &stat);
+        write(root, "sys/fs/cgroup/job/memory.pressure", &pressure(3 * stall_us));
+    }
+
+    /// What lies between two states of a planted machine, a second apart, in which heapmark took half a second.
+    fn between(root: &Path, first: impl Fn(&Path), second: impl Fn(&Path)) -> Interference {
+        first(root);
+        let mut counters = Counters::open(&Root::at(root));
+        let mut before = counters.snapshot();
+        second(root);
+        let mut after = counters.snapshot();
+        assert!(after.at_ns > before.at_ns);
+        (before.at_ns, after.at_ns) = (0, 1_000_000_000);
+        (before.own_cpu_ns, after.own_cpu_ns) = (0, 500_000_000);
+        Interference::between(&before, &after)
+    }
+
+    #[test]
+    fn planted_counters_come_back_as_shares() {
+        let dir = tempfile::tempdir().unwrap();
+        let found =
+            between(dir.path(), |root| plant(root, 1000, 50, 4_000, 3, 1), |root| plant(root, 1150, 60, 54_000, 5, 4));
+        let expected = Interference {
+            wall_ns: 1_000_000_000,
+            cpus: Some(allowed_cpus().len() as u32),
+            foreign_cpu_share: Some(1.0),
+            steal_share: Some(0.1),
+            cpu_stall_share: Some(0.05),
+            memory_stall_share: Some(0.1),
+            own_memory_stall_share: Some(0.15),
+            swapped_pages: Some(6),
+            throttled_ns: Some(30_000),
+            throttled_times: Some(3),
+        };
+        let rounded = |share: f64| (share * 1e6).round() / 1e6;
+        let found = Interference { own_memory_stall_share: found.own_memory_stall_share.map(rounded), ..found };
+        assert_eq!(found, expected);
+        let stored = serde_json::to_string(&found).unwrap();
+        assert_eq!(serde_json::from_str::<Interference>(&stored).unwrap(), found);
+    }
+
+    #[test]
+    fn what_other_cpus_do_is_not_counted_unless_they_are_numbered_otherwise() {
+        let dir = tempfile::tempdir().unwrap();
+        let stat = |all: u64, cpus: &str| write(dir.path(), "proc/stat", &format!("cpu  {all} 0 0 0 0 0 0 0\n{cpus}"));
+        let own: String = allowed_cpus().iter().map(|cpu| format!("cpu{cpu} 0 0 0 0 0 0 0 0\n")).collect();
+        let busy = format!("{own}cpu{ELSEWHERE} 200 0 0 0 0 0 0 0\n");
+        let found = between(dir.path(), |_| stat(0, &own), |_| stat(200, &busy));
+        assert_eq!((found.foreign_cpu_share, found.cpus), (Some(-0.5), Some(allowed_cpus().len() as u32)));
+        let other = format!("cpu{ELSEWHERE} 0 0 0 0 0 0 0 0\n");
+        let found = between(dir.path(), |_| stat(0, &other), |_| stat(200, &other));
+        assert_eq!((found.foreign_cpu_share, found.cpus), (Some(1.5), None));
+    }
+
+    /// An allocator that holds more has the kernel look for memory: that must not pass for another program.
+    #[test]
+    fn what_the_kernel_does_for_memory_and_in_interrupts_is_no_other_program() {
+        let dir = tempfile::tempdir().unwrap();
+        let machine = |ticks: u64| {
+            move |root: &Path| {
+                process(root, 35, "kswapd0", 2, ticks);
+                process(root, 36, "khugepaged", 2, ticks);
+                process(root, 37, "kswapd0", 1, 7 * ticks);
+                let busy = |cpu: &str| format!("{cpu} {} 0 {} 0 0 {ticks} {ticks} 0\n", 5 * ticks, 4 * ticks);
+                let of_cpus: String = allowed_cpus().iter().map(|cpu| busy(&format!("cpu{cpu}"))).collect();
+                write(root, "proc/stat", &format!("cpu  0 0 0 0 0 0 0 0\n{of_cpus}"));
+            }
+        };
+        let found = between(dir.path(), machine(0), machine(10));
+        // 90 ticks on each CPU, of which the kernel's two threads took 40; the third only has a name like theirs.
+        let cpus = allowed_cpus().len() as f64;
+        assert_eq!(found.foreign_cpu_share, Some((cpus * 900.0 - 400.0 - 500.0) / 1000.0));
+    }
+
+    #[test]
+    fn what_is_not_told_is_absent_and_not_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut counters = Counters::open(&Root::at(dir.path()));
+        let (before, after) = (counters.snapshot(), counters.snapshot());
+        let found = Interference::between(&before, &after);
+        assert_eq!((found.foreign_cpu_share, found.steal_share, found.swapped_pages), (None, None, None));
+        assert_eq!((found.cpu_stall_share, found.memory_stall_share, found.throttled_ns), (None, None, None));
+        assert_eq!((found.own_memory_stall_share, found.cpus), (None, None));
+    }
+
+    #[test]
+    fn this_machine_is_busier_after_work_than_before() {
+        let mut counters = Counters::open(&Root::machine());
+        let before = counters.snapshot();
+        // Until the kernel has counted it: ticks are coarse.
+        let mut after = before;
+        while after.busy_ns == before.busy_ns {
+            std::hint::black_box((0..100_000).sum::<u64>());
+            after = counters.snapshot();
+        }
+        assert!(after.busy_ns > before.busy_ns);
+    }
+
+    /// Looks at a process, a client of a server, what `--prepare` runs: none of it is another program's.
+    #[test]
+    fn what_heapmark_and_its_children_take_is_its_own() {
+        const MUCH_NS: u64 = 30_000_000;
+        let mut counters = Counters::open(&Root::machine());
+        let before = counters.snapshot().own_cpu_ns;
+        while counters.snapshot().own_cpu_ns < before + MUCH_NS {
+            std::hint::black_box((0..100_000).sum::<u64>());
+        }
+        // Other tests may work meanwhile: what is compared is read in an order that leaves their work out.
+        let before = counters.snapshot().own_cpu_ns;
+        let self_before = cpu_ns(libc::RUSAGE_SELF);
+        let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; cat /proc/$$/stat";
+        let output = std::process::Command::new("sh").args(["-c", busy]).output().unwrap();
+        let child_ticks = process_ticks(&String::from_utf8(output.stdout).unwrap()).unwrap();
+        let self_after = cpu_ns(libc::RUSAGE_SELF);
+        let children = counters.snapshot().own_cpu_ns - before - (self_after - self_before);
+        let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second();
+        assert!(child_ticks > 0 && children >= child_ticks * tick_ns, "{children} ns and {child_ticks} ticks");
+    }
+}

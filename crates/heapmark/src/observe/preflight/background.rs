@@ -1,0 +1,64 @@
+//! Threads of the kernel that look through memory while somebody measures.
+
+use super::item::{Item, State, Subject, warning_if};
+use super::processor::count;
+use crate::observe::root::Root;
+
+const KSM: Subject = Subject {
+    name: "ksm",
+    means: "a kernel thread compares pages and merges equal ones: CPU time, and a fault at the next write to each merged page",
+    change: "echo 0 | sudo tee /sys/kernel/mm/ksm/run",
+};
+
+const DAMON: Subject = Subject {
+    name: "damon",
+    means: "a kernel thread samples which pages are used: CPU time, and where it reclaims, resident memory that shrinks on its own",
+    change: "echo off | sudo tee /sys/kernel/mm/damon/admin/kdamonds/*/state; echo N | sudo tee /sys/module/damon_*/parameters/enabled",
+};
+
+const NUMA: Subject = Subject {
+    name: "numa-balancing",
+    means: "the kernel takes pages away to see who touches them, and moves them between nodes: faults and stalls at moments of its own",
+    change: "echo 0 | sudo tee /proc/sys/kernel/numa_balancing",
+};
+
+pub(super) fn items(root: &Root) -> Vec<Item> {
+    vec![ksm(root), damon(root), numa(root)]
+}
+
+fn ksm(root: &Root) -> Item {
+    KSM.judged(root.number::<u8>("sys/kernel/mm/ksm/run"), |run| match run {
+        // 2 is: take apart what was merged, then stop.
+        1 => ("on".into(), State::Warning),
+        _ => ("off".into(), State::Fine),
+    })
+}
+
+/// Threads that somebody has set up, and modules that have one of their own.
+fn damon(root: &Root) -> Item {
+    const ADMIN: &str = "sys/kernel/mm/damon/admin/kdamonds";
+    let threads = root.names(ADMIN, "").into_iter().filter_map(|thread| {
+        let state = root.text(&format!("{ADMIN}/{thread}/state"))?;
+        Some((format!("kdamond {thread}"), state == "on"))
+    });
+    let modules = root.names("sys/module", "damon_").into_iter().filter_map(|module| {
+        let enabled = root.text(&format!("sys/module/{module}/parameters/enabled"))?;
+        Some((module, enabled == "Y"))
+    });
+    let all: Vec<(String, bool)> = threads.chain(modules).collect();
+    let told = !all.is_empty() || root.text(&format!("{ADMIN}/nr_kdamonds")).is_some();
+    DAMON.judged(told.then_some(all), |all| {
+        let on: Vec<String> = all.into_iter().filter(|(_, on)| *on).map(|(name, _)| name).collect();
+        if on.is_empty() { ("off".into(), State::Fine) } else { (format!("on: {}", on.join(", ")), State::Warning) }
+    })
+}
+
+fn numa(root: &Root) -> Item {
+    let nodes = root.text("sys/devices/system/node/online").and_then(|list| count(&list));
+    NUMA.judged(root.number::<u8>("proc/sys/kernel/numa_balancing"), |mode| {
+        let words = if mode == 0 { "off" } else { "on" };
+        let told = nodes.map(|nodes| format!(", {nodes} node{}", if nodes == 1 { "" } else { "s" }));
+        // With one node there is nowhere to move a page.
+        (format!("{words}{}", told.unwrap_or_default()), warning_if(mode != 0 && nodes != Some(1)))
+    })
+}

@@ -1,0 +1,253 @@
+//! Memory over time of one process: points polled from outside, or taken by the guest itself at operations and made
+//! numbers of here afterwards.
+
+use super::maps::Mapped;
+use super::mean_heap::MeanHeap;
+use super::{Watcher, now_ns, reread};
+use crate::plan::Case;
+use anyhow::{Context, Result};
+use heapmark_wire::{Kind, Known, Page, Phase};
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::fmt::Write;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::time::Duration;
+
+/// What a process held at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Point {
+    /// Since just before the process was started.
+    time_ns: u64,
+    /// How long taking it took: what moved meanwhile makes the figures of a point disagree.
+    took_ns: u64,
+    phase: String,
+    /// Where the kernel publishes it.
+    requested_live_bytes: Option<u64>,
+    mapped: Mapped,
+    rss_bytes: u64,
+}
+
+/// Records one process.
+pub struct SeriesSampler {
+    began_ns: u64,
+    program: String,
+    way: Way,
+    points: Vec<Point>,
+}
+
+enum Way {
+    /// From outside, in this interval. The open files are those of the running process.
+    Polled { every: Duration, files: Option<ProcFiles>, text: String },
+    /// By the guest, into this file.
+    Inside(File),
+}
+
+struct ProcFiles {
+    maps: File,
+    statm: File,
+}
+
+impl SeriesSampler {
+    /// For a process that is about to start; `None` where its case wants no series.
+    pub fn of(case: &Case, program: &Path) -> Result<Option<SeriesSampler>> {
+        let Some(every_ns) = case.series_ns else { return Ok(None) };
+        let way = if case.samples_itself() {
+            // Inherited on purpose: the guest opens it through /proc/self/fd.
+            let file = memfd_create("heapmark-series", MemfdFlags::empty()).context("cannot create a memory file")?;
+            Way::Inside(file.into())
+        } else {
+            Way::Polled { every: Duration::from_nanos(every_ns), files: None, text: String::new() }
+        };
+        let program = program.canonicalize().with_context(|| format!("cannot find {}", program.display()))?;
+        Ok(Some(SeriesSampler { began_ns: now_ns(), program: program.display().to_string(), way, points: Vec::new() }))
+    }
+
+    /// Takes a point from outside. What heapmark's own proofs hold is no part of a series, and a process that has ended meanwhile
+    /// leaves no point.
+    fn point(&mut self, pid: i32, page: &Page) {
+        let phase = page.phase();
+        let Way::Polled { files, text, .. } = &mut self.way else { return };
+        if !phase.is_of_workload() {
+            return;
+        }
+        let watched = page.watched();
+        // Opened once: each opening costs as much as reading.
+        if files.is_none() {
+            *files = ProcFiles::open(pid).ok();
+        }
+        let Some(files) = files else { return };
+        let mut known: Vec<Known> = watched.ranges().known().collect();
+        let (live_before, time_ns) = (watched.live_bytes(), now_ns());
+        let read = files.read(text);
+        let (live_after, took_ns) = (watched.live_bytes(), now_ns() - time_ns);
+        // A stack that came or went meanwhile may stand in the maps: what was known before or after counts.
+        let before = known.len();
+        for range in watched.ranges().known() {
+            if !known[..before].contains(&range) {
+                known.push(range);
+            }
+        }
+        watched.looked();
+        let Ok(rss_bytes) = read else { return };
+        self.points.push(Point {
+            time_ns: time_ns.saturating_sub(self.began_ns),
+            took_ns,
+            phase: phase.word().into(),
+            // What was live all the while the maps were read, as long as it only rose or only fell.
+            requested_live_bytes: live_before.zip(live_after).map(|(before, after)| before.min(after)),
+            mapped: Mapped::read(text, &self.program, &known),
+            rss_bytes,
+        });
+    }
+}
+
+impl Watcher for SeriesSampler {
+    fn word(&self) -> String {
+        match &self.way {
+            Way::Polled { .. } => "polled".into(),
+            Way::Inside(file) => format!("/proc/self/fd/{}", file.as_raw_fd()),
+        }
+    }
+
+    fn looks(&self) -> bool {
+        matches!(self.way, Way::Polled { .. })
+    }
+
+    fn look(&mut self, pid: i32, page: &Page) -> Duration {
+        self.point(pid, page);
+        match self.way {
+            Way::Polled { every, .. } => every,
+            Way::Inside(_) => Duration::MAX,
+        }
+    }
+
+    fn mean_heap(&self, before_bytes: u64, iteration_ns: u64) -> Option<MeanHeap> {
+        // Points that a guest takes at operations are no measure of time: they are read later, and here are none.
+        let running = self.points.iter().filter(|point| point.phase == Phase::Run.word());
+        let looks: Vec<(u64, u64)> = running.map(|point| (point.time_ns, point.rss_bytes)).collect();
+        MeanHeap::of(&looks, before_bytes, iteration_ns)
+    }
+
+    fn csv(mut self: Box<Self>) -> Result<Option<String>> {
+        if let Way::Inside(file) = &mut self.way {
+            let mut text = String::new();
+            file.seek(SeekFrom::Start(0))
+                .and_then(|_| file.read_to_string(&mut text))
+                .context("cannot read a series")?;
+            self.points = points(&text, &self.program, self.began_ns);
+        }
+        Ok((!self.points.is_empty()).then(|| csv(&self.points)))
+    }
+}
+
+impl ProcFiles {
+    fn open(pid: i32) -> std::io::Result<ProcFiles> {
+        let open = |name| File::open(format!("/proc/{pid}/{name}"));
+        Ok(ProcFiles { maps: open("maps")?, statm: open("statm")? })
+    }
+
+    /// The maps into `text`; returns the resident set.
+    fn read(&mut self, text: &mut String) -> std::io::Result<u64> {
+        let mut pages = String::new();
+        reread(&mut self.statm, &mut pages)?;
+        reread(&mut self.maps, text)?;
+        // The address space of a process that is ending is empty, and no point of its life.
+        resident_bytes(&pages).filter(|_| !text.is_empty()).ok_or_else(|| std::io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+/// The second word of statm.
+pub(super) fn resident_bytes(statm: &str) -> Option<u64> {
+    Some(statm.split_whitespace().nth(1)?.parse::<u64>().ok()? * rustix::param::page_size() as u64)
+}
+
+/// What a guest wrote: `@point TIME LIVE PHASE`, `@known START END KIND` lines, its maps, `@end LIVE TIME`, its statm, `@done`.
+/// A point without its end is left out.
+fn points(text: &str, program: &str, began_ns: u64) -> Vec<Point> {
+    text.split("@point ").skip(1).filter_map(|block| point(block, program, began_ns)).collect()
+}
+
+fn point(block: &str, program: &str, began_ns: u64) -> Option<Point> {
+    let (before, after) = block.strip_suffix("@done\n")?.split_once("@end ")?;
+    let (head, maps) = before.split_once('\n')?;
+    let mut words = head.split(' ');
+    let time_ns: u64 = words.next()?.parse().ok()?;
+    let live_before: u64 = words.next()?.parse().ok()?;
+    let (end, statm) = after.split_once('\n')?;
+    let (live_after, ended_ns) = end.split_once(' ')?;
+    let known: Vec<Known> = maps.lines().filter_map(|line| known(line.strip_prefix("@known ")?)).collect();
+    Some(Point {
+        time_ns: time_ns.saturating_sub(began_ns),
+        took_ns: ended_ns.parse::<u64>().ok()?.saturating_sub(time_ns),
+        phase: words.next()?.into(),
+        requested_live_bytes: Some(live_before.min(live_after.parse().ok()?)),
+        mapped: Mapped::read(maps, program, &known),
+        rss_bytes: resident_bytes(statm)?,
+    })
+}
+
+fn known(line: &str) -> Option<Known> {
+    let mut words = line.split(' ');
+    let (start, end) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    Some(Known { start, end, kind: Kind::from_word(words.next()?)? })
+}
+
+fn csv(points: &[Point]) -> String {
+    let mut table = String::from(
+        "time_ns,took_ns,phase,requested_live_bytes,heap_bytes,mmap_bytes,mmap_so_bytes,total_dynamic_bytes,stack_bytes,text_bytes,\
+         other_bytes,harness_bytes,reserved_bytes,accessible_bytes,rss_bytes\n",
+    );
+    for point in points {
+        let Mapped { heap, mmap, mmap_so, stack, text, other, harness, reserved } = point.mapped;
+        let (total, accessible) = (point.mapped.total_dynamic(), point.mapped.accessible());
+        let live = point.requested_live_bytes.map(|bytes| bytes.to_string()).unwrap_or_default();
+        let _ = writeln!(
+            table,
+            "{},{},{},{live},{heap},{mmap},{mmap_so},{total},{stack},{text},{other},{harness},{reserved},{accessible},{}",
+            point.time_ns, point.took_ns, point.phase, point.rss_bytes
+        );
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INSIDE: &str = "\
+@point 1500 300 run
+@known 65536 131072 stack
+10000-20000 rw-p 00000000 00:00 0 
+20000-30000 rw-p 00000000 00:00 0                          [heap]
+@end 200 1560
+500 25 10 1 0 100 0
+@done
+@point 1600 400 run
+20000-30000 rw-p 00000000 00:00 0                          [heap]
+";
+
+    #[test]
+    fn what_a_guest_wrote_becomes_points_and_a_torn_one_does_not() {
+        let points = points(INSIDE, "/guest", 1000);
+        assert_eq!(points.len(), 1);
+        let point = &points[0];
+        assert_eq!((point.time_ns, point.took_ns, point.phase.as_str()), (500, 60, "run"));
+        assert_eq!(point.requested_live_bytes, Some(200));
+        assert_eq!((point.mapped.stack, point.mapped.mmap, point.mapped.heap), (0x10000, 0, 0x10000));
+        assert_eq!(point.rss_bytes, 25 * rustix::param::page_size() as u64);
+    }
+
+    #[test]
+    fn a_line_of_the_table_has_a_figure_for_each_column_and_none_for_what_is_not_published() {
+        let mut point = points(INSIDE, "/guest", 0).remove(0);
+        point.requested_live_bytes = None;
+        let table = csv(&[point]);
+        let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split(',').collect()).collect();
+        assert_eq!(lines[0].len(), lines[1].len());
+        let column = |name| lines[1][lines[0].iter().position(|head| *head == name).unwrap()];
+        assert_eq!((column("requested_live_bytes"), column("total_dynamic_bytes")), ("", "65536"));
+        assert_eq!((column("stack_bytes"), column("accessible_bytes")), ("65536", "131072"));
+    }
+}

@@ -1,0 +1,123 @@
+//! Follows the memory of a process and its descendants from outside, so seldom that it costs less than half a per cent of a core.
+
+use super::pace::Pace;
+use super::thread_cpu_ns;
+use std::time::Duration;
+
+/// What was seen of a tree of processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tree {
+    /// Highest sum of resident sets. Pages that processes share count once for each.
+    pub peak_rss_bytes: u64,
+    /// Highest sum of resident sets in which shared pages are divided among those that share them; 0 where nobody looked.
+    pub peak_pss_bytes: u64,
+    /// Highest sum of resident sets as the same walks of page tables found them.
+    pub walked_rss_bytes: u64,
+    /// Most processes at once.
+    pub processes: usize,
+    /// Times that it was looked at.
+    pub looks: u64,
+}
+
+/// What walks saw must be this share of a peak that is known, for the peak of what they saw to be one.
+const SEEN: f64 = 0.95;
+/// Fewer looks than these see no peak of several processes.
+const LEAST_LOOKS: u64 = 10;
+
+impl Tree {
+    /// Why [`Tree::peak_pss_bytes`] is no peak, where it was looked at too seldom: the kernel counted this much for the largest of so
+    /// many programs.
+    pub fn missed(&self, largest_bytes: u64, programs: usize) -> Option<String> {
+        let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
+        if (self.walked_rss_bytes as f64) < largest_bytes as f64 * SEEN {
+            let (saw, was) = (mib(self.walked_rss_bytes), mib(largest_bytes));
+            return Some(format!("{} looks, which saw {saw} of {was} at most", self.looks));
+        }
+        (programs > 1 && self.looks < LEAST_LOOKS).then(|| format!("{} looks at {programs} programs", self.looks))
+    }
+}
+
+/// Looks at a tree.
+pub struct TreeSampler {
+    seen: Tree,
+    pace: Pace,
+    /// Whether page tables are walked, which takes long and holds the process up: never in a timed one.
+    walks: bool,
+}
+
+impl TreeSampler {
+    /// In a process that is not timed, page tables may be walked.
+    pub fn new(walks: bool) -> TreeSampler {
+        TreeSampler { seen: Tree::default(), pace: Pace::default(), walks }
+    }
+
+    /// Looks at these processes; says how long to wait for the next look.
+    pub fn look(&mut self, processes: &[i32]) -> Duration {
+        let sum = |bytes: fn(i32) -> Option<u64>| processes.iter().filter_map(|pid| bytes(*pid)).sum::<u64>();
+        let seen = &mut self.seen;
+        seen.peak_rss_bytes = seen.peak_rss_bytes.max(sum(resident_bytes));
+        if self.walks {
+            let walked = processes.iter().filter_map(|pid| walked(*pid));
+            let (pss, rss) = walked.fold((0, 0), |(pss, rss), one| (pss + one.0, rss + one.1));
+            seen.peak_pss_bytes = seen.peak_pss_bytes.max(pss);
+            seen.walked_rss_bytes = seen.walked_rss_bytes.max(rss);
+        }
+        seen.processes = seen.processes.max(processes.len());
+        seen.looks += 1;
+        let next = self.pace.next(thread_cpu_ns());
+        // Where nothing is timed, what a look costs matters less than a peak that is missed.
+        if self.walks { next / UNTIMED } else { next }
+    }
+
+    /// What was seen until now.
+    pub fn seen(&self) -> Tree {
+        self.seen
+    }
+}
+
+/// So many times more often a process is looked at that is not timed.
+const UNTIMED: u32 = 10;
+
+fn resident_bytes(pid: i32) -> Option<u64> {
+    super::series::resident_bytes(&std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?)
+}
+
+/// With shared pages divided, and with all of them.
+fn walked(pid: i32) -> Option<(u64, u64)> {
+    let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let bytes = |key: &str| super::memory_sampler::rolled_up_bytes(&rollup, key);
+    Some((bytes("Pss:")?, bytes("Rss:")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peak_that_came_and_went_between_two_looks_is_missed() {
+        let seen = |walked_rss_bytes, looks| Tree { walked_rss_bytes, looks, ..Tree::default() };
+        let mib = 1 << 20;
+        assert_eq!(seen(16 * mib, 40).missed(24 * mib, 1).unwrap(), "40 looks, which saw 16.0 MiB of 24.0 MiB at most");
+        assert_eq!(seen(0, 0).missed(24 * mib, 1).unwrap(), "0 looks, which saw 0.0 MiB of 24.0 MiB at most");
+        assert_eq!(seen(23 * mib, 3).missed(24 * mib, 1), None);
+        assert_eq!(seen(40 * mib, 9).missed(24 * mib, 2).unwrap(), "9 looks at 2 programs");
+        assert_eq!(seen(40 * mib, 10).missed(24 * mib, 2), None);
+    }
+
+    #[test]
+    fn this_very_process_is_seen_and_one_that_is_gone_is_not() {
+        let own = std::process::id() as i32;
+        let mut watcher = TreeSampler::new(true);
+        watcher.look(&[own]);
+        let once = watcher.seen();
+        assert!(once.peak_rss_bytes > 0 && once.peak_pss_bytes > 0 && once.peak_pss_bytes <= once.walked_rss_bytes);
+        watcher.look(&[own, own]);
+        let twice = watcher.seen();
+        assert!(twice.peak_rss_bytes > once.peak_rss_bytes, "the sum over the processes");
+        assert_eq!((twice.processes, twice.looks), (2, 2));
+        let mut timed = TreeSampler::new(false);
+        timed.look(&[own, i32::MAX]);
+        assert_eq!(timed.seen().peak_pss_bytes, 0, "no page table is walked");
+        assert!(timed.seen().peak_rss_bytes > 0);
+    }
+}

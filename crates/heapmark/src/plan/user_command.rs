@@ -1,0 +1,107 @@
+//! A command of the user's, and how it is run: everything that a run needs to be taken up again.
+
+use super::Case;
+use crate::catalog::{Iterations, Settings};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The command that every allocator runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserCommand {
+    /// What is started, an absolute path, then its arguments.
+    pub command: Vec<String>,
+    /// Where it is started.
+    pub folder: PathBuf,
+    /// What it reads; nothing where nobody says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<PathBuf>,
+    /// Run by `sh` before each process, and not timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepare: Option<String>,
+    /// Processes of each allocator before its check, which tell nothing.
+    #[serde(default)]
+    pub warmup: u32,
+    /// Whether each process must print what the baseline prints.
+    #[serde(default)]
+    pub check_output: bool,
+    /// The exit code that it is meant to end with, if not 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect_exit: Option<i32>,
+    /// Whether the programs that it executes may be others under other allocators.
+    #[serde(default)]
+    pub tree_may_differ: bool,
+    /// Which variables of the user's configure allocators.
+    #[serde(default)]
+    pub settings: Settings,
+    /// Those that were set, and what was taken out of them.
+    #[serde(default)]
+    pub taken_out: BTreeMap<String, String>,
+    /// Who drives it, where it is a server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<Client>,
+}
+
+/// What drives a server. Runs under no allocator but its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Client {
+    /// What is started once the server answers, an absolute path, then its arguments.
+    pub command: Vec<String>,
+    /// Where the server answers, on this machine.
+    pub port: u16,
+}
+
+impl UserCommand {
+    /// The case that every allocator runs once in a block.
+    pub fn case(self, name: &str, caution: Option<String>) -> Case {
+        Case {
+            workload: name.to_owned(),
+            kernel: None,
+            program: None,
+            trial: Some(self),
+            rows: Vec::new(),
+            operation: "process".into(),
+            threads: 1,
+            oversubscribed: false,
+            parameters: Default::default(),
+            cold: 0,
+            iterations: Iterations::Fixed(1),
+            counts_purge: false,
+            whole_process: true,
+            caution,
+            series_ns: None,
+        }
+    }
+
+    /// As a person would type it.
+    pub fn line(&self) -> String {
+        typed(&self.command)
+    }
+}
+
+impl Client {
+    /// As a person would type it.
+    pub fn line(&self) -> String {
+        typed(&self.command)
+    }
+}
+
+fn typed(command: &[String]) -> String {
+    let mut words = command.iter().map(String::as_str);
+    // People type the name of what they start.
+    let first = words.next().map(|path| path.rsplit('/').next().unwrap_or(path));
+    shlex::try_join(first.into_iter().chain(words)).unwrap_or_else(|_| command.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_shown_as_it_would_be_typed() {
+        let words = |words: &[&str]| words.iter().map(|word| word.to_string()).collect();
+        let trial =
+            UserCommand { command: words(&["/usr/bin/python3", "-c", "print('a b')"]), ..UserCommand::default() };
+        assert_eq!(trial.line(), "python3 -c \"print('a b')\"");
+    }
+}

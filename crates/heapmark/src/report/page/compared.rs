@@ -1,0 +1,29 @@
+//! Two runs row by row, where a page has two.
+
+use super::section::Section;
+use super::series_legend::{SeriesLegend, Told};
+use super::text_sections;
+use crate::analyse::compare::{By, Side, between};
+use crate::report::compare::{self, Subject};
+use crate::report::text::plain;
+
+/// A difference up to this share is too small to matter.
+const THRESHOLD: f64 = 0.01;
+
+pub(super) fn section(legend: &SeriesLegend) -> Section {
+    let mut section =
+        Section { id: "compare", heading: "The second run beside the first".into(), ..Section::default() };
+    if let [old, new] = legend.runs.as_slice() {
+        let found = between(&side(old), &side(new), By::Wall, THRESHOLD);
+        let subject = Subject { new: new.run.head, old: Some(old.run.head), by: By::Wall, threshold: THRESHOLD };
+        if !found.rows.is_empty() {
+            section.text = compare::words(subject, &found).iter().map(|line| plain(line)).collect();
+            section.tables = vec![text_sections::table(compare::table(subject, &found), "")];
+        }
+    }
+    section
+}
+
+fn side<'a>(told: &Told<'a>) -> Side<'a> {
+    Side { head: told.run.head, records: told.run.records }
+}

@@ -1,0 +1,82 @@
+//! Who is on the page: every allocator and program of its runs, each in one place, so that it has one colour and one marker in
+//! all charts; and what the runs are called there.
+
+use super::PageRun;
+use crate::analyse::{Analysis, Role};
+use crate::report::text::plain;
+
+/// A run and what was derived from it.
+pub(super) struct Told<'a> {
+    pub run: &'a PageRun<'a>,
+    pub analysis: Analysis,
+}
+
+/// All runs of a page, and who is in them.
+pub(super) struct SeriesLegend<'a> {
+    pub runs: Vec<Told<'a>>,
+    pub entries: Vec<Entry>,
+}
+
+/// An allocator or a program.
+#[derive(Debug, PartialEq)]
+pub(super) struct Entry {
+    pub name: String,
+    /// The null allocator or the baseline's copy: grey, as they never rank.
+    pub companion: bool,
+}
+
+impl<'a> SeriesLegend<'a> {
+    pub fn new(runs: Vec<Told<'a>>) -> SeriesLegend<'a> {
+        let mut entries: Vec<Entry> = Vec::new();
+        for (name, role) in runs.iter().flat_map(|told| subjects(&told.analysis)) {
+            if !entries.iter().any(|entry| entry.name == name) {
+                let companion = matches!(role, Role::Floor | Role::Shadow);
+                entries.push(Entry { name: name.to_owned(), companion });
+            }
+        }
+        SeriesLegend { runs, entries }
+    }
+
+    /// Its place.
+    pub fn entry(&self, name: &str) -> Option<usize> {
+        self.entries.iter().position(|entry| entry.name == name)
+    }
+
+    /// Its name in a chart: `jemalloc`, of several runs `jemalloc · 2`.
+    pub fn label(&self, run: usize, name: &str) -> String {
+        in_chart(&format!("{name}{}", self.suffix(run)))
+    }
+
+    /// Nothing, or of several runs ` · 2`.
+    pub fn suffix(&self, run: usize) -> String {
+        if self.runs.len() > 1 { format!(" · {}", run + 1) } else { String::new() }
+    }
+
+    /// What a run is called: `2: heapmark-results/2026-01-01-2`, or its name where it is alone.
+    pub fn title(&self, run: usize) -> String {
+        let name = plain(&self.runs[run].run.name);
+        if self.runs.len() > 1 { format!("{}: {name}", run + 1) } else { name }
+    }
+
+    /// All values of one kind with the places of their runs.
+    pub fn all<'s, T: 's>(&'s self, of: impl Fn(&'s Told<'a>) -> &'s [T]) -> Vec<(usize, &'s T)> {
+        let in_run = |(run, told)| of(told).iter().map(move |one| (run, one)).collect::<Vec<_>>();
+        self.runs.iter().enumerate().flat_map(in_run).collect()
+    }
+}
+
+/// Those with a row, in the order of the plan.
+fn subjects(analysis: &Analysis) -> Vec<(&str, Role)> {
+    let cases = analysis.cases.iter().flat_map(|case| case.rows.iter().map(|row| (row.allocator.as_str(), row.role)));
+    let latency =
+        analysis.latency.iter().flat_map(|case| case.rows.iter().map(|row| (row.allocator.as_str(), row.role)));
+    let counts = analysis.counts.iter().flat_map(|case| case.rows.iter().map(|row| (row.allocator.as_str(), row.role)));
+    let footprints =
+        analysis.footprints.iter().flat_map(|case| case.rows.iter().map(|row| (row.allocator.as_str(), row.role)));
+    cases.chain(latency).chain(counts).chain(footprints).collect()
+}
+
+/// Text for the inside of a chart, where tags and entities are read: none of its own are left.
+pub(super) fn in_chart(text: &str) -> String {
+    plain(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}

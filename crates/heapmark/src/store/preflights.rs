@@ -1,0 +1,143 @@
+//! `machine/before.json` and `machine/after.json`: the preflight at the start and at the end of a run. Lists, as a run that is
+//! taken up again begins and ends once more; a checksum at the end, as each document of the store has one.
+
+use super::checksum::{self, Seal};
+use super::{keep, sealed};
+use crate::file::make_folder;
+use crate::observe::preflight::{Preflight, When};
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// All looks of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Looks {
+    /// Before the first process of each part.
+    pub before: Vec<Preflight>,
+    /// After the last one of each part that ended by itself or by a signal.
+    pub after: Vec<Preflight>,
+}
+
+impl Looks {
+    /// Names of what made numbers wander at any time, in the order it was seen; `None` where nobody looked.
+    pub fn warnings(&self) -> Option<Vec<String>> {
+        let all: Vec<&Preflight> = self.before.iter().chain(&self.after).collect();
+        let mut names: Vec<String> = Vec::new();
+        for name in all.iter().flat_map(|look| look.warnings()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        (!all.is_empty()).then_some(names)
+    }
+}
+
+/// Those of a run directory. Runs of an older heapmark have none.
+pub(super) fn read(dir: &Path) -> Result<Looks> {
+    Ok(Looks { before: list(&file(dir, When::Before))?, after: list(&file(dir, When::After))? })
+}
+
+/// Adds one.
+pub(super) fn add(dir: &Path, when: When, look: Preflight) -> Result<()> {
+    let mut looks = list(&file(dir, when))?;
+    looks.push(look);
+    let folder = dir.join(FOLDER);
+    make_folder(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let text = serde_json::to_string_pretty(&Document { looks }).context("cannot write a preflight")?;
+    keep(dir, name(when), sealed(&text))
+}
+
+const FOLDER: &str = "machine";
+
+fn file(dir: &Path, when: When) -> PathBuf {
+    dir.join(name(when))
+}
+
+fn name(when: When) -> PathBuf {
+    Path::new(FOLDER).join(match when {
+        When::Before => "before.json",
+        When::After => "after.json",
+    })
+}
+
+/// A file, but for its checksum.
+#[derive(Serialize, Deserialize)]
+struct Document {
+    looks: Vec<Preflight>,
+}
+
+fn list(file: &Path) -> Result<Vec<Preflight>> {
+    match fs::read(file) {
+        Ok(text) => parse(&text).with_context(|| {
+            format!(
+                "{} is damaged: without it the run can be read, as one whose machine nobody looked at",
+                file.display()
+            )
+        }),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", file.display())),
+    }
+}
+
+/// Before schema 3 it was the bare list, without a checksum.
+fn parse(text: &[u8]) -> Result<Vec<Preflight>> {
+    if text.starts_with(b"[") {
+        return Ok(serde_json::from_slice(text)?);
+    }
+    ensure!(checksum::check(text) == Seal::Whole, "its checksum does not fit");
+    Ok(serde_json::from_slice::<Document>(text)?.looks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::preflight::{Item, State};
+
+    fn look(warnings: &[&str]) -> Preflight {
+        let item = |name: &&str| Item {
+            name: name.to_string(),
+            found: None,
+            state: State::Warning,
+            means: String::new(),
+            change: String::new(),
+        };
+        Preflight { looked: String::new(), root: None, items: warnings.iter().map(item).collect() }
+    }
+
+    #[test]
+    fn each_part_of_a_run_adds_a_look_and_a_warning_is_named_once() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(read(dir.path()).unwrap().warnings(), None);
+        add(dir.path(), When::Before, look(&[])).unwrap();
+        assert_eq!(read(dir.path()).unwrap().warnings(), Some(vec![]));
+        add(dir.path(), When::Before, look(&["load", "swap"])).unwrap();
+        add(dir.path(), When::After, look(&["governor", "swap"])).unwrap();
+        let looks = read(dir.path()).unwrap();
+        assert_eq!((looks.before.len(), looks.after.len()), (2, 1));
+        assert_eq!(looks.warnings(), Some(["load", "swap", "governor"].map(String::from).to_vec()));
+    }
+
+    #[test]
+    fn a_damaged_look_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join(FOLDER)).unwrap();
+        fs::write(dir.path().join("machine/after.json"), "[{").unwrap();
+        assert!(read(dir.path()).unwrap_err().to_string().contains("machine/after.json is damaged"));
+    }
+
+    #[test]
+    fn a_changed_word_is_damage_and_a_bare_list_is_of_an_older_run() {
+        let dir = tempfile::tempdir().unwrap();
+        add(dir.path(), When::Before, look(&["swap"])).unwrap();
+        let before = dir.path().join("machine/before.json");
+        let text = fs::read_to_string(&before).unwrap();
+        fs::write(&before, text.replace("swap", "snap")).unwrap();
+        assert!(format!("{:#}", read(dir.path()).unwrap_err()).contains("its checksum does not fit"));
+        assert!(add(dir.path(), When::Before, look(&[])).is_err(), "no look is added to damage");
+        fs::write(&before, serde_json::to_string_pretty(&[look(&["load"])]).unwrap()).unwrap();
+        add(dir.path(), When::Before, look(&["swap"])).unwrap();
+        assert_eq!(read(dir.path()).unwrap().warnings(), Some(["load", "swap"].map(String::from).to_vec()));
+    }
+}

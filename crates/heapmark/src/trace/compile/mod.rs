@@ -1,0 +1,57 @@
+//! A trace made ready to be replayed: tokens become slots, and the recorded order becomes what threads wait for.
+//!
+//! Events go through once, in recorded order; memory grows with what is live, not with the length of the trace. How a compiled trace is
+//! laid out says [`heapmark_wire::compiled`].
+
+mod ask;
+mod compiler;
+mod object;
+mod slots;
+mod stream;
+mod thread_streams;
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+pub use compiler::compile;
+
+use anyhow::{Context, Result};
+use heapmark_wire::compiled::HEAD_WORDS;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// How the threads of a replay keep to the recorded order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// A thread waits for what its next op needs.
+    Dependent,
+    /// As that, and for the recorded time.
+    Timed,
+    /// One thread plays at a time.
+    Strict,
+    /// As that, and it is always the same one: it makes all calls.
+    Alone,
+}
+
+impl Order {
+    /// Whether one op comes after the other, so that nobody waits for an object.
+    fn is_strict(self) -> bool {
+        matches!(self, Order::Strict | Order::Alone)
+    }
+}
+
+/// CRC-32 of all words behind the head of a compiled trace.
+pub fn checksum(compiled: &File) -> Result<u32> {
+    let mut hash = crc32fast::Hasher::new();
+    let mut at = HEAD_WORDS as u64 * 8;
+    let mut room = vec![0; 1 << 20];
+    loop {
+        let read = compiled.read_at(&mut room, at).context("cannot read the compiled trace")?;
+        if read == 0 {
+            return Ok(hash.finalize());
+        }
+        hash.update(&room[..read]);
+        at += read as u64;
+    }
+}

@@ -1,0 +1,132 @@
+//! Which slot an object gets. A thread uses its own freed slots again, the last one first, which its program order makes safe;
+//! failing that, those that another thread freed long ago, and then it must wait for that.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// A slot rests for so many frees before another thread gets it: by then whoever freed it is past that, so that nobody waits.
+const QUARANTINE: u64 = 65_536;
+/// Slots that are taken over at a time, for one wait.
+const BATCH: usize = 64;
+
+/// A freed slot: after how many ops of its owner, and as the how-manieth free of all.
+#[derive(Clone, Copy)]
+struct Freed {
+    slot: u32,
+    ops: u64,
+    number: u64,
+}
+
+#[derive(Default)]
+struct Own {
+    /// In the order of their frees.
+    freed: VecDeque<Freed>,
+    /// Its oldest slot has an entry among the donors.
+    is_donor: bool,
+}
+
+/// All slots of a compiled trace.
+#[derive(Default)]
+pub(super) struct Slots {
+    threads: Vec<Own>,
+    /// Threads by the number of their oldest free, as it was when they came here.
+    donors: BinaryHeap<Reverse<(u64, u32)>>,
+    frees: u64,
+    pub(super) used: u64,
+}
+
+/// A slot, and for what its thread must wait before it fills it: a thread and its ops.
+pub(super) type Taken = (u32, Option<(u32, u64)>);
+
+impl Slots {
+    fn own(&mut self, thread: u32) -> &mut Own {
+        let index = thread as usize;
+        if self.threads.len() <= index {
+            self.threads.resize_with(index + 1, Own::default);
+        }
+        &mut self.threads[index]
+    }
+
+    /// A slot for an object of a thread that has done so many ops.
+    pub(super) fn take(&mut self, thread: u32, ops: u64) -> Taken {
+        if let Some(freed) = self.own(thread).freed.pop_back() {
+            return (freed.slot, None);
+        }
+        if let Some((donor, until)) = self.take_over(thread, ops)
+            && let Some(freed) = self.own(thread).freed.pop_back()
+        {
+            return (freed.slot, Some((donor, until)));
+        }
+        self.used += 1;
+        ((self.used - 1) as u32, None)
+    }
+
+    /// A thread has freed it as its op of this number.
+    pub(super) fn give(&mut self, thread: u32, slot: u32, ops: u64) {
+        self.frees += 1;
+        let number = self.frees;
+        let own = self.own(thread);
+        own.freed.push_back(Freed { slot, ops, number });
+        if !own.is_donor {
+            own.is_donor = true;
+            let oldest = own.freed.front().map_or(number, |freed| freed.number);
+            self.donors.push(Reverse((oldest, thread)));
+        }
+    }
+
+    /// The oldest slots of the thread that has the oldest: who that is, and what it must have done.
+    fn take_over(&mut self, thread: u32, ops: u64) -> Option<(u32, u64)> {
+        while let Some(&Reverse((told, donor))) = self.donors.peek() {
+            if self.frees < told + QUARANTINE {
+                return None;
+            }
+            self.donors.pop();
+            let frees = self.frees;
+            let own = self.own(donor);
+            let rested = |freed: &Freed| frees >= freed.number + QUARANTINE;
+            let count = own.freed.iter().take(BATCH).take_while(|freed| rested(freed)).count();
+            let batch: Vec<Freed> = own.freed.drain(..count).collect();
+            own.is_donor = !own.freed.is_empty();
+            let oldest = own.freed.front().map(|freed| freed.number);
+            self.donors.extend(oldest.map(|number| Reverse((number, donor))));
+            if let Some(until) = batch.iter().map(|freed| freed.ops).max() {
+                // From now on they are this thread's, as if it had freed them itself; and it has waited once its next op is done.
+                let own = self.own(thread);
+                own.freed.extend(batch.into_iter().map(|freed| Freed { ops: ops + 1, number: frees, ..freed }));
+                return Some((donor, until));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_uses_its_own_last_slot_first_and_nobody_elses_before_it_has_rested() {
+        let mut slots = Slots::default();
+        let taken: Vec<u32> = (0..3).map(|_| slots.take(0, 0).0).collect();
+        assert_eq!(taken, [0, 1, 2]);
+        slots.give(1, 0, 1);
+        slots.give(0, 2, 4);
+        assert_eq!([slots.take(0, 5), slots.take(0, 6)], [(2, None), (3, None)], "slot 0 rests");
+        for number in 0..QUARANTINE {
+            slots.give(2, 4 + number as u32, number);
+        }
+        assert_eq!(slots.take(0, 7), (0, Some((1, 1))));
+        assert_eq!(slots.used, 4);
+    }
+
+    #[test]
+    fn an_older_entry_of_a_donor_does_not_hide_the_younger_ones() {
+        let mut slots = Slots::default();
+        for number in 0..3 * QUARANTINE {
+            let (slot, wait) = slots.take(0, number);
+            assert!(wait.is_none_or(|(donor, ops)| donor == 1 && ops <= number));
+            slots.give(1, slot, number + 1);
+        }
+        assert!(slots.used <= QUARANTINE + 2 * BATCH as u64, "{}", slots.used);
+    }
+}

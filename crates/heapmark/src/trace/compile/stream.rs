@@ -1,0 +1,96 @@
+//! The file of a compiled trace and the streams that grow side by side in it, each in chunks that double up to a limit: ten thousand short
+//! threads take little, and a long one is read in long runs.
+
+use heapmark_wire::compiled::Rare;
+use std::fs::File;
+use std::io::Result;
+use std::os::unix::fs::FileExt;
+
+const FIRST_ROOM: usize = 64;
+const MOST_ROOM: usize = 8192;
+/// Words of a jump.
+const JUMP: usize = 2;
+
+/// A file of words that is handed out in stretches.
+pub(super) struct WordWriter {
+    pub(super) file: File,
+    /// Words that are handed out.
+    pub(super) words: u64,
+}
+
+impl WordWriter {
+    /// A stretch of so many words.
+    pub(super) fn reserve(&mut self, words: usize) -> u64 {
+        let at = self.words;
+        self.words += words as u64;
+        at
+    }
+
+    /// Writes words at their place.
+    pub(super) fn write(&self, at: u64, words: &[u64]) -> Result<()> {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        self.file.write_all_at(&bytes, at * 8)
+    }
+}
+
+/// One thread's ops.
+pub(super) struct Stream {
+    pub(super) first: u64,
+    at: u64,
+    room: usize,
+    words: Vec<u64>,
+}
+
+impl Stream {
+    pub(super) fn new(writer: &mut WordWriter) -> Stream {
+        let first = writer.reserve(FIRST_ROOM);
+        Stream { first, at: first, room: FIRST_ROOM, words: Vec::with_capacity(FIRST_ROOM) }
+    }
+
+    /// The stream of a thread that plays nothing.
+    pub(super) fn none() -> Stream {
+        Stream { first: 0, at: 0, room: 0, words: Vec::new() }
+    }
+
+    /// Appends words that belong together; returns the place of the first.
+    pub(super) fn push(&mut self, writer: &mut WordWriter, words: &[u64]) -> Result<u64> {
+        if self.words.len() + words.len() + JUMP > self.room {
+            let room = (2 * self.room).min(MOST_ROOM);
+            let next = writer.reserve(room);
+            self.words.extend([Rare::Jump.word(0), next]);
+            self.flush(writer)?;
+            (self.at, self.room) = (next, room);
+        }
+        let place = self.at + self.words.len() as u64;
+        self.words.extend_from_slice(words);
+        Ok(place)
+    }
+
+    /// Puts another word at a place that `push` returned.
+    pub(super) fn mend(&mut self, writer: &WordWriter, place: u64, word: u64) -> Result<()> {
+        let here = place.checked_sub(self.at).and_then(|offset| self.words.get_mut(offset as usize));
+        match here {
+            Some(old) => {
+                *old = word;
+                Ok(())
+            }
+            None => writer.write(place, &[word]),
+        }
+    }
+
+    /// Writes what is still here: after the last word.
+    pub(super) fn flush(&mut self, writer: &WordWriter) -> Result<()> {
+        writer.write(self.at, &self.words)?;
+        self.at += self.words.len() as u64;
+        self.room -= self.words.len().min(self.room);
+        self.words.clear();
+        Ok(())
+    }
+
+    /// As [`Stream::flush`], of a stream that gets no word any more.
+    pub(super) fn end(&mut self, writer: &WordWriter) -> Result<()> {
+        self.flush(writer)?;
+        self.words.shrink_to_fit();
+        Ok(())
+    }
+}

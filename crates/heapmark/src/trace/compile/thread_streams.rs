@@ -1,0 +1,228 @@
+//! The threads of a compiled trace and what they wait for. Knows nothing of objects.
+
+use super::super::MOST_THREADS;
+use super::Order;
+use super::stream::{Stream, WordWriter};
+use anyhow::{Context, Result, bail};
+use heapmark_wire::compiled::{Op, POSITION_EVERY, Rare, Thread};
+use std::collections::HashMap;
+
+/// The clock is told to a thread when so much time has passed since it was last told.
+const CLOCK_EVERY_NS: u64 = 50_000;
+
+struct ThreadStream {
+    stream: Stream,
+    /// Whether an event names it; other entries only fill the numbers below one that is named.
+    plays: bool,
+    /// What other threads wait for.
+    ops: u64,
+    is_started: bool,
+    has_ended: bool,
+    /// Its last position and clock that were written.
+    position: Option<u64>,
+    clock_ns: Option<u64>,
+    /// Ends of other threads that it has waited for.
+    ends_seen: usize,
+}
+
+/// All threads.
+pub(super) struct ThreadStreams {
+    pub(super) order: Order,
+    pub(super) writer: WordWriter,
+    /// The place of the event at hand in the recorded order, and its time.
+    pub(super) position: u64,
+    pub(super) now_ns: u64,
+    pub(super) most_alive: u64,
+    /// Calls of threads that had ended.
+    pub(super) strays: u64,
+    threads: Vec<ThreadStream>,
+    /// What a thread knows of another one's ops.
+    known: HashMap<(u32, u32), u64, foldhash::fast::RandomState>,
+    /// Threads that have ended, and what to wait for.
+    ends: Vec<(u32, u64)>,
+    alive: u64,
+    /// The thread that played last, and what to wait for.
+    last: Option<(u32, u64)>,
+}
+
+impl ThreadStreams {
+    pub(super) fn new(order: Order, writer: WordWriter) -> ThreadStreams {
+        ThreadStreams {
+            order,
+            writer,
+            position: 0,
+            now_ns: 0,
+            most_alive: 0,
+            strays: 0,
+            threads: Vec::new(),
+            known: HashMap::default(),
+            ends: Vec::new(),
+            alive: 0,
+            last: None,
+        }
+    }
+
+    /// The thread that plays an event of this thread: another one, where it has ended.
+    pub(super) fn player_of(&mut self, thread: u32) -> Result<u32> {
+        if thread >= MOST_THREADS {
+            bail!("thread {thread}: a replay has {MOST_THREADS} threads at most");
+        }
+        let thread = self.player(thread);
+        while self.threads.len() <= thread as usize {
+            self.threads.push(ThreadStream {
+                stream: Stream::none(),
+                plays: false,
+                ops: 0,
+                is_started: false,
+                has_ended: false,
+                position: None,
+                clock_ns: None,
+                ends_seen: 0,
+            });
+        }
+        let own = &mut self.threads[thread as usize];
+        if !own.plays {
+            own.plays = true;
+            own.stream = Stream::new(&mut self.writer);
+            self.alive += 1;
+        }
+        self.most_alive = self.most_alive.max(self.alive);
+        if !self.threads[thread as usize].has_ended {
+            return Ok(thread);
+        }
+        self.strays += 1;
+        let other = self.threads.iter().position(|own| own.plays && !own.has_ended);
+        other.map(|other| other as u32).context("it goes on after all threads have ended")
+    }
+
+    /// The thread in whose stream a thread's events stand while it has not ended.
+    fn player(&self, thread: u32) -> u32 {
+        if self.order == Order::Alone { 0 } else { thread }
+    }
+
+    /// Ops of a thread so far.
+    pub(super) fn ops(&self, thread: u32) -> u64 {
+        self.threads[thread as usize].ops
+    }
+
+    /// Threads, the last one's number plus one.
+    pub(super) fn count(&self) -> u64 {
+        self.threads.len() as u64
+    }
+
+    /// Appends words that are no op; returns the place of the first.
+    pub(super) fn push(&mut self, thread: u32, words: &[u64]) -> Result<u64> {
+        self.threads[thread as usize].stream.push(&mut self.writer, words).context("cannot write the compiled trace")
+    }
+
+    /// Appends an op, which others may wait for; returns its place and how many ops the thread has with it.
+    pub(super) fn op(&mut self, thread: u32, words: &[u64]) -> Result<(u64, u64)> {
+        let place = self.push(thread, words)?;
+        let own = &mut self.threads[thread as usize];
+        own.ops += 1;
+        self.last = Some((thread, own.ops));
+        Ok((place, own.ops))
+    }
+
+    /// Puts another word at a place that may be in the stream of this thread.
+    pub(super) fn mend(&mut self, thread: u32, place: u64, word: u64) -> Result<()> {
+        let player = self.player(thread) as usize;
+        self.threads[player].stream.mend(&self.writer, place, word).context("cannot write the compiled trace")
+    }
+
+    /// What stands before an op of this thread, whatever it is: whose turn it was, where it is, what time it is.
+    pub(super) fn prepare(&mut self, thread: u32) -> Result<()> {
+        if self.order.is_strict() {
+            let other = self.last.filter(|(other, _)| *other != thread);
+            return other.map_or(Ok(()), |(other, ops)| self.wait(thread, other, ops));
+        }
+        let (position, now_ns) = (self.position, self.now_ns);
+        let own = &mut self.threads[thread as usize];
+        let tells = own.position.is_none_or(|last| position >= last + POSITION_EVERY);
+        if tells {
+            own.position = Some(position);
+        }
+        let ticks =
+            self.order == Order::Timed && own.clock_ns.map_or(now_ns > 0, |last| now_ns - last >= CLOCK_EVERY_NS);
+        if ticks {
+            own.clock_ns = Some(now_ns);
+        }
+        if tells {
+            self.push(thread, &[Op::position(position)])?;
+        }
+        if ticks {
+            self.push(thread, &[Rare::Clock.word(0), now_ns])?;
+        }
+        Ok(())
+    }
+
+    /// The thread needs what another one has done with so many ops. In strict order everybody has waited for everything.
+    pub(super) fn wait_for(&mut self, thread: u32, other: u32, ops: u64) -> Result<()> {
+        if self.order.is_strict() { Ok(()) } else { self.wait(thread, other, ops) }
+    }
+
+    fn wait(&mut self, thread: u32, other: u32, ops: u64) -> Result<()> {
+        if thread == other || ops == 0 {
+            return Ok(());
+        }
+        let known = self.known.entry((thread, other)).or_insert(0);
+        if *known >= ops {
+            return Ok(());
+        }
+        *known = ops;
+        self.push(thread, &[Op::wait(other, ops)]).map(|_| ())
+    }
+
+    /// A thread starts another, unless that has been there before.
+    pub(super) fn start(&mut self, thread: u32, child: u32) -> Result<()> {
+        if self.order == Order::Alone {
+            return Ok(());
+        }
+        let own = self.player_of(thread)?;
+        let known = self.threads.get(child as usize);
+        if own == child || known.is_some_and(|child| child.ops > 0 || child.is_started || child.has_ended) {
+            return Ok(());
+        }
+        // Not more threads at a time than were: those that had ended by now have ended.
+        let seen = std::mem::replace(&mut self.threads[own as usize].ends_seen, self.ends.len());
+        for place in seen..self.ends.len() {
+            let (ended, ops) = self.ends[place];
+            self.wait_for(own, ended, ops)?;
+        }
+        self.player_of(child)?;
+        self.threads[child as usize].is_started = true;
+        self.prepare(own)?;
+        self.op(own, &[Rare::Start.word(child)]).map(|_| ())
+    }
+
+    /// A thread ends.
+    pub(super) fn exit(&mut self, thread: u32) -> Result<()> {
+        if self.order == Order::Alone || self.player_of(thread)? != thread {
+            return Ok(());
+        }
+        self.prepare(thread)?;
+        self.push(thread, &[Rare::Exit.word(0)])?;
+        let own = &mut self.threads[thread as usize];
+        own.has_ended = true;
+        own.stream.end(&self.writer).context("cannot write the compiled trace")?;
+        // It has one op more when the thread is gone.
+        let gone = (thread, own.ops + 1);
+        self.ends.push(gone);
+        self.last = Some(gone);
+        self.alive -= 1;
+        Ok(())
+    }
+
+    /// Ends all streams; returns the table of threads.
+    pub(super) fn end(&mut self) -> Result<Vec<u64>> {
+        let mut table = Vec::new();
+        for own in &mut self.threads {
+            if own.plays && !own.has_ended {
+                own.stream.push(&mut self.writer, &[Rare::End.word(0)])?;
+                own.stream.end(&self.writer)?;
+            }
+            table.extend(Thread { first: own.stream.first, is_started: own.is_started }.encode());
+        }
+        Ok(table)
+    }
+}

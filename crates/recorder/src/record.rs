@@ -1,0 +1,201 @@
+//! Notes a call: between the program and the next library, some ten million times a second. What runs each time is inlined into
+//! the hooks and takes a few nanoseconds; all else is out of line and cold.
+//!
+//! A free is noted before the next library gets the block, an allocation after it has given one: so, by their stamps, an address
+//! always dies before it is born again, whatever threads do.
+
+use crate::chunk_space::{find_room, put_here, stamp_slowly};
+use crate::clock;
+use crate::local::{depth, state};
+use crate::process::WIPED;
+use crate::reentry::{enter_slowly, note_elsewhere, note_streamless, take_over};
+use crate::state::State;
+use crate::witness::Witness;
+use core::ffi::c_void;
+use core::hint::cold_path;
+use core::sync::atomic::{Ordering, compiler_fence};
+use heapmark_wire::capture::Event;
+
+/// Runs a call of the next library that allocates, then notes it, unless it is not the program's: made by the next library
+/// itself. What a call that fails amounts to is kept apart: with one kind of event, noting it is straight.
+#[inline(always)]
+pub fn record_after(
+    call: impl FnOnce() -> *mut c_void,
+    event: impl Fn(u64) -> Event<'static>,
+    failed: impl Fn() -> Event<'static>,
+) -> *mut c_void {
+    let state = enter();
+    if state.is_null() {
+        cold_path();
+        let block = call();
+        note_streamless(&if block.is_null() { failed() } else { event(block as u64) });
+        return block;
+    }
+    let witness = Witness::new();
+    let witness = witness.stand();
+    // SAFETY: the state is this thread's.
+    unsafe {
+        (*state).calling = witness;
+        let block = call();
+        (*state).calling = 0;
+        if block.is_null() {
+            cold_path();
+            note_rarely(state, &failed());
+        } else {
+            note(state, witness, event(block as u64));
+        }
+        block
+    }
+}
+
+/// Notes a call, then runs it.
+#[inline(always)]
+pub fn record_before<R>(event: Event<'static>, call: impl FnOnce() -> R) -> R {
+    let state = enter();
+    if state.is_null() {
+        cold_path();
+        let again = event;
+        note_streamless(&again);
+        return call();
+    }
+    let witness = Witness::new();
+    let witness = witness.stand();
+    // SAFETY: the state is this thread's; after a fork noting moves it.
+    unsafe {
+        let state = note(state, witness, event);
+        (*state).calling = witness;
+        let result = call();
+        (*state).calling = 0;
+        result
+    }
+}
+
+/// Notes what calls nothing.
+#[inline(always)]
+pub fn record(event: Event<'_>) {
+    let state = enter();
+    if state.is_null() {
+        cold_path();
+        let again = event;
+        return note_streamless(&again);
+    }
+    let witness = Witness::new();
+    // SAFETY: the state is this thread's.
+    unsafe { note(state, witness.stand(), event) };
+}
+
+/// As [`only`], for what happens so rarely that it is out of line.
+#[cold]
+#[inline(never)]
+pub fn record_rare(event: &Event<'_>) {
+    let state = enter();
+    if state.is_null() {
+        return note_streamless(event);
+    }
+    // SAFETY: the state is this thread's.
+    unsafe { note_rarely(state, event) };
+}
+
+/// The stamp of a call that begins now; nothing that counts where there is no clock.
+#[inline(always)]
+pub fn entered() -> Option<u64> {
+    // SAFETY: the state is this thread's, if there is one.
+    unsafe {
+        let state = state();
+        match if state.is_null() { clock::OFF } else { (*state).clocked.load(Ordering::Relaxed) } {
+            clock::OFF => None,
+            clock::CPU => Some(clock::cpu()),
+            _ => Some(WIPED.process.stamp()),
+        }
+    }
+}
+
+/// The thread's state, unless it has none or the call is one that the next library makes of itself: then null.
+#[inline(always)]
+fn enter() -> *mut State {
+    let state = state();
+    // SAFETY: the state is this thread's.
+    unsafe {
+        if state.is_null() || (*state).calling != 0 {
+            cold_path();
+            return enter_slowly(state, depth());
+        }
+    }
+    state
+}
+
+/// Notes in the thread's own stream, unless it is in the middle of another event there; gives the state that is the thread's now.
+#[inline(always)]
+unsafe fn note(state: *mut State, witness: usize, event: Event<'_>) -> *mut State {
+    // SAFETY: the state is this thread's. Handlers of signals, which may come between any two instructions, find the witness
+    // and leave the writer alone.
+    unsafe {
+        if State::claim(state, 0, witness) != 0 {
+            cold_path();
+            if !take_over(state, witness) {
+                // Another copy: one whose address is known elsewhere has to be in memory, and its kind looked at.
+                let again = event;
+                note_elsewhere((*state).thread, &again);
+                return state;
+            }
+        }
+        compiler_fence(Ordering::SeqCst);
+        let mut own = state;
+        if (*own).writer.at() >= (*own).limit {
+            cold_path();
+            own = find_room(state, witness);
+            if own.is_null() {
+                (*state).writing = 0;
+                return state;
+            }
+        }
+        // Each arm has its own copy of what writes the event, with or without a stamp.
+        match (*own).clocked.load(Ordering::Relaxed) {
+            clock::OFF => (*own).writer.put(&event, None),
+            clock::CPU => (*own).writer.put(&event, Some(clock::cpu())),
+            _ => {
+                cold_path();
+                put_slowly(own, event);
+            }
+        }
+        compiler_fence(Ordering::SeqCst);
+        (*own).writing = 0;
+        own
+    }
+}
+
+/// As [`note`], out of line.
+#[cold]
+#[inline(never)]
+unsafe fn note_rarely(state: *mut State, event: &Event<'_>) {
+    let witness = Witness::new();
+    // SAFETY: the caller's.
+    unsafe {
+        let witness = witness.stand();
+        if State::claim(state, 0, witness) != 0 && !take_over(state, witness) {
+            return note_elsewhere((*state).thread, event);
+        }
+        let own = match (*state).writer.at() >= (*state).limit {
+            true => find_room(state, witness),
+            false => state,
+        };
+        if own.is_null() {
+            (*state).writing = 0;
+            return;
+        }
+        put_here(own, event);
+        compiler_fence(Ordering::SeqCst);
+        (*own).writing = 0;
+    }
+}
+
+/// Where the stream's first stamp is due, or stamps come from memory.
+#[cold]
+#[inline(never)]
+unsafe fn put_slowly(state: *mut State, event: Event<'_>) {
+    // SAFETY: the caller's.
+    unsafe {
+        let stamp = stamp_slowly(state);
+        (*state).writer.put(&event, Some(stamp));
+    }
+}

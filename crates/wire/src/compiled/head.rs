@@ -1,0 +1,226 @@
+//! The head of a compiled trace, and its table of threads.
+
+use super::MOST_SLOTS;
+
+/// Of the first word; the number at its end is the layout's version.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"HMscore\x03");
+/// Words of the head.
+pub const HEAD_WORDS: usize = 25;
+
+/// What stands at the start of a compiled trace: how large it is, and what playing it once must come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// Words of the whole file.
+    pub words: u64,
+    /// CRC-32 of all words behind the head.
+    pub checksum: u64,
+    /// Where the table of threads begins.
+    pub table: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Most threads that were alive at a time.
+    pub threads_at_a_time: u64,
+    /// Slots that the ops use.
+    pub slots: u64,
+    /// Calls of malloc.
+    pub malloc: u64,
+    /// Calls that free a block, those after the end of blocks that were left included.
+    pub free: u64,
+    /// Calls of calloc.
+    pub calloc: u64,
+    /// Calls of realloc.
+    pub realloc: u64,
+    /// Aligned allocations.
+    pub aligned: u64,
+    /// Sum of the sizes that were asked for.
+    pub bytes: u64,
+    /// Calls that are replayed while the clock runs.
+    pub events: u64,
+    /// Highest sum of requested sizes of live blocks, in the order of the compiled trace.
+    pub requested_peak_bytes: u64,
+    /// The thread that reaches it, and after how many of its ops.
+    pub peak: (u64, u64),
+    /// [`Rare::Point`] ops.
+    pub points: u64,
+    /// Nanoseconds that the recorded program took, where the trace tells.
+    pub recorded_ns: u64,
+    /// Calls that failed, which are not made again.
+    pub failed: u64,
+    /// Events that the recorder could not write.
+    pub dropped: u64,
+    /// Calls of threads that had ended, made by another thread.
+    pub strays: u64,
+    /// Where it stands how objects of C++ operators are given back that the program has left, and how many there are.
+    pub left: (u64, u64),
+    /// What the largest block takes, with room to align it.
+    pub largest_bytes: u64,
+}
+
+/// Why a file is no compiled trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It is shorter than a head, or not as long as the head says.
+    Length,
+    /// It is something else, or of another version.
+    Magic,
+    /// Its numbers do not fit each other.
+    Numbers,
+}
+
+impl Head {
+    /// As it stands in the file.
+    pub fn encode(&self) -> [u64; HEAD_WORDS] {
+        let mut words = [0; HEAD_WORDS];
+        let numbers = [
+            MAGIC,
+            self.words,
+            self.checksum,
+            self.table,
+            self.threads,
+            self.threads_at_a_time,
+            self.slots,
+            self.malloc,
+            self.free,
+            self.calloc,
+            self.realloc,
+            self.aligned,
+            self.bytes,
+            self.events,
+            self.requested_peak_bytes,
+            self.peak.0,
+            self.peak.1,
+            self.points,
+            self.recorded_ns,
+            self.failed,
+            self.dropped,
+            self.strays,
+            self.left.0,
+            self.left.1,
+            self.largest_bytes,
+        ];
+        words[..numbers.len()].copy_from_slice(&numbers);
+        words
+    }
+
+    /// From the words of a whole file.
+    pub fn decode(file: &[u64]) -> Result<Head, Fault> {
+        let head: &[u64; HEAD_WORDS] = file.first_chunk().ok_or(Fault::Length)?;
+        let head = Head::of_words(head)?;
+        if head.words != file.len() as u64 { Err(Fault::Length) } else { Ok(head) }
+    }
+
+    /// From the words of a head alone.
+    pub fn of_words(words: &[u64; HEAD_WORDS]) -> Result<Head, Fault> {
+        if words[0] != MAGIC {
+            return Err(Fault::Magic);
+        }
+        // In the order of `encode`.
+        let mut numbers = words[1..].iter().copied();
+        let mut next = || numbers.next().unwrap_or_default();
+        let head = Head {
+            words: next(),
+            checksum: next(),
+            table: next(),
+            threads: next(),
+            threads_at_a_time: next(),
+            slots: next(),
+            malloc: next(),
+            free: next(),
+            calloc: next(),
+            realloc: next(),
+            aligned: next(),
+            bytes: next(),
+            events: next(),
+            requested_peak_bytes: next(),
+            peak: (next(), next()),
+            points: next(),
+            recorded_ns: next(),
+            failed: next(),
+            dropped: next(),
+            strays: next(),
+            left: (next(), next()),
+            largest_bytes: next(),
+        };
+        let table_end = head.threads.checked_mul(THREAD_WORDS as u64).and_then(|words| head.table.checked_add(words));
+        let left_end = head.left.0.checked_add(head.left.1);
+        if head.threads == 0
+            || head.slots > MOST_SLOTS
+            || [table_end, left_end].iter().any(|end| end.is_none_or(|end| end > head.words))
+        {
+            return Err(Fault::Numbers);
+        }
+        Ok(head)
+    }
+}
+
+/// Words of a thread in the table.
+pub const THREAD_WORDS: usize = 2;
+
+/// A thread in the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Thread {
+    /// Where its stream begins; 0 if no thread of this number plays.
+    pub first: u64,
+    /// Whether an op creates it; otherwise it is there from the start.
+    pub is_started: bool,
+}
+
+impl Thread {
+    /// As it stands in the table.
+    pub fn encode(&self) -> [u64; THREAD_WORDS] {
+        [self.first, u64::from(self.is_started)]
+    }
+
+    /// Whether it plays anything: numbers of a trace's threads may have gaps.
+    pub fn plays(&self) -> bool {
+        self.first != 0
+    }
+
+    /// The thread of this number; the file is as long as its head says.
+    pub fn of(file: &[u64], head: &Head, number: usize) -> Option<Thread> {
+        let at = head.table as usize + number * THREAD_WORDS;
+        let &[first, is_started] = file.get(at..at + THREAD_WORDS)?.first_chunk::<THREAD_WORDS>()?;
+        Some(Thread { first, is_started: is_started != 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_read_back_and_one_that_lies_is_refused() {
+        let head = Head {
+            words: 33,
+            table: 25,
+            threads: 3,
+            slots: 5,
+            peak: (1, 2),
+            recorded_ns: 9,
+            left: (31, 2),
+            ..Head::default()
+        };
+        let mut file = [0; 33];
+        file[..HEAD_WORDS].copy_from_slice(&head.encode());
+        assert_eq!(Head::decode(&file), Ok(head));
+        assert_eq!(Head::decode(&file[..32]), Err(Fault::Length));
+        assert_eq!(Head::decode(&file[..5]), Err(Fault::Length));
+        let broken = |head: Head| Head::of_words(&head.encode());
+        assert_eq!(broken(Head { threads: 5, ..head }), Err(Fault::Numbers));
+        assert_eq!(broken(Head { threads: u64::MAX, ..head }), Err(Fault::Numbers));
+        assert_eq!(broken(Head { left: (31, 3), ..head }), Err(Fault::Numbers));
+        assert_eq!(broken(Head { slots: MOST_SLOTS + 1, ..head }), Err(Fault::Numbers));
+        file[0] += 1;
+        assert_eq!(Head::decode(&file), Err(Fault::Magic));
+    }
+
+    #[test]
+    fn threads_are_found_in_their_table() {
+        let head = Head { words: 29, table: 25, threads: 2, ..Head::default() };
+        let (one, two) = (Thread { first: 11, is_started: false }, Thread { first: 12, is_started: true });
+        let mut file = [0; 29];
+        file[25..27].copy_from_slice(&one.encode());
+        file[27..].copy_from_slice(&two.encode());
+        assert_eq!([0, 1, 2].map(|n| Thread::of(&file, &head, n)), [Some(one), Some(two), None]);
+    }
+}

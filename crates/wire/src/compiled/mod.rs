@@ -1,0 +1,228 @@
+//! The compiled trace: a trace made ready to be replayed. The host compiles it, the guest maps it and plays it word by word.
+//!
+//! A compiled trace is an array of 64-bit words of this machine: the head, then the streams of the threads in chunks, then the table of
+//! threads. A stream's chunk ends with a [`Rare::Jump`] to the next one, so that streams of any number of threads grow side by
+//! side in one file that is written once from its start to its end.
+//!
+//! A word is an op: `{op: 4 bits, slot: 29, size: 31}`. What does not fit there is a [`Rare`] op with further words behind it. Objects of
+//! C++ operators have ops of their own: they must come from the allocator's own `operator new`, and go back by its own `delete`. After
+//! the table of threads stands [how](left) those are given back that the program has left.
+
+mod head;
+
+pub use head::{Fault, HEAD_WORDS, Head, MAGIC, THREAD_WORDS, Thread};
+
+/// Slots that an op can name.
+pub const MOST_SLOTS: u64 = 1 << SLOT_BITS;
+/// Stands for "all pages" in [`Rare::Pages`].
+pub const ALL_PAGES: u32 = u32::MAX >> 1;
+/// Blocks of this size have their share of touched pages said; smaller ones are touched at both ends.
+pub const PAGES_FROM_BYTES: u64 = 64 << 10;
+/// A thread says its place in the recorded order at least so often.
+pub const POSITION_EVERY: u64 = 4096;
+
+/// The largest size that an op of one word can tell.
+pub const MOST_SIZE: u64 = (1 << 31) - 1;
+
+const OP_BITS: u32 = 4;
+const SLOT_BITS: u32 = 29;
+const SIZE_AT: u32 = OP_BITS + SLOT_BITS;
+/// In the word of [`Op::Wait`], where a thread stands and how many ops.
+const THREAD_BITS: u32 = 16;
+
+/// Ops of one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// malloc(size) into the slot.
+    Malloc = 0,
+    /// free of the slot's block.
+    Free = 1,
+    /// calloc(1, size) into the slot.
+    Calloc = 2,
+    /// realloc of the slot's block to size; the slot keeps what comes of it.
+    Realloc = 3,
+    /// free of the slot's block, whose size is told.
+    FreeSized = 4,
+    /// Wait until another thread has done so many ops: see [`wait`].
+    Wait = 5,
+    /// This thread's place in the recorded order, in all bits behind the op.
+    Position = 6,
+    /// A [`Rare`] op: its number stands in `slot`, an argument behind the op.
+    Rare = 7,
+    /// operator new(size) into the slot.
+    New = 8,
+    /// operator delete of the slot's block.
+    Delete = 9,
+    /// operator delete of the slot's block, whose size is told.
+    DeleteSized = 10,
+}
+
+/// Ops with further words, or without a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rare {
+    /// The stream goes on at the next word's index.
+    Jump = 0,
+    /// The stream is over, and the recorded program ended with this thread alive.
+    End = 1,
+    /// The stream is over: the thread exits.
+    Exit = 2,
+    /// Creates thread `argument`.
+    Start = 3,
+    /// Of the block that comes next `argument` pages are touched.
+    Pages = 4,
+    /// Wait until so many nanoseconds after the start: the next word.
+    Clock = 5,
+    /// The recorded program has allocated so much (the next word), of which so much is live (the one after it).
+    Point = 6,
+    /// free(NULL).
+    FreeNull = 7,
+    /// malloc_usable_size of the slot `argument`.
+    UsableSize = 8,
+    /// malloc into the slot `argument`; the size follows.
+    Malloc = 9,
+    /// calloc into the slot `argument`; count and size follow.
+    Calloc = 10,
+    /// realloc of the slot `argument`; the size follows.
+    Realloc = 11,
+    /// An aligned allocation into the slot `argument`; alignment and size follow.
+    Aligned = 12,
+    /// As [`Op::FreeSized`] of the slot `argument`; the size follows.
+    FreeSized = 13,
+    /// operator new into the slot `argument`; the size follows.
+    New = 14,
+    /// As [`Op::DeleteSized`] of the slot `argument`; the size follows.
+    DeleteSized = 15,
+    /// operator new with an alignment into the slot `argument`; alignment and size follow.
+    NewAligned = 16,
+    /// operator delete of the block of such a one in the slot `argument`; the alignment follows.
+    DeleteAligned = 17,
+    /// The same with its size; alignment and size follow.
+    DeleteAlignedSized = 18,
+}
+
+impl Op {
+    /// The op of a word.
+    #[inline(always)]
+    pub fn of(word: u64) -> Op {
+        match word & ((1 << OP_BITS) - 1) {
+            0 => Op::Malloc,
+            1 => Op::Free,
+            2 => Op::Calloc,
+            3 => Op::Realloc,
+            4 => Op::FreeSized,
+            5 => Op::Wait,
+            6 => Op::Position,
+            8 => Op::New,
+            9 => Op::Delete,
+            10 => Op::DeleteSized,
+            _ => Op::Rare,
+        }
+    }
+
+    /// A word of this op; the size is [`MOST_SIZE`] at most.
+    pub fn word(self, slot: u32, size: u64) -> u64 {
+        self as u64 | u64::from(slot) << OP_BITS | size << SIZE_AT
+    }
+
+    /// A place in the recorded order.
+    pub fn position(at: u64) -> u64 {
+        Op::Position as u64 | at << OP_BITS
+    }
+
+    /// Waits until `thread` has done `ops`, which are below 2^44.
+    pub fn wait(thread: u32, ops: u64) -> u64 {
+        Op::Wait as u64 | u64::from(thread) << OP_BITS | ops << (OP_BITS + THREAD_BITS)
+    }
+}
+
+/// How the block in a slot is given back that the program has left: by operator delete, with its alignment where it has one.
+pub fn left(slot: u32, alignment: Option<u64>) -> u64 {
+    Op::Delete.word(slot, alignment.map_or(0, |alignment| alignment.ilog2().into()))
+}
+
+/// The alignment in a word of [`left`].
+pub fn alignment_left(word: u64) -> Option<usize> {
+    Some(size(word)).filter(|log| *log > 0).map(|log| 1 << log)
+}
+
+/// What a word of [`Op::wait`] waits for.
+#[inline(always)]
+pub fn wait(word: u64) -> (usize, u64) {
+    ((word >> OP_BITS & ((1 << THREAD_BITS) - 1)) as usize, word >> (OP_BITS + THREAD_BITS))
+}
+
+/// What a word of [`Op::position`] tells.
+#[inline(always)]
+pub fn position(word: u64) -> u64 {
+    word >> OP_BITS
+}
+
+/// The slot of a word, or whatever stands in its place.
+#[inline(always)]
+pub fn slot(word: u64) -> usize {
+    ((word >> OP_BITS) & (MOST_SLOTS - 1)) as usize
+}
+
+/// The size of a word, or whatever stands in its place.
+#[inline(always)]
+pub fn size(word: u64) -> usize {
+    (word >> SIZE_AT) as usize
+}
+
+impl Rare {
+    const ALL: [Rare; 19] = [
+        Rare::Jump,
+        Rare::End,
+        Rare::Exit,
+        Rare::Start,
+        Rare::Pages,
+        Rare::Clock,
+        Rare::Point,
+        Rare::FreeNull,
+        Rare::UsableSize,
+        Rare::Malloc,
+        Rare::Calloc,
+        Rare::Realloc,
+        Rare::Aligned,
+        Rare::FreeSized,
+        Rare::New,
+        Rare::DeleteSized,
+        Rare::NewAligned,
+        Rare::DeleteAligned,
+        Rare::DeleteAlignedSized,
+    ];
+
+    /// The rare op of a word; `None` where there is none of that number.
+    pub fn of(word: u64) -> Option<Rare> {
+        Rare::ALL.get(slot(word)).copied()
+    }
+
+    /// A word of this op.
+    pub fn word(self, argument: u32) -> u64 {
+        Op::Rare.word(self as u32, argument.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_gives_back_what_went_into_it() {
+        for (op, s, z) in [(Op::Malloc, 0, 0), (Op::DeleteSized, (1 << 29) - 1, MOST_SIZE), (Op::FreeSized, 7, 9)] {
+            let word = op.word(s, z);
+            assert_eq!((Op::of(word), slot(word), size(word)), (op, s as usize, z as usize));
+        }
+        let (wait, far) = (Op::wait(65_534, (1 << 44) - 1), Op::position(1 << 59));
+        assert_eq!((Op::of(wait), super::wait(wait)), (Op::Wait, (65_534, (1 << 44) - 1)));
+        assert_eq!((Op::of(far), position(far)), (Op::Position, 1 << 59));
+        let lefts = [(3, None), (5, Some(64)), (6, Some(1 << 47))].map(|(slot, alignment)| left(slot, alignment));
+        assert_eq!(lefts.map(alignment_left), [None, Some(64), Some(1 << 47)]);
+        assert_eq!(lefts.map(slot), [3, 5, 6]);
+        for rare in Rare::ALL {
+            let word = rare.word(ALL_PAGES);
+            assert_eq!((Op::of(word), Rare::of(word), size(word)), (Op::Rare, Some(rare), ALL_PAGES as usize));
+        }
+        assert_eq!(Rare::of(Op::Rare.word(19, 0)), None);
+    }
+}
