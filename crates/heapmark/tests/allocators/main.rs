@@ -1,0 +1,11 @@
+//! Which library serves: allocators of the catalogue and those that the user brings, proved, inspected, checked, and planted to fail.
+
+mod bring;
+mod checked;
+mod control;
+mod fakes;
+mod inspection;
+mod libraries;
+mod proof;
+#[path = "../support/mod.rs"]
+mod support;

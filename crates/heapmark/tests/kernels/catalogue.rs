@@ -1,0 +1,86 @@
+//! Everything in the data folders is fit for use: it is read, and every workload runs to a verified end at its quick size.
+
+use crate::support::{Place, of_purpose, samples, word};
+
+#[test]
+fn every_workload_ends_ok_on_glibc_and_on_the_null_allocator() {
+    let place = Place::new();
+    // Every kernel and every set of parameters, with as little work as shows that it ends well.
+    let small = [
+        "scatter*.loops=2",
+        "scatter*.blocks=2000",
+        "scatter*.ops=200",
+        "same-thread*.volume=1000000",
+        "cross-vector*.volume=1000000",
+        "larson*.incarnations=5",
+        "larson*.rounds=5",
+        "cache-*.iterations=5",
+        "cache-*.rw=1000",
+        "speed*.objects=2000",
+        "memory*.objects=2000",
+        "memory*.round=2000",
+    ];
+    let listed = place.run(&["list", "workloads", "--json"]);
+    let all: Vec<serde_json::Value> = serde_json::from_str(&listed.stdout).unwrap();
+    // The programs of binary-trees have a test of their own.
+    let names: Vec<&str> =
+        all.iter().filter(|one| word(one, "document") != "BT").map(|workload| word(workload, "name")).collect();
+    assert!(names.len() >= 40, "{}", names.len());
+    let chosen = names.join(",");
+    let set = small.iter().flat_map(|change| ["--set", change]);
+    let flags = [
+        "run",
+        "-w",
+        &chosen,
+        "-a",
+        "glibc,null",
+        "-t",
+        "1,3",
+        "--blocks",
+        "1",
+        "--target-ms",
+        "5",
+        "--no-repeat",
+        "-o",
+        "run",
+    ];
+    let end = place.run(&flags.into_iter().chain(set).collect::<Vec<_>>());
+    assert!(matches!(end.code, Some(0 | 4)), "{}{}", end.stdout, end.stderr);
+    let records = samples(&place.at("run"));
+    // Rows of programs end `absent` where their library or their device is not there.
+    let failed = records.iter().filter(|record| record["outcome"]["kind"] != "ok");
+    let wrong: Vec<_> = failed.filter(|record| !word(record, "allocator").starts_with("PMDK:")).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    for name in names {
+        let of = |purpose| of_purpose(&records, purpose);
+        let all = [of("check"), of("sample")].concat();
+        let ran = all.iter().filter(|record| word(record, "workload") == name).count();
+        // glibc checked and measured, null measured; or the rows of a program.
+        assert!(ran >= 3, "{name} ran {ran} times");
+    }
+}
+
+#[test]
+fn every_suite_has_a_plan() {
+    let place = Place::new();
+    let listed = place.run(&["list", "suites", "--json"]);
+    let suites: Vec<serde_json::Value> = serde_json::from_str(&listed.stdout).unwrap();
+    assert!(suites.iter().any(|suite| word(suite, "name") == "quick"));
+    for suite in &suites {
+        let end = place.run(&["run", word(suite, "name"), "--dry-run", "--cells", "--seed", "1"]);
+        assert_eq!(end.code, Some(0), "{}: {}", word(suite, "name"), end.stderr);
+        let first = |line: &str| line.contains("@1/b00") && line.contains("/glibc ");
+        assert!(end.stdout.lines().any(first), "{}", end.stdout);
+    }
+}
+
+#[test]
+fn the_page_of_workloads_is_what_the_files_say() {
+    let listed = Place::new().run(&["list", "workloads", "--markdown"]);
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/WORKLOADS.md");
+    let stored = std::fs::read_to_string(page).unwrap();
+    assert!(
+        listed.stdout == stored,
+        "docs/WORKLOADS.md is stale: heapmark list workloads --markdown > docs/WORKLOADS.md"
+    );
+}

@@ -1,0 +1,15 @@
+//! Kernels and what the harness says of them: exact counts of calls, sizes as drawn, memory over time, presets of the right shape.
+
+mod catalogue;
+mod counter;
+mod counting;
+mod counting_memory;
+mod counting_replay;
+mod counting_vector_and_scatter;
+mod counting_zalloc_cache_speed;
+mod distributions;
+mod series;
+mod shape;
+#[path = "../support/mod.rs"]
+mod support;
+mod turnover;

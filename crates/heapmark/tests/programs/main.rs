@@ -1,0 +1,11 @@
+//! Whole programs: those in other languages, those that only print, and the user's own (`heapmark try`).
+
+mod binary_trees;
+mod out_of_reach;
+mod pmdk;
+mod printed;
+mod programs;
+#[path = "../support/mod.rs"]
+mod support;
+mod trial;
+mod trial_server;

@@ -1,0 +1,60 @@
+//! `heapmark compare` through the built binary: within a run, between two, and the exit code for a CI job.
+
+use crate::support::{End, Place};
+use serde_json::Value;
+
+/// A run in which `mine` is this library.
+fn measured(place: &Place, run: &str, library: &str) {
+    let word = format!("mine={},glibc", place.fake(library).display());
+    let end = place.run_small(run, &["-a", &word, "--blocks", "10", "--seed", "1"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+}
+
+fn compare(place: &Place, args: &[&str]) -> End {
+    place.run(&[&["compare"], args].concat())
+}
+
+#[test]
+fn a_slower_library_fails_the_job_within_a_run_and_between_two() {
+    let place = Place::new();
+    measured(&place, "old", "honest");
+    measured(&place, "new", "slow");
+    // By CPU time: beside other programs a process of 2 ms waits for a CPU up to a hundred times as long.
+    let by_cpu = |args: &[&str]| compare(&place, &[&["--by", "cpu"], args].concat());
+    let within = by_cpu(&["new", "--fail-on", "slower"]);
+    assert_eq!(within.code, Some(3), "{}{}", within.stdout, within.stderr);
+    assert!(within.stderr.contains("--fail-on: churn@1/mine is slower"), "{}", within.stderr);
+    assert_eq!(compare(&place, &["new"]).code, Some(0), "only who asks gets the exit code");
+
+    let between = by_cpu(&["old", "new", "--fail-on", "slower,unclear"]);
+    assert_eq!(between.code, Some(3), "{}{}", between.stdout, between.stderr);
+    let told = between.stdout.replace("\n  ", " ");
+    for told_of in
+        ["beside glibc", "not interleaved", "heapmark run -a old=", "libhonest.so,new=", "the runs themselves"]
+    {
+        assert!(told.contains(told_of), "no `{told_of}` in {told}");
+    }
+    // The other way round it got faster, however much the machine wandered in between.
+    let back = by_cpu(&["new", "old", "--fail-on", "slower", "--to", "json"]);
+    assert_eq!(back.code, Some(0), "{}", back.stderr);
+    let told: Value = serde_json::from_str(&back.stdout).unwrap();
+    let mine = told["rows"].as_array().unwrap().iter().find(|row| row["allocator"] == "mine").unwrap();
+    assert_eq!((&mine["verdict"]["word"], &told["anchor"]), (&"faster".into(), &"glibc".into()), "{told}");
+    let page = compare(&place, &["old", "new", "--to", "md"]).stdout;
+    assert!(page.starts_with("## ") && page.contains("| workload | allocator |"), "{page}");
+}
+
+#[test]
+fn what_cannot_be_compared_is_one_clear_line() {
+    let place = Place::new();
+    let end = place.run_small("one", &["-a", "glibc", "--blocks", "2"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let alone = compare(&place, &["one"]);
+    assert_eq!((alone.code, alone.stderr.lines().count()), (Some(1), 1), "{}", alone.stderr);
+    assert!(alone.stderr.contains("there is nobody beside the baseline"), "{}", alone.stderr);
+    let nowhere = compare(&place, &["one", "nowhere"]);
+    assert_eq!(nowhere.code, Some(2), "{}", nowhere.stderr);
+    assert!(nowhere.stderr.contains("no run in nowhere"), "{}", nowhere.stderr);
+    let word = compare(&place, &["one", "--fail-on", "slow"]);
+    assert_eq!(word.code, Some(2), "{}", word.stderr);
+}

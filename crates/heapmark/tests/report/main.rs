@@ -1,0 +1,12 @@
+//! What is made of stored runs: comparisons, claims, exports, the page; of runs that are damaged, too.
+
+mod claims;
+mod compare;
+mod exports;
+mod fuzz;
+mod hostile;
+mod outputs;
+mod page;
+mod robust;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,17 @@
+//! `heapmark run` and the commands around it: plans, flags, signals, files, and what is said of a run.
+
+mod directory;
+mod doctor;
+mod files;
+mod flags;
+mod interrupt;
+mod latency;
+mod limits;
+mod plan;
+mod preflight;
+mod progress;
+mod retained;
+mod said;
+#[path = "../support/mod.rs"]
+mod support;
+mod trust;

@@ -1,0 +1,193 @@
+//! From flags to a plan, and words for flags that make no sense.
+
+use crate::support::{End, Place, SMALL, of_purpose, plan, samples, word};
+use std::process::Stdio;
+
+fn dry_run(place: &Place, flags: &[&str]) -> String {
+    let end = place.run(&[&["run", "--dry-run", "--cells", "-a", "glibc,null"], &SMALL[..], flags].concat());
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    end.stdout
+}
+
+#[test]
+fn a_seed_decides_the_whole_plan() {
+    let place = Place::new();
+    let first = dry_run(&place, &["--seed", "7", "--blocks", "6"]);
+    assert_eq!(first, dry_run(&place, &["--seed", "7", "--blocks", "6"]));
+    let second = dry_run(&place, &["--seed", "8", "--blocks", "6"]);
+    let cells = |text: &str| {
+        let ids = text.lines().filter_map(|line| line.split_once("  seed ")).map(|(id, _)| id.to_string());
+        ids.collect::<Vec<String>>()
+    };
+    assert_eq!(cells(&first).len(), 12, "{first}");
+    assert_ne!(cells(&first), cells(&second), "the same order");
+    let sorted = |text: &str| {
+        let mut ids = cells(text);
+        ids.sort();
+        ids
+    };
+    assert_eq!(sorted(&first), sorted(&second), "another set of cells");
+}
+
+#[test]
+fn a_dry_run_measures_and_writes_nothing() {
+    let place = Place::new();
+    dry_run(&place, &["-o", "run"]);
+    assert!(!place.at("run").exists() && !place.at("heapmark-results").exists());
+}
+
+#[test]
+fn a_run_is_the_plan_that_was_printed() {
+    let place = Place::new();
+    let flags = ["--seed", "7", "--blocks", "3"];
+    let printed = dry_run(&place, &flags);
+    let end = place.run_small("run", &[&["-a", "glibc,null"], &flags[..]].concat());
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let records = samples(&place.at("run"));
+    let ran: Vec<String> = of_purpose(&records, "sample")
+        .iter()
+        .map(|record| format!("{}  seed {:016x}", word(record, "cell"), record["seed"].as_u64().unwrap()))
+        .collect();
+    let planned: Vec<&str> = printed.lines().filter(|line| line.contains("  seed ")).collect();
+    assert_eq!(planned.len(), ran.len());
+    for (planned, ran) in planned.iter().zip(&ran) {
+        assert!(planned.starts_with(ran.as_str()), "{planned} is not {ran}");
+    }
+    assert_eq!(plan(&place.at("run")).seed, 7);
+}
+
+#[test]
+fn one_cell_runs_alone_and_shows_what_the_guest_said() {
+    let place = Place::new();
+    let flags = ["run", "-a", "glibc,null", "--blocks", "2", "--no-repeat", "--cell", "churn@1/b01/glibc"];
+    let end = place.run(&[&flags[..], &SMALL[..11]].concat());
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    let lines: Vec<&str> = end.stdout.lines().collect();
+    for key in ["object=", "owner=malloc ", "cold=", "iteration=", "done=", "expected=", "peak_rss_bytes="] {
+        assert!(lines.iter().any(|line| line.starts_with(key)), "no {key} in\n{}", end.stdout);
+    }
+    assert_eq!(lines.last(), Some(&"outcome: ok"));
+    assert!(!place.at("heapmark-results").exists(), "stored something");
+}
+
+#[test]
+fn a_failing_cell_that_runs_alone_says_how_it_ended() {
+    let place = Place::new();
+    let word = format!("crasher={}", place.fake("crasher").display());
+    let flags = ["run", "-a", &word, "--blocks", "1", "--cell", "churn@1/check/crasher"];
+    let end = place.run(&[&flags[..], &SMALL[..11]].concat());
+    assert_eq!(end.code, Some(4), "{}", end.stderr);
+    assert_eq!(end.stdout.lines().last(), Some("outcome: crash: SIGSEGV in phase run"));
+}
+
+#[test]
+fn a_cell_of_a_stored_run_runs_again_and_leaves_it_as_it_is() {
+    let place = Place::new();
+    assert_eq!(place.run_small("run", &["-a", "glibc", "--blocks", "2"]).code, Some(0));
+    let before = std::fs::read(place.at("run/samples.jsonl")).unwrap();
+    let end = place.run(&["run", "--resume", "run", "--cell", "churn@1/b00/glibc"]);
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    assert!(end.stdout.ends_with("outcome: ok\n"), "{}", end.stdout);
+    assert_eq!(std::fs::read(place.at("run/samples.jsonl")).unwrap(), before);
+}
+
+/// Refused as usage, in one message that says these words.
+fn is_refused(end: &End, says: &[&str]) {
+    assert_eq!(end.code, Some(2), "{}", end.stderr);
+    assert_eq!(end.stdout, "", "{}", end.stderr);
+    let messages = end.stderr.lines().filter(|line| line.starts_with("heapmark: ")).count();
+    assert_eq!((messages, end.stderr.trim_end().lines().count()), (1, 1), "{}", end.stderr);
+    for words in says {
+        assert!(end.stderr.contains(words), "no `{words}` in {}", end.stderr);
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_its_mend() {
+    let place = Place::new();
+    let refused = |flags: &[&str], says: &[&str]| {
+        is_refused(&place.run(&[&["run", "-a", "glibc", "--blocks", "1", "-o", "run"], flags].concat()), says);
+        assert!(!place.at("run").exists(), "{flags:?} left a run directory");
+    };
+    refused(&["quik"], &["no suite `quik`", "did you mean `quick`?", "heapmark list suites"]);
+    refused(&["-a", "jemaloc"], &["no allocator `jemaloc`", "did you mean `jemalloc`?", "heapmark list allocators"]);
+    refused(&["-a", "zz*"], &["-a zz*: no allocator has such a name", "heapmark list allocators"]);
+    refused(&["--baseline", "glib"], &["no allocator `glib`", "did you mean `glibc`?"]);
+    refused(&["-w", "chrun"], &["no workload `chrun`", "did you mean `churn`?", "heapmark list workloads"]);
+    refused(&["-w", "["], &["is no pattern of workload names"]);
+    refused(&["-w", "churn", "--preset", "quik"], &["no preset `quik`", "it has paper, quick"]);
+    for bad in ["0", "many", "-1", "5000"] {
+        refused(&["-w", "churn", &format!("-t={bad}")], &["-t: ", &format!("`{bad}`"), "1 to 4096, or `all`"]);
+    }
+    refused(&["-w", "churn", "--set", "chrun.spots=4"], &["--set chrun.spots", "did you mean `churn`?"]);
+    refused(&["-w", "churn", "--set", "churn.spot=4"], &["--set", "did you mean `spots`?"]);
+    refused(&["-w", "churn", "--set", "churn.spots=four"], &["--set", "expected a whole number"]);
+    refused(&["-w", "churn", "--set", "churn.sharing=all"], &["--set", "shared", "private"]);
+    refused(&["-w", "churn", "--set", "churn.min-size=900"], &["min-size", "must not be above"]);
+    refused(&["-w", "larson@2"], &["no workload `larson@2`", "-w larson -t 2"]);
+    refused(&["-a", "mimalloc"], &["no allocator `mimalloc`", "did you mean `mimalloc3`?"]);
+    refused(&["-a", "je"], &["did you mean `jemalloc`?"]);
+    refused(&["-a", "tbb"], &["did you mean `tbbmalloc`?"]);
+    refused(&["./ok.so"], &["no suite `./ok.so`", "heapmark run -a ./ok.so"]);
+    refused(&["x.trace"], &["no suite `x.trace`", "heapmark replay x.trace"]);
+    refused(&["churn"], &["no suite `churn`", "heapmark run -w churn"]);
+    refused(&["-w", "same-thread", "--set", "larsen.chunks=3"], &["no workload of this run", "it has same-thread"]);
+    let cell = ["run", "-a", "glibc", "--blocks", "1", "-w", "churn", "--cell", "churn@1/b9/glibc"];
+    is_refused(&place.run(&cell), &["no cell `churn@1/b9/glibc`", "--dry-run --cells"]);
+}
+
+#[test]
+fn a_set_that_is_no_assignment_is_refused_with_an_example() {
+    let place = Place::new();
+    for bad in ["churn.spots", "spots=4", "=4", "churn.=4"] {
+        let end = place.run(&["run", "-a", "glibc", "--set", bad]);
+        assert_eq!(end.code, Some(2), "{}", end.stderr);
+        assert!(end.stderr.contains("expected WORKLOAD.PARAMETER=VALUE"), "{}", end.stderr);
+    }
+}
+
+#[test]
+fn a_run_that_is_not_there_cannot_go_on() {
+    let place = Place::new();
+    is_refused(&place.run(&["run", "--resume", "nowhere"]), &["no run in nowhere", "run.json"]);
+    is_refused(&place.run(&["run", "--resume", "latest"]), &["name a run directory"]);
+    is_refused(&place.run(&["export", "nowhere", "--to", "md"]), &["no run in nowhere"]);
+}
+
+#[test]
+fn glibc_alone_is_measured_where_nothing_else_is_ready() {
+    let place = Place::new();
+    // Libraries of the system can be had everywhere: here their names stand for files that are not there.
+    let folder = place.at("config/heapmark/allocators");
+    std::fs::create_dir_all(&folder).unwrap();
+    for name in ["gperftools", "scudo", "tbbmalloc"] {
+        let source = format!("source = {{ kind = \"path\", files = [\"{}\"] }}", place.text("none.so"));
+        let entry = format!(
+            "name = \"{name}\"\nreplace = true\nfamily = \"{name}\"\nabout = \"x\"\ntier = \"main\"\n{source}\n"
+        );
+        std::fs::write(folder.join(format!("{name}.toml")), entry).unwrap();
+    }
+    let args = [&["run", "-o", "run", "--blocks", "2"], &SMALL[..]].concat();
+    // No compiler, and nothing built.
+    let mut command = place.heapmark(&args);
+    command.env("PATH", place.at("bin")).env("HEAPMARK_CACHE", place.at("cache"));
+    let end = End::of(command.output().unwrap());
+    assert_eq!(end.code, Some(0), "{}", end.stderr);
+    for told in ["mimalloc3: absent: ", "build-essential", "gperftools: refused: "] {
+        assert!(end.stderr.contains(told), "no `{told}` in {}", end.stderr);
+    }
+    assert_eq!(plan(&place.at("run")).allocators, ["glibc"]);
+    assert_eq!(place.rows("run")[0]["samples"], "2");
+}
+
+#[test]
+fn a_run_goes_on_where_nobody_listens() {
+    let place = Place::new();
+    let args = [&["run", "-o", "run", "-a", "glibc", "--blocks", "2"], &SMALL[..]].concat();
+    let mut command = place.heapmark(&args);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop((child.stdout.take(), child.stderr.take()));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(of_purpose(&samples(&place.at("run")), "sample").len(), 2);
+    assert!(place.at("run/report.md").is_file());
+}
