@@ -1,8 +1,8 @@
-# Thin names over cargo and scripts/. `make run` does the main job, `make test` proves it.
+# Short names for cargo and scripts/. `make run` measures, `make test` runs all tests.
 
 CARGO ?= cargo
 HEAPMARK = target/release/heapmark
-# Tests and lints see the whole code: one build with everything that can be built in.
+# Tests and lints cover the whole code: one build with all features.
 WHOLE = --locked --workspace --features heapmark/parquet
 
 .PHONY: run test check bench counts shape false-alarms reproduction programs docs clean build setup setup-test setup-bench setup-counts setup-programs
@@ -13,11 +13,11 @@ run: setup build            ## measure: build what is missing, run the quick sui
 build:
 	$(CARGO) build --release --locked
 
-# System packages: installed when root, otherwise the one line to run.
+# System packages: installed if root, otherwise the command is printed.
 setup setup-test setup-bench setup-counts setup-programs:
 	@scripts/setup.sh $(patsubst setup-%,%,$(filter setup-%,$@))
 
-programs: setup-programs build ## the languages of the measured programs, as far as there are packages, then the programs
+programs: setup-programs build ## the languages of the measured programs that have packages, then the programs
 	$(HEAPMARK) build --programs
 
 # Documentation examples first, so that the last line is the summary of the last test program.
@@ -36,20 +36,20 @@ bench: setup setup-bench build ## the harness's own cost beside each allocator, 
 	$(HEAPMARK) selftest
 	$(CARGO) bench --locked --no-fail-fast -p heapmark $(BENCHES:%=--bench %)
 
-counts: setup-counts        ## whether the recorder counts as an independent counter does, to the call, in some forty programs; ARGS="redis dot" for some
+counts: setup-counts        ## whether the recorder and an independent counter agree on every call in about forty programs; ARGS="redis dot" for some
 	$(CARGO) bench --locked -p heapmark --bench counts -- $(ARGS)
 
 shape: setup build          ## whether the quick preset of each workload ranks six allocators as its paper preset does: hours; ARGS="same-thread larson" for some
 	HEAPMARK=$(HEAPMARK) scripts/shape.py $(ARGS)
 
-reproduction: setup build   ## what the reference documents published and claim, beside our own runs: docs/REPRODUCTION.md
+reproduction: setup build   ## the reference documents' figures and claims beside our own runs: docs/REPRODUCTION.md
 	HEAPMARK=$(HEAPMARK) scripts/reproduction.sh
 
-false-alarms: build         ## 40 comparisons of glibc with its own copy: how many are called different; about 5 minutes
+false-alarms: build         ## 40 comparisons of glibc with its own copy: counts those called different; about 5 minutes
 	HEAPMARK=$(HEAPMARK) scripts/false-alarms.sh
 
 docs:                       ## the code's own documentation
 	$(CARGO) doc --locked --workspace --no-deps
 
-clean:                      ## what was built here; results and built allocators stay
+clean:                      ## removes what was built here; results and built allocators stay
 	$(CARGO) clean

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How large the code is, and how entangled. Prints for each crate its production files, code lines, tokens and tokens per line, then the
-circles of files that import each other and the names of types that are defined more than twice.
+"""How large the code is, and how entangled. Prints for each crate its production files, code lines, tokens and tokens per
+line, then the cycles of files that import each other and the names of types that are defined more than twice.
 
     code-size.py [ROOT]     a checkout (default: this one)
 
-A token is an identifier, a literal or a sign of punctuation. Comments, blank lines and tests are left out: folders and files named
+A token is an identifier, a literal or a punctuation mark. Comments, blank lines and tests are left out: folders and files named
 `tests`, and items marked `#[cfg(test)]`. A file imports another one if a path in it leads to an item that is defined there; a path through a
 re-export leads to where the item is defined.
 """
@@ -40,7 +40,7 @@ def tokens(text):
 
 
 def end_of_item(code, place):
-    """Where the item that begins at `place` ends: behind its closing brace, or behind its semicolon."""
+    """The end of the item that begins at `place`: after its closing brace or semicolon."""
     depth = 0
     while place < len(code):
         token = code[place][0]
@@ -53,7 +53,7 @@ def end_of_item(code, place):
 
 
 def production(text):
-    """Tokens of a file without what is compiled for tests only."""
+    """Tokens of a file without the code that is compiled only for tests."""
     code, kept, place = tokens(text), [], 0
     while place < len(code):
         ahead = "".join(token for token, _ in code[place:place + 7])
@@ -175,7 +175,7 @@ def imports(crate):
 
 
 def circles(edges):
-    """Sets of at least two files of which each leads to each (Tarjan)."""
+    """Strongly connected sets of at least two files (Tarjan)."""
     sys.setrecursionlimit(10_000)
     index, low, stack, found = {}, {}, [], []
 
@@ -222,7 +222,7 @@ def main():
     show("all", total)
     for crate in crates:
         for circle in circles(imports(crate)):
-            print(f"circle of {len(circle)} in {crate.name}: {', '.join(circle)}")
+            print(f"cycle of {len(circle)} in {crate.name}: {', '.join(circle)}")
     names = collections.Counter()
     for crate in crates:
         for code in crate.files.values():

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Compares glibc with its own copy 40 times, 15 blocks each, and counts how often the two are called different: about 5 minutes on 2
-# CPUs. More than 4 by either clock are more than chance makes of 5 %, and end with exit code 1.
+# Compares glibc with its own copy 40 times, 15 blocks each, and counts how often the two are called different: about 5
+# minutes on 2 CPUs. Exits with 1 if there are more than 4 by either clock, more than chance gives at 5 %.
 #
 #   false-alarms.sh [COMPARISONS [FOLDER]]    the runs go to FOLDER, or to a temporary one that is removed
 set -eu

@@ -1,14 +1,14 @@
 #!/bin/sh
 # Runs the workloads of the reference documents at quick size, and writes docs/REPRODUCTION.md from the runs. Takes about 25
-# minutes on 2 CPUs. Allocators are those that the documents have; what is not here is left out, and the page says so.
+# minutes on 2 CPUs. Allocators are those of the documents; missing ones are left out, and the page says so.
 # A folder for the runs may be named: scripts/reproduction.sh FOLDER
 set -eu
 cd "$(dirname "$0")/.."
 heapmark=${HEAPMARK:-target/release/heapmark}
 runs=${1:-heapmark-results/reproduction-$(date -u +%Y-%m-%d-%H%M%S)}
 
-# No verdict here rests on the copy of the baseline or on the floor. Exit code 4: some rows failed or cannot run here (a device,
-# a language), and their claims say so.
+# No verdict here uses the A/A copy or the floor. Exit code 4: some rows failed or cannot run here (a device, a language),
+# and their claims say so.
 run() {
     name=$1
     shift

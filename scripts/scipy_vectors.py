@@ -2,13 +2,14 @@
 
 Run from the repository's root, with scipy 1.17.1 and numpy 2.4.6: python3 scripts/scipy_vectors.py > crates/heapmark/src/analyse/stats/vectors.json
 
-p is `scipy.stats.wilcoxon`: exact where n <= 50 without ties, every sign pattern by its permutation method where there are ties
-(small n only), normal with continuity correction beyond 50. The interval is found without Walsh quantiles: all shifts that
-SciPy's test does not reject at 5 %, tried between each two neighbouring Walsh averages.
+p is `scipy.stats.wilcoxon`: exact if n <= 50 without ties, every sign pattern by its permutation method if there are ties
+(small n only), normal with continuity correction beyond 50. The interval is computed without Walsh quantiles: all shifts
+that SciPy's test does not reject at 5 %, tested between each two neighbouring Walsh averages.
 
-Holm's p-values come from the closed test that his procedure is a shortcut for: the largest Bonferroni p of all families that
-hold the comparison. Unpaired samples: `scipy.stats.mannwhitneyu`, the interval in the same way as above. The mean over cells is `scipy.stats.bootstrap` over block numbers, its percentiles as far out as the t
-interval of a mean needs; `error` is the standard error of each bound at 10,000 resamples.
+Holm's p-values come from the closed test that his procedure abbreviates: the largest Bonferroni p of all families that
+include the comparison. Unpaired samples: `scipy.stats.mannwhitneyu`, the interval as above. The mean over cells is
+`scipy.stats.bootstrap` over block numbers, with the percentiles that the t interval of a mean needs; `error` is the
+standard error of each bound at 10,000 resamples.
 """
 
 import json

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Installs what heapmark can use from the system. As root it installs; otherwise it prints the one line to run. Only a
-# missing compiler stops it: an allocator or a program that is not there is listed as absent.
+# Installs the system packages that heapmark can use; without root it prints the command instead. Only a missing compiler
+# is an error: a missing allocator or program is listed as absent.
 #
-#   setup.sh            a compiler, and the allocators and libraries that only come as packages
-#   setup.sh test       these, and the languages and tools that the tests ask for
-#   setup.sh bench      what the benchmarks of the recorder run and compare with
-#   setup.sh counts     the programs whose recordings are held against an independent counter
+#   setup.sh            a compiler, and the allocators and libraries that exist only as packages
+#   setup.sh test       these, and the languages and tools that the tests need
+#   setup.sh bench      the programs that the benchmarks of the recorder run and compare with
+#   setup.sh counts     the programs whose recordings are compared with an independent counter
 #   setup.sh programs   these, and all other languages of the measured programs
 set -eu
 
@@ -15,7 +15,7 @@ case "$# ${1-}" in
 esac
 
 wanted=""
-want() { # want TEST PACKAGE...: the packages are other names for the same thing on other releases
+want() { # want TEST PACKAGE...: the packages are names of the same thing in different releases
     if sh -c "$1" >/dev/null 2>&1; then return; fi
     shift
     wanted="$wanted $(echo "$*" | tr ' ' '|')"

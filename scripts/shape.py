@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Do the small presets keep the shape? Runs each workload of the reference documents at quick and at paper size, and holds the two
-rankings of six allocators against each other. `make shape` does it for all; some hours.
+"""Do the small presets keep the shape? Runs each workload of the reference documents at quick and at paper
+size, and compares the two rankings of six allocators. `make shape` does it for all; some hours.
 
     shape.py [WORKLOAD...]         run these (default: all), then compare
     shape.py --rows QUICK PAPER    compare two exports (heapmark export RUN --to csv-rows) instead, and run nothing
 
 A pair of allocators counts if one is more than 15 % slower than the other at both sizes. An allocator's rank is the number of counted
-pairs in which it is the slower one less the number in which it is the faster one; Spearman's coefficient of these ranks must be at
-least 0.8. Exit code 1 if it is not. Where no pair counts there is no order to keep.
+pairs in which it is the slower one minus the number in which it is the faster one; Spearman's coefficient of these ranks must be at
+least 0.8. Exit code 1 if it is not. If no pair counts, there is no order to compare.
 
-One block at least; up to seven of what takes less than a second, since a single process of milliseconds ranks the pages it happened to get.
+At least one block; up to seven for processes of less than a second, since the time of a single process of milliseconds
+depends on the pages that it happened to get.
 
-Left out, with a word: cases whose paper size would take longer than --minutes for all allocators (one process of the baseline and one
+Left out, with a message: cases whose paper size would take longer than --minutes for all allocators (one process of the baseline and one
 check, timed), and those whose two presets are the same work.
 """
 
@@ -31,12 +32,12 @@ APART = math.log(1.15)
 BAR = 0.8
 COLUMNS = {"time": "ns_per_op", "cpu": "cpu_ns_per_op"}
 MOST_BLOCKS = 7
-# So long may the blocks of a size take, beyond the first.
+# The most time for the blocks of a size, beyond the first.
 SECONDS = 60
 
 
 def coefficient(quick, paper):
-    """Spearman's coefficient of two {allocator: ns per operation}, and how many pairs counted; None for no pair."""
+    """Spearman's coefficient of two {allocator: ns per operation}, and the number of pairs that counted; None for no pair."""
     names = sorted(quick.keys() & paper.keys())
     ranks = {name: [0, 0] for name in names}
     pairs = 0
@@ -48,11 +49,11 @@ def coefficient(quick, paper):
                 for size, by in enumerate(apart):
                     ranks[one][size] += 1 if by > 0 else -1
                     ranks[other][size] -= 1 if by > 0 else -1
-    # The ranks of all add up to 0.
+    # All ranks add up to 0.
     product = sum(q * p for q, p in ranks.values())
     squares = [sum(rank[size] ** 2 for rank in ranks.values()) for size in (0, 1)]
     if not all(squares):
-        # Every counted pair is answered by another one that says the opposite.
+        # Every counted pair is cancelled by another one with the opposite order.
         return (0.0 if pairs else None), pairs
     return product / math.sqrt(squares[0] * squares[1]), pairs
 
@@ -67,7 +68,7 @@ def read(lines, column):
 
 
 def told(case, quick, paper):
-    """Prints the line of a case; whether it passes."""
+    """Prints the line of a case; returns whether it passes."""
     found, pairs = coefficient(quick, paper)
     for size, times in (("quick", quick), ("paper", paper)):
         base = times.get("glibc", math.nan)
@@ -84,7 +85,7 @@ def told(case, quick, paper):
 
 
 class Heapmark:
-    """The program under a folder for its runs."""
+    """The heapmark program, with a folder for its runs."""
 
     def __init__(self, arguments, folder):
         self.program, self.threads, self.column = arguments.heapmark, arguments.threads, COLUMNS[arguments.by]
@@ -94,23 +95,23 @@ class Heapmark:
         return json.loads(subprocess.run([self.program, *words, "--json"], check=True, capture_output=True).stdout)
 
     def flags(self, workload, preset, blocks):
-        # Threads that follow from parameters are not chosen.
+        # A thread count that follows from parameters cannot be chosen.
         threads = [] if workload["threads"] else ["-t", self.threads]
         return ["run", "-w", workload["name"], "--preset", preset, *threads, "-a", ",".join(ALLOCATORS),
                 "--blocks", str(blocks), "--no-shadow", "--no-floor"]
 
     def rows(self, workload, preset, blocks):
-        """What a run measures."""
+        """The times of a run."""
         run = os.path.join(self.folder, f"{workload['name']}-{preset}")
         end = subprocess.run([self.program, *self.flags(workload, preset, blocks), "-o", run], capture_output=True, text=True)
-        # 4: some rows failed; who is missing is told.
+        # 4: some rows failed; told() names the missing ones.
         if end.returncode not in (0, 4):
             sys.exit(f"shape: {workload['name']} ({preset}): {end.stderr}")
         out = subprocess.run([self.program, "export", run, "--to", "csv-rows"], check=True, capture_output=True, text=True)
         return read(out.stdout.splitlines(), self.column)
 
     def seconds(self, workload, cell, limit):
-        """What one process takes; more than `limit` is infinite."""
+        """The time of one process; infinite if it exceeds `limit`."""
         began = time.monotonic()
         command = [self.program, *self.flags(workload, "paper", 1), "--cell", cell, "--timeout", str(limit)]
         end = subprocess.run(command, capture_output=True, text=True)
@@ -143,7 +144,7 @@ def main():
 
 
 def holds(heapmark, workload, arguments):
-    """Whether a workload's presets rank alike; so it does where there is nothing to rank."""
+    """Whether a workload's presets rank alike; true if there is nothing to rank."""
     name = workload["name"]
     values = [[one[size] for one in workload["parameters"].values()] for size in ("quick", "paper")]
     if not (workload["kernel"] or workload["program"]):

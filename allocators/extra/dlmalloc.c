@@ -1,4 +1,4 @@
-/* The two functions of the malloc family that are younger than dlmalloc, over those it has. */
+/* Two functions of the malloc family that are newer than dlmalloc, built on its own functions. */
 
 #include <errno.h>
 #include <stddef.h>

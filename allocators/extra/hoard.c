@@ -1,5 +1,5 @@
-/* The page-aligned functions that Hoard lacks, over its memalign. Left to libc they would return blocks of libc's heap,
-   which Hoard's free cannot take. */
+/* The page-aligned functions that Hoard lacks, built on its memalign. libc's would return blocks of libc's heap, which
+   Hoard's free cannot take. */
 
 #include <stddef.h>
 #include <unistd.h>

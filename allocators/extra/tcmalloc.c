@@ -1,4 +1,4 @@
-/* What tcmalloc knows and hides: a purge, and which caches serve this process. */
+/* Hidden functions of tcmalloc: a purge, and the kind of caches that this process uses. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@ __attribute__((visibility("default"))) size_t tcmalloc_release_all(void) {
   return MallocExtension_Internal_ReleaseMemoryToSystem(SIZE_MAX);
 }
 
-/* The first block decides. */
+/* The first allocation decides. */
 __attribute__((visibility("default"))) const char *tcmalloc_caches(void) {
   free(malloc(1));
   return MallocExtension_Internal_GetPerCpuCachesActive() ? "per-CPU caches" : "per-thread caches";

@@ -1,5 +1,6 @@
-//! Has cargo notice new files in the folders that the binary embeds: `include_dir!` alone sees only changes to those it
-//! knew. And takes the fingerprints of sources whose work is kept in the cache. Builds nothing.
+//! Makes cargo notice new files in the folders that the binary embeds: `include_dir!` alone notices
+//! only changes to known files. Also computes the fingerprints of sources whose results are kept in
+//! the cache. Builds nothing.
 
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use fingerprint::{COMPILED_TRACES, LIBRARIES, fingerprint};
 fn main() {
     for folder in ["allocators", "programs", "workloads", "suites", "claims"] {
         let path = format!("../../{folder}");
-        // Cargo takes a path that does not exist for one that always changes.
+        // Cargo treats a path that does not exist as one that always changes.
         if Path::new(&path).exists() {
             println!("cargo::rerun-if-changed={path}");
         }

@@ -1,5 +1,5 @@
-# count-mallocs COMMAND ARGUMENT...: runs the command and says on stderr how often it, and what it started, called the
-# malloc family. A static program calls nobody that could count.
+# count-mallocs COMMAND ARGUMENT...: runs the command and prints on stderr how often it and its children called the malloc
+# family. In a static program no library can count.
 [ $# -gt 0 ] || { echo "count-mallocs COMMAND ARGUMENT..." >&2; exit 2; }
 COUNTS=$(mktemp) || exit 1
 head -c 40 /dev/zero > "$COUNTS"

@@ -1,6 +1,6 @@
-/* Counts calls of the malloc family in the file COUNTS, which outlives the process. Only those that the program itself
- * makes: calls that libc makes for its own ends (thread descriptors, the dynamic linker) are served and not counted. With
- * COUNTS_OF=all those of all its libraries, too: a runtime is often a library. */
+/* Counts calls of the malloc family in the file COUNTS, which outlives the process. Counts only calls by the program
+ * itself: libc's own calls (thread descriptors, the dynamic linker) are served and not counted. With COUNTS_OF=all it
+ * also counts those of all libraries: a runtime is often a library. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
-/* glibc's malloc with an effect planted into it: PLANT_NS more nanoseconds in each call that allocates, PLANT_PERCENT more
- * bytes asked for. With 0 and 0 it does the same work around the same malloc, so only the effect differs.
+/* glibc's malloc with a planted effect: PLANT_NS more nanoseconds in each call that allocates, PLANT_PERCENT per cent
+ * more bytes requested. With 0 and 0 it does the same work around the same malloc, so only the effect differs.
  *
  * The nanoseconds are a chain of multiplications, three cycles each, between the request and the allocator: the size
- * depends on it, so no CPU can overlap it with what the allocator does. How many make a nanosecond is found at load. */
+ * depends on it, so no CPU can overlap it with the allocator's work. The number per nanosecond is calibrated at load. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
@@ -17,7 +17,7 @@ void __libc_free(void *);
 static uint32_t steps;
 static size_t percent;
 
-/* 0, and the compiler cannot know. */
+/* Returns 0, unknown to the compiler. */
 static inline size_t chain(size_t from, uint32_t count) {
     size_t x = from | 1;
     for (uint32_t i = 0; i < count; i++) {
@@ -43,7 +43,7 @@ __attribute__((constructor)) static void plant(void) {
     enum { COUNT = 100000, TRIES = 20 };
     double ns = setting("PLANT_NS"), best = 1e9;
     percent = (size_t)setting("PLANT_PERCENT");
-    /* The fastest of several: what the CPU takes when it is left alone. */
+    /* The fastest of several tries: the CPU's time without interruptions. */
     for (int i = 0; i < TRIES; i++) {
         double start = now_ns();
         size_t zero = chain((size_t)i, COUNT);

@@ -1,6 +1,7 @@
-/* Adds up in the file HEAPMARK_TIMES how long malloc and free take: calls, timed calls, and their nanoseconds, for all
- * processes that share the file. One call in 64 on average is timed, at random, so that no pattern of the program's hides
- * from it. Each timed call is added at once, which needs nothing at a thread's or a process's end. glibc answers. */
+/* Adds up the time of malloc and free in the file HEAPMARK_TIMES: calls, timed calls, and their nanoseconds, for all
+ * processes that share the file. One call in 64 on average is timed, at random, so that no pattern of the program can
+ * bias the sample. Each timed call is added at once, so nothing is to do at the end of a thread or process. glibc
+ * serves all calls. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +49,7 @@ static struct timer start(void) {
     return timer;
 }
 
-/* A long call may have waited, for a page or for its turn on the CPU: then the thread's own clock tells, which is too coarse and
+/* A long call may have waited, for a page or for a CPU: then the thread's CPU clock is used, which is too coarse and
  * slow for a short one. */
 static uint64_t stop(const struct timer *timer) {
     uint64_t took_ns = clock_ns(CLOCK_MONOTONIC) - timer->began_ns;
@@ -59,7 +60,7 @@ static uint64_t stop(const struct timer *timer) {
     return took_ns > empty_ns ? took_ns - empty_ns : 0;
 }
 
-/* Whether this call is to be timed. The first number a thread draws stands for calls it has not made yet. */
+/* Whether to time this call. The first number that a thread draws stands for calls that it has not made yet. */
 static int chosen(void) {
     if (!totals) return 0;
     if (!drawn) left = drawn = draw();

@@ -1,5 +1,5 @@
-# time-in-malloc COMMAND ARGUMENT...: runs the command and says on stderr how often it, and what it started, called malloc and
-# free, and how many nanoseconds that took by the calls that were timed. A static program calls nobody that could tell.
+# time-in-malloc COMMAND ARGUMENT...: runs the command and prints on stderr how often it and its children called malloc and
+# free, how many calls were timed, and their nanoseconds. In a static program no library can time them.
 [ $# -gt 0 ] || { echo "time-in-malloc COMMAND ARGUMENT..." >&2; exit 2; }
 HEAPMARK_TIMES=$(mktemp) || exit 1
 export HEAPMARK_TIMES

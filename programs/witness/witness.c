@@ -1,6 +1,7 @@
-/* Says in the file HEAPMARK_WITNESS who serves the malloc family in this process: the first object, in the order in which the
- * dynamic linker looks, that defines each function. Preloaded behind an allocator; defines nothing that a program could call,
- * allocates nothing, and writes everything at once, so that processes of one tree do not write into each other's lines. */
+/* Writes to the file HEAPMARK_WITNESS which object serves the malloc family in this process: for each function the first
+ * object, in the dynamic linker's search order, that defines it. Preloaded behind an allocator; defines nothing that a
+ * program could call, does not allocate, and writes everything at once, so that processes of one tree do not write into
+ * each other's lines. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
@@ -31,7 +32,7 @@ static void number(unsigned long number) {
     put(first, (size_t)(digits + sizeof digits - first));
 }
 
-/* The kernel's own object keeps addresses that nobody has moved. */
+/* The addresses in the kernel's own object (the vDSO) are not relocated. */
 static const void *at(const struct dl_phdr_info *object, ElfW(Addr) address) {
     return (const void *)(address < object->dlpi_addr ? address + object->dlpi_addr : address);
 }
@@ -118,7 +119,7 @@ struct search {
     int seen_self, owner[FUNCTIONS];
 };
 
-/* Tells of every object before this library, which are the program and what else was preloaded, and of every owner. */
+/* Writes a line for every object before this library (the program and the preloaded libraries) and for every owner. */
 static int look(struct dl_phdr_info *object, size_t size, void *found) {
     (void)size;
     struct search *search = found;

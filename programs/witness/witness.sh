@@ -1,5 +1,5 @@
-# witness COMMAND ARGUMENT...: runs the command and says on stderr who served malloc in each of its processes, whatever
-# LD_PRELOAD holds already. Processes without a line are static, set-user-ID, or were started without LD_PRELOAD.
+# witness COMMAND ARGUMENT...: runs the command and prints on stderr the library that served malloc in each of its processes,
+# also if LD_PRELOAD is already set. Processes without a line are static, set-user-ID, or were started without LD_PRELOAD.
 [ $# -gt 0 ] || { echo "witness COMMAND ARGUMENT..." >&2; exit 2; }
 HEAPMARK_WITNESS=$(mktemp) || exit 1
 export HEAPMARK_WITNESS

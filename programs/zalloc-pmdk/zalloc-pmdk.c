@@ -2,9 +2,9 @@
 //   transaction   one transaction per block: allocate, fill with 0; the commit writes the block back
 //   atomic        allocate outside any transaction, then the library's own persistent memset
 //   zalloc        the library's own zeroing allocation
-// The pool lies in a memory file (`memory=dram`: tmpfs pages without a name, so nothing stays behind however this process
-// ends) or in a file of the folder `pool` (`memory=device`), which has to be persistent memory. It is created, its pages
-// included, before the clock starts. After the clock every block is looked at, stamped and released.
+// The pool is in a memory file (`memory=dram`: tmpfs pages without a name, so nothing remains however this process ends)
+// or in a file of the folder `pool` (`memory=device`), which must be on persistent memory. It is created, including its
+// pages, before the clock starts. After the clock every block is checked, stamped and released.
 //
 // Job on stdin, report on stdout: docs/PROGRAMS.md.
 
@@ -100,7 +100,7 @@ static uint64_t proc_bytes(const char *path, const char *key) {
     return kib << 10;
 }
 
-// The pool's file, its pages in place. The path is good while the file is open.
+// The pool's file, with its pages allocated. The path is valid while the file is open.
 static const char *pool_file(uint64_t bytes) {
     static char path[4096];
     int file;
@@ -119,7 +119,7 @@ static const char *pool_file(uint64_t bytes) {
     if (file < 0 || (errno = posix_fallocate(file, 0, (off_t)bytes)) != 0)
         fail("unsupported", "no file of %lu MiB for the pool: %s", bytes >> 20, strerror(errno));
     if (strcmp(word("param.memory"), "dram") != 0) {
-        // Only memory that is persistent by itself can be mapped like this; a time on anything else would be a lie.
+        // Only persistent memory can be mapped like this; a time on any other memory would have a wrong name.
         void *probe = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE | MAP_SYNC, file, 0);
         if (probe == MAP_FAILED) fail("unsupported", "no device: %s is no persistent memory", word("param.pool"));
         munmap(probe, 4096);
@@ -167,7 +167,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-// One iteration, its line of the report included.
+// One iteration, including its line of the report.
 static void iterate(struct worker *workers, bool cold) {
     struct rusage before, after;
     atomic_store(&ready, 0);
@@ -195,7 +195,7 @@ static void iterate(struct worker *workers, bool cold) {
            (uint64_t)(after.ru_minflt - before.ru_minflt), threads * blocks * (immediate ? 2 : 1));
 }
 
-// Looks at every block: zeroed, and nobody else's. Releases them, and returns the bytes that were zero.
+// Checks every block: zeroed, and no other thread's. Releases them, and returns the bytes that were zero.
 static uint64_t inspect(struct worker *workers) {
     uint64_t zeros = 0, stamp = 1;
     for (uint64_t t = 0; t < threads; t++) {
@@ -240,7 +240,7 @@ int main(void) {
     for (uint64_t t = 0; t < threads; t++) {
         workers[t].blocks = malloc(blocks * sizeof(PMEMoid));
         if (!workers[t].blocks) fail("oom", "no memory for the table of blocks");
-        // Its pages are there before the clock starts.
+        // Its pages are allocated before the clock starts.
         memset(workers[t].blocks, 0, blocks * sizeof(PMEMoid));
     }
     pthread_barrier_init(&release, NULL, (unsigned)threads + 1);
@@ -254,7 +254,7 @@ int main(void) {
     }
     phase("verify");
     if (pmemobj_first(pool).off != 0) fail("wrong-result", "the pool still holds objects after all were released");
-    // In the places of malloc, free, calloc and realloc; then bytes that were seen to be zero.
+    // In the positions of malloc, free, calloc and realloc; then the bytes that were zero.
     uint64_t obtained = 0, released = 0, expected = all * threads * blocks;
     for (uint64_t t = 0; t < threads; t++) obtained += workers[t].obtained, released += workers[t].released;
     bool zeroing = mode == ZALLOC;

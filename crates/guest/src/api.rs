@@ -1,13 +1,14 @@
-//! The malloc family by pointer, resolved once: what a program compiled without a PLT does, and nothing that an optimiser
-//! can delete or fold.
+//! The malloc family as function pointers, resolved once: like the calls of a program compiled
+//! without a PLT, and an optimiser can neither delete nor fold them.
 
 use crate::prove::Objects;
 use core::ffi::{CStr, c_void};
 use core::mem::transmute;
 
-/// The functions whose owner is proved in every process, and what a program would call by their names: for C's the address
-/// that this program itself was bound to, as every program is. C++ operator new and delete are looked for: a guest without
-/// C++ code has them only where the allocator's library brings them.
+/// The functions whose owner is proved in every process, with the addresses that a program gets for
+/// their names. For the C functions, these are the addresses that this program itself was bound to,
+/// as every program is. C++ operator new and delete are looked up: a guest without C++ code has
+/// them only if the allocator's library brings them.
 pub fn family(objects: &Objects) -> [(&'static CStr, *mut c_void); 11] {
     [
         (c"malloc", libc::malloc as *mut c_void),
@@ -24,10 +25,11 @@ pub fn family(objects: &Objects) -> [(&'static CStr, *mut c_void); 11] {
     ]
 }
 
-/// One call of each, before anything is looked up or resolved: an allocator that finds its own functions in its first call has
-/// found them.
+/// Calls each function once, before any symbol is looked up or resolved: an allocator that finds
+/// its own functions in its first call has found them then.
 pub fn wake() {
-    // SAFETY: an ordinary pair of calls; the block's address is out of the compiler's sight, so both happen.
+    // SAFETY: an ordinary pair of calls; the compiler cannot see the block's address, so both calls
+    // happen.
     unsafe { libc::free(core::hint::black_box(libc::malloc(8))) };
 }
 
@@ -44,21 +46,22 @@ pub struct Api {
     pub realloc: unsafe extern "C" fn(*mut u8, usize) -> *mut u8,
     /// `posix_memalign`
     pub posix_memalign: unsafe extern "C" fn(*mut *mut u8, usize, usize) -> i32,
-    /// `free` by somebody who knows the size: block, size, and 0 for `sdallocx`, which takes flags.
+    /// Frees a block of known size: block, size, and 0 for `sdallocx`, which takes flags.
     pub free_sized: unsafe extern "C" fn(*mut u8, usize, usize),
-    /// `operator new`, or `malloc` where the allocator's own library has no operators. So it is with the other two.
+    /// `operator new`, or `malloc` if the allocator's own library has no operators. The same holds
+    /// for the next two.
     pub new: unsafe extern "C" fn(usize) -> *mut u8,
     /// `operator delete`
     pub delete: unsafe extern "C" fn(*mut u8),
     /// The same with a size.
     pub delete_sized: unsafe extern "C" fn(*mut u8, usize),
-    /// The operators that take an alignment, where the allocator's own library has them.
+    /// The operators that take an alignment, if the allocator's own library has them.
     pub aligned: Option<AlignedOperators>,
-    /// `malloc_usable_size`; 0 where the allocator has none.
+    /// `malloc_usable_size`; returns 0 if the allocator has none.
     pub usable_size: unsafe extern "C" fn(*mut u8) -> usize,
 }
 
-/// C++ operators for types that are aligned more than others.
+/// C++ operators for over-aligned types.
 #[derive(Clone, Copy)]
 pub struct AlignedOperators {
     /// `operator new(size, alignment)`
@@ -69,8 +72,8 @@ pub struct AlignedOperators {
     pub delete_sized: Option<unsafe extern "C" fn(*mut u8, usize, usize)>,
 }
 
-/// Functions of C that free a block whose size is told, best first. A sized `operator delete` is none: some allocators have other
-/// size classes for `operator new` than for `malloc`.
+/// C functions that free a block of known size, best first. A sized `operator delete` is not one of
+/// them: some allocators have other size classes for `operator new` than for `malloc`.
 const FREE_SIZED: [&CStr; 2] = [c"sdallocx", c"free_sized"];
 
 impl Api {
@@ -78,9 +81,11 @@ impl Api {
     pub fn resolve() -> Api {
         let (objects, free) = (Objects::loaded(), libc::free as *mut c_void);
         let beside_free = |name: &CStr| objects.find_beside(free, name, None);
-        // SAFETY: these symbols have exactly these C signatures in every C library and every allocator.
+        // SAFETY: these symbols have exactly these C signatures in every C library and every
+        // allocator.
         unsafe {
-            // A block goes back to whoever made it, so that one without the other is of no use.
+            // A block must be freed by the library that made it, so one function without the other
+            // is of no use.
             let pair = |new, delete| beside_free(new).zip(beside_free(delete));
             let (new, delete) = pair(c"_Znwm", c"_ZdlPv").unwrap_or((libc::malloc as *mut c_void, free));
             let own = delete != free;
@@ -96,13 +101,13 @@ impl Api {
                 posix_memalign: transmute::<*mut c_void, unsafe extern "C" fn(*mut *mut u8, usize, usize) -> i32>(
                     libc::posix_memalign as *mut c_void,
                 ),
-                // Those who take fewer arguments ignore the rest.
+                // Functions that take fewer arguments ignore the rest.
                 free_sized: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8, usize, usize)>(
                     FREE_SIZED.iter().find_map(|name| beside_free(name)).unwrap_or(free),
                 ),
                 new: transmute::<*mut c_void, unsafe extern "C" fn(usize) -> *mut u8>(new),
                 delete: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8)>(delete),
-                // As above. The C++ library's own one forgets the size, too.
+                // As above. The C++ library's own function ignores the size, too.
                 delete_sized: transmute::<*mut c_void, unsafe extern "C" fn(*mut u8, usize)>(
                     beside_free(c"_ZdlPvm").filter(|_| own).unwrap_or(delete),
                 ),
@@ -124,12 +129,12 @@ impl Api {
 }
 
 impl Api {
-    /// Ends a block of the `operator new` with an alignment, or of `posix_memalign` in its place.
+    /// Frees a block of the `operator new` with an alignment, or of `posix_memalign` in its place.
     ///
     /// # Safety
-    /// The block is live and was made with this alignment, and with this size if one is told.
+    /// The block is live and was made with this alignment, and with this size if one is given.
     pub unsafe fn delete_aligned(&self, block: *mut u8, alignment: usize, size: Option<usize>) {
-        // SAFETY: as the caller vouches.
+        // SAFETY: as the caller guarantees.
         unsafe {
             match (self.aligned, size) {
                 (None, _) => (self.free)(block),
@@ -146,21 +151,23 @@ unsafe extern "C" fn unknown_size(_block: *mut u8) -> usize {
     0
 }
 
-/// A function of the object that owns `free`: another one's would know nothing of its blocks.
+/// A function of the object that owns `free`: a function of another object would not know its
+/// blocks.
 pub fn beside_free(name: &CStr) -> Option<*mut c_void> {
     Objects::loaded().find_beside(libc::free as *mut c_void, name, None)
 }
 
-/// A function of up to six integer or pointer arguments, as purge and version calls are.
+/// A function of up to six integer or pointer arguments, such as purge and version calls.
 pub type AnyCall = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> usize;
 
 /// Calls `address` with integer or pointer arguments and returns its integer or pointer result.
 ///
 /// # Safety
-/// `address` must be a function that takes at most these arguments, none of them in floating-point registers.
+/// `address` must be a function that takes at most these arguments, none of them in floating-point
+/// registers.
 pub unsafe fn call(address: *mut c_void, args: &[usize; 6]) -> usize {
     // SAFETY: on the supported ABIs surplus integer arguments are ignored by the callee.
     let function = unsafe { transmute::<*mut c_void, AnyCall>(address) };
-    // SAFETY: the caller vouches for the arguments.
+    // SAFETY: the caller guarantees the arguments.
     unsafe { function(args[0], args[1], args[2], args[3], args[4], args[5]) }
 }

@@ -1,4 +1,4 @@
-//! What a kernel sees of the world: its parameters, its allocator, its rounds, and where its results go.
+//! A kernel's interface: its parameters, its allocator, its rounds, and the place of its results.
 
 use crate::api::Api;
 use crate::clock::{Moment, Span};
@@ -17,7 +17,7 @@ use core::ffi::CStr;
 use core::fmt::Display;
 use heapmark_wire::{Ledger, Page, Phase, Watched, pairs};
 
-/// Calls by function, and a sum over what they were asked for.
+/// Calls by function, and a sum over their requests.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Work {
     /// Calls of malloc.
@@ -30,7 +30,7 @@ pub struct Work {
     pub realloc: u64,
     /// Calls of posix_memalign.
     pub posix_memalign: u64,
-    /// Whatever the kernel sums up to show that it touched each item once, usually requested bytes.
+    /// A sum that shows that the kernel touched each item once, usually of requested bytes.
     pub checksum: u64,
 }
 
@@ -49,7 +49,7 @@ impl Work {
 /// One repetition of the workload in this process.
 #[derive(Clone, Copy)]
 pub struct Round {
-    /// A warm-up: kept, never part of a result.
+    /// A warm-up: recorded, but never part of a result.
     pub cold: bool,
 }
 
@@ -61,17 +61,18 @@ pub struct Bench<'a> {
     pub api: Api,
     /// Worker threads.
     pub threads: usize,
-    /// Random state for everything that no document prescribes.
+    /// Seed for everything that no document prescribes.
     pub seed: u64,
-    /// How memory is handed back.
+    /// How memory is purged.
     pub purge: Purge,
     times: Table<ThreadTime>,
     baseline_bytes: Option<u64>,
-    /// In a check, whose times mean nothing: all rounds together, since there may be more of them than the report has room for.
+    /// Used in a check, whose times mean nothing: sums of all rounds, since there may be more
+    /// rounds than the report can hold.
     together: Option<Cell<[u64; FIGURES]>>,
 }
 
-/// Numbers of a round.
+/// Figures per round.
 const FIGURES: usize = 6;
 
 impl<'a> Bench<'a> {
@@ -116,7 +117,7 @@ impl<'a> Bench<'a> {
         fail_without(found.map(|(_, value)| value), name)
     }
 
-    /// A parameter that is a path, as a C string in `room`; `None` where it does not fit.
+    /// A parameter that is a path, as a C string in `room`; `None` if it does not fit.
     pub fn path<'r>(&self, name: &str, room: &'r mut [u8]) -> Option<&'r CStr> {
         c_str(self.parameter(name), room)
     }
@@ -125,7 +126,7 @@ impl<'a> Bench<'a> {
         self.job.text()
     }
 
-    /// Refuses a workload that this machine has no memory for, before it starts.
+    /// Refuses, before the start, a workload for which this machine has too little memory.
     pub fn needs(&self, bytes: u64) {
         if let Some(available) = memory::available_bytes()
             && bytes > available
@@ -137,7 +138,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Just before the first operation: what is resident now is not the workload's.
+    /// Called just before the first operation: what is resident now does not belong to the
+    /// workload.
     pub fn begin(&mut self) {
         if self.baseline_bytes.is_none() {
             watched::pause();
@@ -147,7 +149,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// What was resident just before the first operation.
+    /// Bytes that were resident just before the first operation.
     pub fn baseline_bytes(&self) -> u64 {
         self.baseline_bytes.unwrap_or(0)
     }
@@ -195,12 +197,12 @@ impl<'a> Bench<'a> {
         watched::ledgers(self.page, self.threads)
     }
 
-    /// What the host sees of this process while it runs.
+    /// The state of this process that the host reads while it runs.
     pub fn watched(&self) -> &'a Watched {
         self.page.watched()
     }
 
-    /// Hands memory back where the workload counts that, and says how long it took.
+    /// Purges, if the workload counts purging, and returns how long it took.
     pub fn purge(&self, counted: bool) -> u64 {
         if !counted {
             return 0;
@@ -210,7 +212,7 @@ impl<'a> Bench<'a> {
         crate::clock::now_ns() - start
     }
 
-    /// One round is over.
+    /// Records the end of a round.
     pub fn record(&self, round: Round, span: Span, purge_ns: u64, ops: u64) {
         let Span { wall_ns, user_ns, sys_ns, minor_faults } = span;
         let figures = [wall_ns, purge_ns, user_ns, sys_ns, minor_faults, ops];
@@ -231,7 +233,7 @@ impl<'a> Bench<'a> {
         );
     }
 
-    /// What was done over all rounds, and what the parameters say should have been done.
+    /// Reports the work done over all rounds, and the work that the parameters prescribe.
     pub fn account(&self, done: &Work, expected: &Work) {
         for (name, work) in [("done", done), ("expected", expected)] {
             let Work { malloc, free, calloc, realloc, posix_memalign, checksum } = work;
@@ -244,17 +246,17 @@ impl<'a> Bench<'a> {
         self.say("requested_peak_bytes", bytes);
     }
 
-    /// A further figure of this workload; the name carries the unit.
+    /// Reports a further figure of this workload; the name carries the unit.
     pub fn figure(&self, name: impl Display, value: f64) {
         self.say("figure", format_args!("{name} {value}"));
     }
 
-    /// As [`Bench::figure`], a word: what was found on this machine, for instance.
+    /// As [`Bench::figure`], for a word: a property of this machine, for instance.
     pub fn note(&self, name: &str, word: &str) {
         self.say("note", format_args!("{name} {word}"));
     }
 
-    /// After the last round: memory, thread times.
+    /// Called after the last round: reports memory and thread times.
     pub(crate) fn finish(&self) {
         watched::pause();
         self.together.iter().for_each(|together| self.tell_round(false, together.get()));
@@ -268,7 +270,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// A line of the report that others read than tables of times.
+    /// Writes a line of the report that is no figure of a round.
     pub fn say(&self, key: &str, value: impl Display) {
         if self.page.say(format_args!("{key}={value}")).is_err() {
             fail::give_up("error", format_args!("the report is full"));

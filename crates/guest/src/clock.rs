@@ -1,5 +1,5 @@
-//! The clocks of a measured phase, read where no library can stand in between: the kernel's own page of code (the vDSO), found
-//! and called without the C library, and system calls.
+//! The clocks of a measured phase, read where no library can interpose: through the kernel's own
+//! page of code (the vDSO), found and called without the C library, and through system calls.
 
 use crate::counted;
 use crate::elf::Image;
@@ -17,7 +17,7 @@ pub fn now_ns() -> u64 {
         known => known,
     };
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: what `find` keeps has this signature; it writes into a local.
+    // SAFETY: a function kept by `find` has this signature; it writes into a local.
     unsafe { transmute::<*mut c_void, Read>(function)(libc::CLOCK_MONOTONIC, &mut time) };
     ns(time)
 }
@@ -37,7 +37,7 @@ fn ns(time: libc::timespec) -> u64 {
 /// `clock_gettime`.
 type Read = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int;
 
-/// The kernel's function; null until it was looked for.
+/// The kernel's function; null until it was looked up.
 static READ: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 #[cfg(target_arch = "x86_64")]
@@ -45,7 +45,8 @@ const NAME: &CStr = c"__vdso_clock_gettime";
 #[cfg(target_arch = "aarch64")]
 const NAME: &CStr = c"__kernel_clock_gettime";
 
-/// Looks for the function that the kernel brings into each process; where there is none, a system call does.
+/// Looks up the function that the kernel maps into each process; if there is none, a system call is
+/// used.
 #[cold]
 fn find() -> *mut c_void {
     let function = kernels_own().unwrap_or(by_call as Read as *mut c_void);
@@ -54,7 +55,7 @@ fn find() -> *mut c_void {
 }
 
 fn kernels_own() -> Option<*mut c_void> {
-    // What the kernel told this process at its start: pairs of words, a key and its value.
+    // The auxiliary vector from the start of this process: pairs of words, a key and its value.
     let mut told = [0u8; 1024];
     let len = sys::File::open(c"/proc/self/auxv")?.read(&mut told);
     let (words, _) = told[..len].as_chunks::<8>();
@@ -65,11 +66,11 @@ fn kernels_own() -> Option<*mut c_void> {
 }
 
 unsafe extern "C" fn by_call(clock: libc::clockid_t, time: *mut libc::timespec) -> c_int {
-    // SAFETY: the caller lends the place of the result.
+    // SAFETY: the caller provides the place of the result.
     unsafe { sys::call(libc::SYS_clock_gettime, [clock as usize, time.addr(), 0, 0, 0, 0]) as c_int }
 }
 
-/// What the process has used at one moment; the difference of two is a span.
+/// The resources used up to one moment; the difference of two is a span.
 #[derive(Clone, Copy)]
 pub struct Moment {
     wall_ns: u64,
@@ -78,7 +79,7 @@ pub struct Moment {
     minor_faults: u64,
 }
 
-/// What a measured phase took.
+/// The time and faults of a measured phase.
 #[derive(Clone, Copy, Default)]
 pub struct Span {
     /// Wall time.
@@ -112,7 +113,7 @@ impl Moment {
         moment
     }
 
-    /// What has passed since.
+    /// The span since then.
     pub fn elapsed(&self) -> Span {
         let wall_ns = now_ns();
         counted::end();

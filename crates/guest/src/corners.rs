@@ -1,6 +1,7 @@
-//! Calls that few workloads make, looked at once for each library: alignments above 16, sizes near overflow,
-//! `malloc_usable_size`, `realloc` of large blocks. What is found is told, a line each; nothing of it ends the process, since a
-//! library may be wrong here and right in all that is measured.
+//! Calls that few workloads make, checked once for each library: alignments above 16, sizes near
+//! overflow, `malloc_usable_size`, `realloc` of large blocks. Each finding is one line of the
+//! report and does not end the process: a library may be wrong here and right in everything that is
+//! measured.
 
 use crate::api::{Api, beside_free};
 use core::cell::Cell;
@@ -13,14 +14,15 @@ use heapmark_wire::Page;
 /// `aligned_alloc` and `memalign`: alignment, then size.
 type Aligned = unsafe extern "C" fn(usize, usize) -> *mut u8;
 
-/// Alignments from above what malloc gives up to a page.
+/// Alignments above that of malloc, up to a page.
 const ALIGNMENTS: [usize; 8] = [32, 64, 128, 256, 512, 1024, 2048, 4096];
 /// Blocks that are live at a time.
 const LIVE: usize = 64;
-/// Sizes of a block that grows, up to where it may be moved by its page tables, and shrinks again.
+/// Sizes of a block that grows, until an allocator may move it by its page tables (`mremap`), and
+/// shrinks again.
 const STEPS: [usize; 8] = [100, 3000, 200 << 10, 3 << 20, 24 << 20, 5 << 20, 70_000, 64];
 
-/// More than any address space, and twice it is 0.
+/// More than any address space, and its double overflows to 0.
 const HALF: usize = usize::MAX / 2 + 1;
 
 #[derive(Clone, Copy)]
@@ -31,7 +33,7 @@ struct Block {
 
 const NONE: Block = Block { address: ptr::null_mut(), size: 0 };
 
-/// What is looked at, each in a process of its own: what goes wrong in one must not show in another.
+/// The checks. Each runs in a process of its own, so that an error in one does not affect another.
 pub const ALL: [&str; 8] = [
     "posix_memalign",
     "aligned_alloc",
@@ -48,7 +50,7 @@ struct Look<'a> {
     page: &'a Page,
 }
 
-/// Makes the calls of one of [`ALL`].
+/// Runs one of [`ALL`].
 pub fn look(page: &Page, api: &Api, corner: &str) {
     let look = Look { api, page };
     match corner {
@@ -70,7 +72,7 @@ pub fn look(page: &Page, api: &Api, corner: &str) {
 
 impl Look<'_> {
     fn tell(&self, finding: Arguments<'_>) {
-        // A report that is full has told enough.
+        // If the report is full, enough has been reported.
         _ = self.page.say(format_args!("finding={finding}"));
     }
 
@@ -79,7 +81,7 @@ impl Look<'_> {
         unsafe { (self.api.free)(block) };
     }
 
-    /// As [`Look::aligned`], of a function that the allocator need not have.
+    /// As [`Look::aligned`], for a function that the allocator need not have.
     fn aligned_by(&self, name: &str, function: &CStr) {
         if let Some(function) = beside_free(function) {
             // SAFETY: both have this signature wherever they are defined.
@@ -89,7 +91,7 @@ impl Look<'_> {
         }
     }
 
-    /// Blocks of each alignment, many live at a time, each filled with bytes of its own.
+    /// Blocks of each alignment, many live at a time, each filled with its own byte.
     fn aligned(&self, name: &str, call: impl Fn(usize, usize) -> *mut u8) {
         let told = Cell::new(false);
         let tell = |finding: Arguments<'_>| {
@@ -100,7 +102,7 @@ impl Look<'_> {
         for alignment in ALIGNMENTS {
             let mut blocks = [NONE; LIVE];
             for (index, block) in blocks.iter_mut().enumerate() {
-                // Multiples of the alignment, as aligned_alloc wants them.
+                // Multiples of the alignment, as aligned_alloc requires.
                 let size = alignment * (1 + index % 3);
                 let address = call(alignment, size);
                 if address.is_null() {
@@ -125,7 +127,8 @@ impl Look<'_> {
         }
     }
 
-    /// What no memory could hold must be refused. What was returned all the same is no block to give back.
+    /// Requests that no memory can hold must be refused. A block that was returned anyway is not
+    /// freed.
     fn calloc_overflow(&self) {
         for (count, size) in [(HALF, 2), (2, HALF), (usize::MAX / 16 + 2, 16), (1 << 33, (1 << 31) + 1)] {
             // SAFETY: an ordinary call.
@@ -165,7 +168,7 @@ impl Look<'_> {
         }
     }
 
-    /// As much as was asked for at least, and nothing of another block.
+    /// The usable size is at least the requested one and reaches into no other block.
     fn usable_size(&self) {
         if beside_free(c"malloc_usable_size").is_none() {
             return;
@@ -205,7 +208,7 @@ impl Look<'_> {
         }
     }
 
-    /// A block that grows and shrinks keeps what it held.
+    /// A block that grows and shrinks keeps its contents.
     fn large_realloc(&self) {
         let mut block = NONE;
         for (step, size) in STEPS.into_iter().enumerate() {
@@ -216,7 +219,7 @@ impl Look<'_> {
             }
             let kept = block.size.min(size);
             block = Block { address, size };
-            // SAFETY: the block has that many bytes, of which the first were filled.
+            // SAFETY: the block has that many bytes, of which the first `kept` were filled.
             if !unsafe { filled(address, kept, step as u8) } {
                 return self.tell(format_args!("realloc to {size} bytes lost what the block held"));
             }
@@ -227,10 +230,10 @@ impl Look<'_> {
     }
 }
 
-/// Whether a block begins with so many of this byte.
+/// Whether a block begins with this many bytes of the given value.
 ///
 /// # Safety
-/// It must have them, and they must have been written.
+/// The block must have them, and they must have been written.
 unsafe fn filled(block: *mut u8, bytes: usize, byte: u8) -> bool {
     // SAFETY: as the caller promises.
     unsafe { core::slice::from_raw_parts(block, bytes) }.iter().all(|found| *found == byte)

@@ -1,9 +1,9 @@
-//! The CPUs that this process may use, and threads that stay on one of them.
+//! The CPUs that this process may use, and pinning of threads to them.
 
 use crate::memory::{self, Table};
 use core::fmt::{self, Write};
 
-/// Usable CPUs in the order in which workers get them: first one of each core, then its siblings.
+/// Usable CPUs in the order in which workers get them: first one of each core, then the siblings.
 pub struct Cpus(Table<Cpu>);
 
 #[derive(Clone, Copy)]
@@ -11,12 +11,13 @@ struct Cpu {
     number: usize,
     /// The first hardware thread of its core.
     core: usize,
-    /// How many usable siblings of the same core come before it.
+    /// How many usable siblings of the same core come before this one.
     turn: usize,
 }
 
 impl Cpus {
-    /// The CPUs that the calling thread may run on; none where there are more than the kernel's call has room for.
+    /// The CPUs that the calling thread may run on; empty if there are more than the kernel's call
+    /// can hold.
     pub fn usable() -> Cpus {
         // SAFETY: fills a local; a set is valid when it is zero.
         let (set, error) = unsafe {
@@ -47,10 +48,10 @@ impl Cpus {
         self.0.iter().take(count).filter(|cpu| cpu.turn == 0).count()
     }
 
-    /// Keeps the calling thread on the CPU of this worker.
+    /// Pins the calling thread to the CPU of this worker.
     pub fn pin(&self, worker: usize) {
         let Some(cpu) = self.0.get(worker) else { return };
-        // SAFETY: a set of the stack; the number came from one of the same size.
+        // SAFETY: a set on the stack; the number came from one of the same size.
         unsafe {
             let mut set: libc::cpu_set_t = core::mem::zeroed();
             libc::CPU_SET(cpu.number, &mut set);
@@ -69,7 +70,7 @@ fn first_sibling(cpu: usize) -> Option<usize> {
     text.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// A path written without the heap.
+/// A path written without heap memory.
 struct Path {
     text: [u8; 96],
     len: usize,

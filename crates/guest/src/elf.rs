@@ -1,5 +1,6 @@
-//! Names looked up in an ELF object as it lies in memory, by its own tables. `dlsym` would do, but where it finds nothing it
-//! words an error, for which it calls the very `malloc` and `free` that are being looked at.
+//! Looks names up in an ELF object in memory, by its own tables. `dlsym` would do, but if it finds
+//! nothing it formats an error message, and for that calls the very `malloc` and `free` that are
+//! being examined.
 
 use core::ffi::{CStr, c_void};
 use core::mem::transmute;
@@ -11,7 +12,7 @@ type Header = libc::Elf64_Phdr;
 /// An object whose tables are in memory.
 #[derive(Clone, Copy)]
 pub struct Image {
-    /// What is added to addresses in the file.
+    /// Added to addresses in the file.
     bias: usize,
     symbols: *const Symbol,
     strings: *const u8,
@@ -38,7 +39,8 @@ struct Dynamic {
     value: u64,
 }
 
-/// How names are found: by GNU's table of hashes, or by the older one, which tells at least how many there are.
+/// How names are found: by the GNU hash table, or by the older one, which at least gives their
+/// number.
 #[derive(Clone, Copy)]
 enum Names {
     Gnu(*const u32),
@@ -46,19 +48,20 @@ enum Names {
 }
 
 impl Image {
-    /// The object whose ELF header is at `start`; `None` where it has no names.
+    /// The object whose ELF header is at `start`; `None` if it has no names.
     ///
     /// # Safety
-    /// A dynamic linker (or the kernel) has loaded an object there, and nobody unloads it.
+    /// A dynamic linker (or the kernel) has loaded an object there, and it stays loaded.
     pub unsafe fn at(start: *const u8) -> Option<Image> {
-        // SAFETY: a loaded object begins with its header, and its program headers are loaded with it.
+        // SAFETY: a loaded object begins with its header, and its program headers are loaded with
+        // it.
         let headers = unsafe {
             let header = &*start.cast::<libc::Elf64_Ehdr>();
             core::slice::from_raw_parts(start.add(header.e_phoff as usize).cast::<Header>(), header.e_phnum.into())
         };
         let first = headers.iter().find(|header| header.p_type == libc::PT_LOAD)?;
         let bias = start.addr().wrapping_sub((first.p_vaddr - first.p_offset) as usize);
-        // SAFETY: the caller vouches for the object.
+        // SAFETY: the caller guarantees the object.
         unsafe { Image::of(bias, headers) }
     }
 
@@ -80,7 +83,7 @@ impl Image {
         loop {
             // SAFETY: the section ends with a tag of 0.
             let Dynamic { tag, value } = unsafe { &*entry };
-            // Some dynamic linkers add the bias where they find them, others leave them as they are in the file.
+            // Some dynamic linkers add the bias in place, others leave the values of the file.
             let value = *value as usize;
             let address = if value < bias { bias + value } else { value };
             match *tag {
@@ -93,23 +96,23 @@ impl Image {
                 DT_SONAME => soname = value,
                 _ => {}
             }
-            // SAFETY: it goes on until a tag of 0.
+            // SAFETY: the section continues until a tag of 0.
             entry = unsafe { entry.add(1) };
         }
         let names = gnu.or(old).filter(|_| !symbols.is_null() && !strings.is_null())?;
         Some(Image { bias, symbols, strings, versions, names, soname })
     }
 
-    /// What it calls itself; empty where it does not.
+    /// Its own name; empty if it has none.
     pub fn soname(&self) -> &CStr {
         // SAFETY: offset 0 of the names is an empty one.
         unsafe { CStr::from_ptr(self.strings.add(self.soname).cast()) }
     }
 
-    /// The function or the object that it defines for others by this name, in its default version.
+    /// The function or object that it exports under this name, in its default version.
     pub fn find(&self, name: &CStr) -> Option<*mut c_void> {
         const INDIRECT: u8 = 10;
-        // SAFETY: tables of a loaded object are as its hashes say they are.
+        // SAFETY: the tables of a loaded object match its hash tables.
         unsafe {
             let index = match self.names {
                 Names::Gnu(table) => self.by_gnu_hash(table, name),
@@ -118,7 +121,7 @@ impl Image {
             let symbol = &*self.symbols.add(index as usize);
             let address = self.bias.wrapping_add(symbol.value as usize) as *mut c_void;
             if symbol.info & 15 == INDIRECT {
-                // It says which of several functions it is on this machine.
+                // An indirect function: it returns the variant for this machine.
                 let choose = transmute::<*mut c_void, unsafe extern "C" fn() -> *mut c_void>(address);
                 return Some(choose());
             }
@@ -126,12 +129,13 @@ impl Image {
         }
     }
 
-    /// Words of the table: how many buckets, the first symbol with a hash, how many words of a filter, its shift; the filter in
-    /// words of 64 bits; each bucket's first symbol; and the symbols' hashes, the last of a bucket with its lowest bit set.
+    /// Words of the table: number of buckets, index of the first symbol with a hash, number of
+    /// words of a filter, its shift; the filter in words of 64 bits; each bucket's first symbol;
+    /// and the symbols' hashes, the last of a bucket with its lowest bit set.
     unsafe fn by_gnu_hash(&self, table: *const u32, name: &CStr) -> Option<u32> {
         let hash =
             name.to_bytes().iter().fold(5381u32, |hash, byte| hash.wrapping_mul(33).wrapping_add((*byte).into()));
-        // SAFETY: the caller vouches for the table.
+        // SAFETY: the caller guarantees the table.
         unsafe {
             let (buckets, first, filter) = (*table, *table.add(1), *table.add(2));
             let bucket = table.add(4 + 2 * filter as usize);
@@ -151,12 +155,12 @@ impl Image {
         }
     }
 
-    /// Whether a symbol is defined here, for others, and has this name.
+    /// Whether a symbol is defined and exported here and has this name.
     unsafe fn is(&self, index: u32, name: &CStr) -> bool {
         const HIDDEN_VERSION: u16 = 0x8000;
         const LOCAL: u8 = 0;
         const KINDS: [u8; 4] = [0, 1, 2, 10];
-        // SAFETY: the caller vouches for the index.
+        // SAFETY: the caller guarantees the index.
         unsafe {
             let symbol = &*self.symbols.add(index as usize);
             let is_default = self.versions.is_null() || *self.versions.add(index as usize) & HIDDEN_VERSION == 0;

@@ -1,5 +1,6 @@
-//! After the clock, in every measured process: is what the allocator hands out still sound? Blocks of many sizes are
-//! filled with bytes of their own, half are replaced, and all must still hold what was written.
+//! Tests after the clock, in every measured process, that the allocator's blocks are still sound:
+//! blocks of many sizes are filled with a byte of their own, half are replaced, and all must keep
+//! their contents.
 
 use crate::api::Api;
 use crate::fail;
@@ -14,7 +15,7 @@ struct Block {
     fill: u8,
 }
 
-/// Ends the process as `wrong-result` where blocks overlap, are misaligned, or lose their contents.
+/// Ends the process as `wrong-result` if blocks overlap, are misaligned, or lose their contents.
 pub fn run(api: &Api) {
     let mut random = SplitMix::new(0x5eed, 0);
     let mut blocks = [Block { address: core::ptr::null_mut(), size: 0, fill: 0 }; BLOCKS];
@@ -29,7 +30,8 @@ pub fn run(api: &Api) {
 }
 
 fn allocate(api: &Api, random: &mut SplitMix, index: usize) -> Block {
-    // Mostly small, one in 16 up to 64 KiB: small size classes, medium ones and the page level all get their turn.
+    // Mostly small, one in 16 up to 64 KiB: exercises small size classes, medium ones and the page
+    // level.
     let size = 1 + random.below(if index.is_multiple_of(16) { 65_536 } else { 1024 }) as usize;
     // SAFETY: an ordinary call.
     let address = unsafe { (api.malloc)(size) };

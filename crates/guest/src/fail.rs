@@ -1,4 +1,5 @@
-//! How a guest gives up: one line in the report, a known exit code, at once and from any thread.
+//! How a guest reports a failure: one line in the report, a known exit code, at once and from any
+//! thread.
 
 use crate::api::Api;
 use core::ffi::c_int;
@@ -10,16 +11,17 @@ use heapmark_wire::{EXIT_FAILED, Page};
 static PAGE: AtomicPtr<Page> = AtomicPtr::new(ptr::null_mut());
 static FAILED: AtomicBool = AtomicBool::new(false);
 
-/// Names the page that failures are written to.
+/// Sets the page that failures are written to.
 pub fn report_to(page: &'static Page) {
     PAGE.store(ptr::from_ref(page).cast_mut(), Ordering::Release);
 }
 
-/// Writes `fail=KIND WHAT` and ends the process. Kinds are outcome words: `oom`, `wrong-result`, `unsupported`, `absent`, `error`.
+/// Writes `fail=KIND WHAT` and ends the process. Kinds are outcome words: `oom`, `wrong-result`,
+/// `unsupported`, `absent`, `error`.
 #[cold]
 pub fn give_up(kind: &str, what: fmt::Arguments<'_>) -> ! {
     if FAILED.swap(true, Ordering::AcqRel) {
-        // Another thread is on its way out with its own reason; the first one counts.
+        // Another thread is ending the process with its own reason; the first one counts.
         loop {
             // SAFETY: waits to be ended.
             unsafe { libc::pause() };
@@ -27,20 +29,20 @@ pub fn give_up(kind: &str, what: fmt::Arguments<'_>) -> ! {
     }
     // SAFETY: either null or the page of this process, which is never unmapped.
     if let Some(page) = unsafe { PAGE.load(Ordering::Acquire).as_ref() } {
-        // A report that is full says at least by its exit code that this failed.
+        // If the report is full, at least the exit code shows the failure.
         let _ = page.say(format_args!("fail={kind} {what}"));
     }
     // SAFETY: ends the process.
     unsafe { libc::_exit(EXIT_FAILED) }
 }
 
-/// The allocator returned NULL where the workload needs memory.
+/// The allocator returned NULL and the workload needs the memory.
 #[cold]
 pub fn null(call: &str, bytes: usize) -> ! {
     give_up("oom", format_args!("{call} returned NULL for {bytes} bytes"))
 }
 
-/// posix_memalign gave no block. Where malloc has as much memory, it is the alignment that was refused.
+/// posix_memalign returned no block. If malloc has as much memory, the alignment was refused.
 #[cold]
 pub fn no_aligned(api: &Api, alignment: usize, size: usize, error: c_int, place: fmt::Arguments<'_>) -> ! {
     let why = match error {
@@ -60,7 +62,7 @@ pub fn no_aligned(api: &Api, alignment: usize, size: usize, error: c_int, place:
     )
 }
 
-/// A block is not aligned as every block must be.
+/// A block does not have the alignment that every block must have.
 #[cold]
 pub fn misaligned(call: fmt::Arguments<'_>, block: usize, alignment: usize) -> ! {
     let hint =
@@ -68,7 +70,7 @@ pub fn misaligned(call: fmt::Arguments<'_>, block: usize, alignment: usize) -> !
     give_up("wrong-result", format_args!("{call} returned {block:#x}, which is not aligned to {alignment} bytes{hint}"))
 }
 
-/// The page cannot be mapped: its descriptor was there when the process began.
+/// The page cannot be mapped, although its descriptor existed when the process began.
 pub fn no_page() -> c_int {
     const TEXT: &[u8] =
         b"heapmark-guest: its page is gone: a preloaded library closes descriptors that are not its own as it is loaded\n";
@@ -77,7 +79,7 @@ pub fn no_page() -> c_int {
     2
 }
 
-/// Says how a guest is called; it is heapmark's own program, so this is for the curious.
+/// Prints the usage. Normally only heapmark starts this program.
 pub fn usage() -> c_int {
     const TEXT: &[u8] =
         b"heapmark-guest PAGE, heapmark-guest launch ...: parts of heapmark; see `heapmark run --help`\n";

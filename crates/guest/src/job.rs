@@ -14,7 +14,7 @@ impl<'a> Job<'a> {
         Job(text)
     }
 
-    /// All of it.
+    /// The whole text.
     pub fn text(&self) -> &'a str {
         self.0
     }
@@ -24,17 +24,18 @@ impl<'a> Job<'a> {
         pairs(self.0).find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// Whether `key` stands in the job with this value.
+    /// Whether the job has `key` with this value.
     pub fn is(&self, key: &str, value: &str) -> bool {
         self.get(key) == Some(value)
     }
 
-    /// The value of a key that must be there. The host writes complete jobs; defaults live in the workload files only.
+    /// The value of a required key. The host writes complete jobs; defaults are only in the
+    /// workload files.
     pub fn word(&self, key: &str) -> &'a str {
         self.get(key).unwrap_or_else(|| fail::give_up("error", format_args!("the job lacks `{key}`")))
     }
 
-    /// As [`Job::word`], a number.
+    /// As [`Job::word`], for a number.
     pub fn number(&self, key: &str) -> u64 {
         let word = self.word(key);
         word.parse().unwrap_or_else(|_| fail::give_up("error", format_args!("`{key}={word}` is no number")))
@@ -46,7 +47,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// A text as a C string in `room`; `None` where it does not fit.
+/// A text as a C string in `room`; `None` if it does not fit.
 pub fn c_str<'r>(text: &str, room: &'r mut [u8]) -> Option<&'r CStr> {
     room.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
     *room.get_mut(text.len())? = 0;

@@ -1,11 +1,13 @@
-//! `heapmark-guest launch FD [inherit] [held] NAME=VALUE... -- COMMAND ARGUMENT...`: runs another program as a child of this small
-//! process and writes what the kernel counted for it to a file. What `wait4` calls the peak resident set covers what a process
-//! was before `exec`, too; a child of heapmark itself would have been a copy of heapmark. With `inherit` the variables are added
-//! to the launcher's own; without, the program has no others. With `held` this process stops
-//! itself before anything else, for somebody who wants to follow it.
+//! `heapmark-guest launch FD [inherit] [held] NAME=VALUE... -- COMMAND ARGUMENT...`: runs another
+//! program as a child of this small process and writes what the kernel counted for it to a file.
+//! The peak resident set that `wait4` reports includes the process before `exec`; a child of
+//! heapmark itself would have been a copy of heapmark. With `inherit` the variables are added to
+//! the launcher's own; without, the program has no others. With `held` this process first stops
+//! itself, so that a tracer can attach.
 //!
-//! It stands between heapmark and whatever is measured: a library that ends its parent ends this process, and with it its own. Whatever
-//! the program leaves behind ends with it, in whichever group or session it is; and all of it ends when heapmark does, however it does.
+//! It stands between heapmark and the measured program: a library that kills its parent kills this
+//! process, and with it its own. Processes that the program leaves behind end with it, in any group
+//! or session; and all of them end when heapmark ends, in any way.
 
 use crate::clock::now_ns;
 use crate::fail;
@@ -16,10 +18,10 @@ use heapmark_wire::Launched;
 
 /// The command's process, while it runs.
 static COMMAND: AtomicI32 = AtomicI32::new(0);
-/// heapmark is gone: nothing is waited for any more.
+/// heapmark has ended: nothing is waited for any longer.
 static ABANDONED: AtomicBool = AtomicBool::new(false);
 
-/// Runs the command and returns this process's exit code: 0 where the result was written.
+/// Runs the command and returns this process's exit code: 0 if the result was written.
 ///
 /// # Safety
 /// `argv` must be what the C runtime passed to `main`.
@@ -34,8 +36,8 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     };
     let inherits = argument(3) == c"inherit";
     let held = argument(3 + usize::from(inherits)) == c"held";
-    // SAFETY: the environment's strings stand in a row before the separator, the command's behind it up to the null that
-    // ends `argv`; the array is this process's to change.
+    // SAFETY: the environment's strings are consecutive before the separator, the command's after
+    // it, up to the null that ends `argv`; this process may change the array.
     let (environment, command) = unsafe {
         *argv.add(separator).cast_mut() = core::ptr::null();
         (argv.add(3 + usize::from(inherits) + usize::from(held)), argv.add(separator + 1))
@@ -51,7 +53,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     // SAFETY: plain system calls; the child only executes.
     let (child, status, usage) = unsafe {
         let parent = libc::getpid();
-        // What a process leaves behind when it ends becomes this one's, and not the whole system's.
+        // Orphaned descendants become children of this process, not of init.
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
         let child = libc::fork();
         if child == 0 {
@@ -75,23 +77,24 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         return 1;
     }
     let (status, usage) = usage;
-    // Known before what it has left behind has had its time.
+    // Written before the processes left behind get their grace period.
     let _ = writeln!(File(file), "ended=1");
     let launched = Launched { left_behind: sweep(GRACE_MS), ..account(status, wall_ns, &usage) };
     c_int::from(write!(File(file), "{launched}").is_err())
 }
 
-/// Which signals are held back.
+/// Signals that are blocked.
 struct Masks {
-    /// By whoever started this process, and so by the command.
+    /// By the process that started this one, and so by the command.
     before: libc::sigset_t,
     /// By this process: all but one.
     own: libc::sigset_t,
 }
 
-/// Asks the kernel for a signal that no program sends by chance when heapmark ends. Until now that was SIGKILL, which would leave behind
-/// what has left the command's tree. Holds back all signals: this one until there is a command to end, the others for good, since a
-/// command may well send them to its whole group.
+/// Asks the kernel for a signal that no program sends by chance when heapmark ends. Until here it
+/// was SIGKILL, which would leave behind processes that have left the command's tree. Blocks all
+/// signals: this one until there is a command to end, the others for good, since a command may send
+/// them to its whole group.
 fn end_with_heapmark() -> Masks {
     extern "C" fn end(_: c_int) {
         ABANDONED.store(true, Ordering::Relaxed);
@@ -102,7 +105,8 @@ fn end_with_heapmark() -> Masks {
         }
     }
     let signal = libc::SIGRTMAX();
-    // SAFETY: plain system calls on locals, for which zeros are valid; the handler only stores a flag and makes a system call.
+    // SAFETY: plain system calls on locals, for which zeros are valid; the handler only stores a
+    // flag and makes a system call.
     unsafe {
         let mut masks: Masks = core::mem::zeroed();
         libc::sigfillset(&mut masks.own);
@@ -116,7 +120,7 @@ fn end_with_heapmark() -> Masks {
     }
 }
 
-/// What `wait4` told of a process that took this long.
+/// The result of `wait4` for a process that took this long.
 pub fn account(status: c_int, wall_ns: u64, usage: &libc::rusage) -> Launched {
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
     Launched {
@@ -134,12 +138,15 @@ pub fn account(status: c_int, wall_ns: u64, usage: &libc::rusage) -> Launched {
     }
 }
 
-/// The last processes of a pipeline may end just after the command: this many milliseconds are theirs.
+/// Milliseconds of grace after the end of the command: the last processes of a pipeline may end
+/// just after it.
 const GRACE_MS: u32 = 100;
-/// What cannot be ended (it has another user, or waits in the kernel) is given up after so many more.
+/// Milliseconds after which a process that cannot be killed (of another user, or waiting in the
+/// kernel) is given up.
 const PATIENCE_MS: u32 = 1000;
 
-/// Waits a little for children that are left, ends those that are then still there, and says how many processes that were.
+/// Waits a little for remaining children, kills those that are still there, and returns how many
+/// processes these were.
 pub fn sweep(grace_ms: u32) -> u64 {
     let mut ended = 0;
     for round in 0.. {
@@ -148,7 +155,7 @@ pub fn sweep(grace_ms: u32) -> u64 {
         let still = loop {
             // SAFETY: writes into a local.
             match unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) } {
-                // Counted as it ends: one that is slow to end is told to more than once.
+                // Counted as it ends: a process that is slow to end gets the signal more than once.
                 reaped if reaped > 0 => ended += u64::from(round > grace_ms && libc::WIFSIGNALED(status)),
                 rest => break rest == 0,
             }
@@ -169,7 +176,8 @@ pub fn sweep(grace_ms: u32) -> u64 {
     ended
 }
 
-/// Ends this process's children: theirs become this one's by that, and are found in the next round.
+/// Kills this process's children. Their children then become this process's, and are found in the
+/// next round.
 fn end_children() {
     let mut text = [0; 4096];
     // SAFETY: plain system calls, on a buffer of this function.
@@ -180,17 +188,18 @@ fn end_children() {
         length
     };
     let text = text.get(..length.max(0) as usize).unwrap_or_default();
-    // A number that the buffer cuts off names somebody else.
+    // A number that the buffer cuts off would name another process.
     let whole = text.iter().rposition(|byte| *byte == b' ').map_or(0, |end| end + 1);
     for word in text[..whole].split(|byte| *byte == b' ') {
         if let Some(pid) = core::str::from_utf8(word).ok().and_then(|word| word.parse().ok()).filter(|pid| *pid > 1) {
-            // SAFETY: a child of ours that nobody has waited for: its number is nobody else's.
+            // SAFETY: a child of ours that was not waited for, so its number cannot belong to
+            // another process.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         }
     }
 }
 
-/// Becomes the command; where that fails, says why in the file.
+/// Becomes the command; if that fails, writes the reason to the file.
 unsafe fn execute(
     parent: c_int,
     command: *const *const c_char,
@@ -201,7 +210,8 @@ unsafe fn execute(
     unsafe extern "C" {
         static environ: *const *const c_char;
     }
-    // SAFETY: plain system calls on the caller's strings; this process has one thread, which may change its environment.
+    // SAFETY: plain system calls on the caller's strings; this process has one thread, which may
+    // change its environment.
     unsafe {
         if inherits {
             while !(*environment).is_null() {
@@ -210,7 +220,7 @@ unsafe fn execute(
             }
             environment = environ;
         }
-        // Whoever ends this launcher ends its child.
+        // When this launcher is killed, its child dies too.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         if libc::getppid() == parent {
             libc::execve(*command, command, environment);

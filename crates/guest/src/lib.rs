@@ -1,8 +1,10 @@
-//! What runs *under* an allocator: kernels and the little they need. libc only, no allocation of its own: every table is
-//! `mmap`ed, every report line is written straight into the shared page.
+//! The code that runs *under* an allocator: kernels and the little they need. It uses only libc and
+//! allocates nothing: every table is `mmap`ed, every report line is written directly to the shared
+//! page.
 //!
-//! A guest proves who serves the malloc family, runs one kernel, checks that the blocks it gets are sound, and exits.
-//! It knows neither the name of its allocator nor who reads its numbers.
+//! A guest proves which library serves the malloc family, runs one kernel, checks that its blocks
+//! are sound, and exits. It knows neither the name of its allocator nor which program reads its
+//! numbers.
 
 #![no_std]
 
@@ -43,7 +45,8 @@ use core::ffi::{CStr, c_char, c_int};
 use heapmark_wire::Phase;
 use job::Job;
 
-/// The guest's `main`: one argument, the file of the shared page with the job in it; or `launch` and its arguments.
+/// The guest's `main`: one argument, the file of the shared page with the job in it; or `launch`
+/// and its arguments.
 ///
 /// # Safety
 /// `argv` must be what the C runtime passed to `main`.
@@ -102,7 +105,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     (kernel.run)(&mut bench);
     page.enter(Phase::After);
     bench.finish();
-    // Blocks of what follows are in no series.
+    // The checks that follow are in no series.
     page.enter(Phase::Verify);
     latency::report(page, &job);
     served::report(page, &job, &allocator);
@@ -110,7 +113,7 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
         exercise::run(&allocator);
     }
     page.enter(Phase::Done);
-    // Not `exit`: destructors of the allocator under test are nobody's business here.
+    // Not `exit`: destructors of the allocator under test must not run here.
     // SAFETY: ends the process.
     unsafe { libc::_exit(0) }
 }

@@ -1,16 +1,18 @@
-//! Every C library in this process, those of namespaces of their own (`dlmopen`) too, and how much each says that it has handed
-//! out. Found in what the kernel says is mapped: a list that somebody else keeps would lack what was to be hidden.
+//! Finds every C library in this process, also those in separate namespaces (`dlmopen`), and reads
+//! how many bytes each has handed out. The libraries are found in the kernel's list of mappings: a
+//! list kept by a program could lack a library that is to be hidden.
 
 use crate::elf::Image;
 use crate::sys;
 use core::mem::transmute;
 
-/// Bytes in blocks that any C library has handed out and not got back; `None` where none of them tells.
+/// Bytes in live blocks of all C libraries; `None` if none of them reports it.
 pub fn handed_out() -> Option<u64> {
     let mut sum = None;
     each(|image| {
         if let Some(tell) = image.find(c"mallinfo2") {
-            // SAFETY: glibc's function since 2.33, which takes nothing and may be called at any time.
+            // SAFETY: glibc's function since 2.33, which takes no arguments and may be called at
+            // any time.
             let told = unsafe { transmute::<*mut core::ffi::c_void, unsafe extern "C" fn() -> Told>(tell)() };
             *sum.get_or_insert(0) += (told.in_arenas + told.mapped) as u64;
         }
@@ -25,7 +27,7 @@ struct Told {
     /// `hblkhd`: large blocks, each a mapping.
     mapped: usize,
     _between: [usize; 2],
-    /// `uordblks`: all others.
+    /// `uordblks`: all other blocks.
     in_arenas: usize,
     _after: [usize; 2],
 }
@@ -56,11 +58,11 @@ impl Mapping {
     }
 }
 
-/// Calls `look` with each C library that a dynamic linker has loaded: an object's code lies where its headers say, behind its
-/// header, while a file that was only mapped to be read has none.
+/// Calls `look` with each C library that a dynamic linker has loaded. The code of a loaded object
+/// lies where its headers say; a file that was only mapped for reading has no code there.
 fn each(mut look: impl FnMut(&Image)) {
     let libc = |start: usize| {
-        // SAFETY: asked for of a mapping that is readable and has the object's code behind it.
+        // SAFETY: called only for a mapping that is readable and is followed by the object's code.
         let image = unsafe { Image::at(start as *const u8) };
         image.filter(|image| image.soname().to_bytes().starts_with(b"libc.so"))
     };
@@ -78,9 +80,10 @@ fn each(mut look: impl FnMut(&Image)) {
     });
 }
 
-/// Where the code of the object would lie whose header may be at the start of this mapping; `None` where it is none.
+/// The address of the code of the object whose header may be at the start of this mapping; `None`
+/// if there is no header.
 fn code(begin: &Mapping) -> Option<usize> {
-    // SAFETY: the mapping is readable, and what is read lies within it, as is checked.
+    // SAFETY: the mapping is readable, and all reads lie within it, as is checked.
     unsafe {
         let header = &*(begin.start as *const libc::Elf64_Ehdr);
         let headers = header.e_phoff as usize + header.e_phnum as usize * size_of::<libc::Elf64_Phdr>();
@@ -95,7 +98,7 @@ fn code(begin: &Mapping) -> Option<usize> {
     }
 }
 
-/// Hands out the kernel's list line by line.
+/// Passes each line of the kernel's list to `take`.
 fn lines(mut take: impl FnMut(&str)) {
     let Some(file) = sys::File::open(c"/proc/self/maps") else { return };
     let (mut room, mut kept) = ([0u8; 8192], 0);
@@ -107,7 +110,7 @@ fn lines(mut take: impl FnMut(&str)) {
         let text = &room[..kept + read];
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
         text[..whole].split(|byte| *byte == b'\n').filter_map(|line| str::from_utf8(line).ok()).for_each(&mut take);
-        // A line longer than the room is no library's.
+        // A line longer than the buffer is not a library's.
         let rest = if whole == 0 { 0 } else { text.len() - whole };
         room.copy_within(whole..whole + rest, 0);
         kept = rest;
@@ -126,7 +129,7 @@ mod tests {
         each(|_| found += 1);
         assert_eq!(found, 1);
 
-        // As a program would read it.
+        // The list as a program would read it.
         let objects = crate::prove::Objects::loaded();
         let path = objects.path_of(libc::malloc as *mut core::ffi::c_void).unwrap();
         assert!(crate::memory::map_file(path).is_some());
@@ -140,7 +143,7 @@ mod tests {
             let small: [*mut _; SMALL] = core::array::from_fn(|_| core::hint::black_box(libc::malloc(2000)));
             let large = core::hint::black_box(libc::malloc(LARGE));
             let grown = handed_out().unwrap() - before;
-            // Other tests of this process allocate meanwhile, but not so much.
+            // Other tests of this process allocate at the same time, but less than this.
             let asked = (SMALL * 2000 + LARGE) as u64;
             assert!((asked..asked + (8 << 20)).contains(&grown), "{grown}");
             small.into_iter().for_each(|block| libc::free(block));

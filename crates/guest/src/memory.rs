@@ -1,4 +1,5 @@
-//! Memory of the harness itself, always straight from the kernel, and what the kernel says of this process's memory.
+//! Memory of the harness itself, always directly from the kernel, and the kernel's figures on this
+//! process's memory.
 
 use core::ffi::CStr;
 use core::ops::{Deref, DerefMut};
@@ -7,11 +8,11 @@ use heapmark_wire::{Kind, Page};
 
 use crate::{fail, sys, watched};
 
-/// Maps the shared page, and closes the number under which it was inherited, `/proc/self/fd/NUMBER`: what a library opens or
-/// forks later has no file of ours. `None` where the file is not one.
+/// Maps the shared page, and closes the inherited descriptor behind `/proc/self/fd/NUMBER`: what a
+/// library opens or forks later has no file of ours. `None` if the file is no shared page.
 pub fn map_page(path: &CStr) -> Option<&'static Page> {
-    // SAFETY: plain system calls on a path we own; the mapping is never undone, so `'static` holds, and zeroed memory is a
-    // valid page.
+    // SAFETY: plain system calls on a path we own; the mapping is never removed, so `'static`
+    // holds, and zeroed memory is a valid page.
     unsafe {
         let fd = libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
         let mut stat: libc::stat = core::mem::zeroed();
@@ -34,9 +35,9 @@ pub fn map_page(path: &CStr) -> Option<&'static Page> {
     }
 }
 
-/// Maps a file for reading, for ever; `None` where that fails or it is empty.
+/// Maps a file for reading, permanently; `None` if that fails or the file is empty.
 pub fn map_file(path: &CStr) -> Option<&'static [u8]> {
-    // SAFETY: plain system calls; the mapping is never undone, so `'static` holds.
+    // SAFETY: plain system calls; the mapping is never removed, so `'static` holds.
     unsafe {
         let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         let mut stat: libc::stat = core::mem::zeroed();
@@ -54,7 +55,7 @@ pub fn map_file(path: &CStr) -> Option<&'static [u8]> {
 pub struct Table<T> {
     start: NonNull<T>,
     len: usize,
-    /// Present in memory from the start.
+    /// All pages are resident from the start.
     populated: bool,
 }
 
@@ -67,12 +68,14 @@ impl<T> Table<T> {
         Table::map(len, true, libc::MAP_PRIVATE)
     }
 
-    /// As [`Table::zeroed`], in memory that is not counted as anonymous: for tables that grow with what is measured.
+    /// As [`Table::zeroed`], in memory that does not count as anonymous: for tables that grow with
+    /// the measured program.
     pub fn shared(len: usize) -> Table<T> {
         Table::map(len, true, libc::MAP_SHARED)
     }
 
-    /// As [`Table::zeroed`], but its pages come one by one when they are touched: for tables far larger than their use.
+    /// As [`Table::zeroed`], but each page comes when it is touched: for tables far larger than
+    /// their use.
     pub fn reserved(len: usize) -> Table<T> {
         let table: Table<T> = Table::map(len, false, libc::MAP_PRIVATE);
         // SAFETY: advice about a mapping of ours.
@@ -107,7 +110,7 @@ impl<T> Table<T> {
 }
 
 impl<T> Table<T> {
-    /// What it is known to hold: of a reserved table only who uses it knows.
+    /// The bytes known to be resident: for a reserved table only its user knows them.
     fn resident_bytes(&self) -> usize {
         if self.populated { (self.len * size_of::<T>()).max(1).next_multiple_of(page_bytes()) } else { 0 }
     }
@@ -118,7 +121,7 @@ impl<T> Drop for Table<T> {
         let bytes = (self.len * size_of::<T>()).max(1);
         watched::harness_grows(-(self.resident_bytes() as i64));
         watched::forget(self.start.as_ptr().addr());
-        // SAFETY: the mapping made by `map`, nobody borrows it any more.
+        // SAFETY: the mapping made by `map`, which is no longer borrowed.
         unsafe { libc::munmap(self.start.as_ptr().cast(), bytes) };
     }
 }
@@ -138,34 +141,36 @@ impl<T> DerefMut for Table<T> {
     }
 }
 
-/// Keeps neighbours out of each other's cache lines, and out of the adjacent-line prefetcher's reach.
+/// Keeps neighbours in separate cache lines, beyond the reach of the adjacent-line prefetcher.
 #[repr(align(128))]
 #[derive(Default)]
 pub struct Padded<T>(pub T);
 
-/// What of this process is in memory, in bytes.
+/// Resident memory of this process, in bytes.
 #[derive(Clone, Copy, Default)]
 pub struct Resident {
-    /// All of it.
+    /// The whole resident set.
     pub rss: u64,
-    /// What is shared with others divided by how many they are.
+    /// Each shared page divided by the number of processes that share it.
     pub pss: u64,
     /// Anonymous memory in huge pages.
     pub huge: u64,
-    /// Of all of it what lies in no file of a disk: anonymous and shared memory, where some allocators keep their heap.
+    /// The part that lies in no file of a disk: anonymous and shared memory, where some allocators
+    /// keep their heap.
     pub fileless: u64,
 }
 
 impl Resident {
-    /// From the page tables themselves. Costs time in proportion to the resident set, so ask while it is small or nothing is
-    /// timed. Where the kernel does not tell, only the resident set is known.
+    /// From the page tables themselves. The cost grows with the resident set, so it is used while
+    /// that is small or nothing is timed. If the kernel does not report it, only the resident set
+    /// is known.
     pub fn now() -> Resident {
         let mut room = [0u8; 4096];
         match read_file(c"/proc/self/smaps_rollup", &mut room) {
             Some(text) => {
                 let bytes = |key| kib(text, key).unwrap_or(0) << 10;
                 let (rss, pss) = (bytes("Rss:"), bytes("Pss:"));
-                // In shares: a page of shared memory that is mapped at two places is in memory once.
+                // As shares: a page of shared memory that is mapped at two places is resident once.
                 let shared =
                     kib(text, "Pss_Shmem:").or_else(|| proc_kib(c"/proc/self/status", "RssShmem:")).unwrap_or(0);
                 let fileless = bytes("Anonymous:") + (shared << 10);
@@ -175,8 +180,8 @@ impl Resident {
         }
     }
 
-    /// As the kernel keeps count of it: cheap, and on some kernels off by what each CPU has not told yet. Nothing of `pss` and
-    /// `huge`.
+    /// From the kernel's counters: cheap, and on some kernels off by what each CPU has not reported
+    /// yet. Leaves `pss` and `huge` at 0.
     pub fn counted() -> Resident {
         let mut room = [0u8; 4096];
         let text = read_file(c"/proc/self/status", &mut room).unwrap_or_default();
@@ -185,9 +190,9 @@ impl Resident {
     }
 }
 
-/// Of a page of this system: 4096, and on some ARM 16 or 64 KiB.
+/// Page size of this system: 4096, and on some ARM 16 or 64 KiB.
 pub fn page_bytes() -> usize {
-    // SAFETY: reads what the kernel has told this process at its start.
+    // SAFETY: reads the auxiliary vector.
     match unsafe { libc::getauxval(libc::AT_PAGESZ) } as usize {
         0 => 4096,
         bytes => bytes,
@@ -204,12 +209,12 @@ pub fn peak_resident_bytes() -> u64 {
     proc_kib(c"/proc/self/status", "VmHWM:").unwrap_or(0) << 10
 }
 
-/// What the kernel thinks can be had without swapping.
+/// The kernel's estimate of memory available without swapping.
 pub fn available_bytes() -> Option<u64> {
     proc_kib(c"/proc/meminfo", "MemAvailable:").map(|kib| kib << 10)
 }
 
-/// The number behind `key` in a file of the proc file system.
+/// The number after `key` in a file of the proc file system.
 fn proc_kib(path: &CStr, key: &str) -> Option<u64> {
     let mut room = [0u8; 4096];
     kib(read_file(path, &mut room)?, key)
@@ -219,7 +224,7 @@ fn kib(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(key)?.split_whitespace().next()?.parse().ok())
 }
 
-/// A small file of the kernel's, read without the heap.
+/// Reads a small file of the kernel's without the heap.
 pub fn read_file<'r>(path: &CStr, room: &'r mut [u8]) -> Option<&'r str> {
     let len = sys::File::open(path)?.read(room);
     core::str::from_utf8(&room[..len]).ok()

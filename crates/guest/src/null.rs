@@ -1,8 +1,8 @@
-//! The null allocator: the cost of the harness loop itself. malloc hands out the next slot of a 256 KiB window of the
-//! calling thread, which stays in the second-level cache; free does nothing. Blocks overlap after one turn of the window,
-//! so nothing that it holds means anything.
+//! The null allocator: measures the cost of the harness loop itself. malloc hands out the next slot
+//! of the calling thread's window of 256 KiB, which stays in the second-level cache; free does
+//! nothing. Blocks overlap after one turn of the window, so their contents mean nothing.
 //!
-//! A bump allocator that never frees would be no floor: it measures page faults.
+//! A bump allocator that never frees would be no floor: it would measure page faults.
 
 extern crate std;
 
@@ -13,7 +13,7 @@ use core::cell::Cell;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The null allocator's functions, once it serves this process.
+/// Returns the null allocator's functions; from now on it serves this process.
 pub fn serve() -> Api {
     SERVES.store(true, Ordering::Relaxed);
     let aligned = AlignedOperators { new: new_aligned, delete: free_told, delete_sized: Some(free_sized) };
@@ -33,12 +33,13 @@ pub fn serve() -> Api {
 }
 
 static SERVES: AtomicBool = AtomicBool::new(false);
-/// Where all blocks lie that are larger than a window, if they may overlap, and how large they may be.
+/// The address of all blocks that are larger than a window, if they may overlap, and their greatest
+/// size.
 static LARGE: AtomicUsize = AtomicUsize::new(0);
 static LARGE_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 const WINDOW_BYTES: usize = 256 << 10;
-/// Slots begin at multiples of it, as blocks of malloc must.
+/// Slots begin at multiples of this, as malloc's blocks must.
 const SLOT_ALIGNMENT: usize = 16;
 
 std::thread_local! {
@@ -48,7 +49,8 @@ std::thread_local! {
 }
 
 unsafe extern "C" fn malloc(size: usize) -> *mut u8 {
-    // The thread's variable first: whatever is computed before it has to be saved across it.
+    // The thread's variable first: any value computed before this access would have to be saved
+    // across it.
     let next = NEXT.get();
     let after = next.wrapping_add(slot(size));
     if after > END.get() {
@@ -71,7 +73,7 @@ unsafe extern "C" fn free_told(_block: *mut u8, _size_or_alignment: usize) {}
 
 unsafe extern "C" fn new_aligned(size: usize, alignment: usize) -> *mut u8 {
     let mut block = core::ptr::null_mut();
-    // SAFETY: as there, with a place of our own.
+    // SAFETY: as there, with a local place for the result.
     unsafe { posix_memalign(&mut block, alignment, size) };
     block
 }
@@ -81,7 +83,8 @@ unsafe extern "C" fn usable_size(_block: *mut u8) -> usize {
 }
 
 unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut u8 {
-    // SAFETY: as malloc. Nothing is zeroed: that is an allocator's work, and no kernel reads what it has not written.
+    // SAFETY: as malloc. Nothing is zeroed: that is an allocator's work, and no kernel reads what
+    // it has not written.
     unsafe { malloc(count.wrapping_mul(size)) }
 }
 
@@ -91,29 +94,30 @@ unsafe extern "C" fn realloc(_block: *mut u8, size: usize) -> *mut u8 {
 }
 
 unsafe extern "C" fn posix_memalign(block: *mut *mut u8, alignment: usize, size: usize) -> i32 {
-    // SAFETY: as malloc; the caller lends the place of the result.
+    // SAFETY: as malloc; the caller provides the place of the result.
     unsafe {
         *block = if alignment <= SLOT_ALIGNMENT { malloc(size) } else { aligned(alignment, size) };
     }
     0
 }
 
-/// An alignment that slots do not have finds its place in a larger slot.
+/// A block whose alignment is above that of slots gets its place in a larger slot.
 #[cold]
 unsafe fn aligned(alignment: usize, size: usize) -> *mut u8 {
-    // SAFETY: as malloc; the slot has room for the block wherever the alignment puts it.
+    // SAFETY: as malloc; the slot is large enough for the block at any alignment offset.
     unsafe {
         let start = malloc(size + alignment);
         start.add(start.align_offset(alignment))
     }
 }
 
-/// Whether it serves this process: then blocks overlap, and what is written into one is not there any more later.
+/// Whether it serves this process: then blocks overlap, and what is written into one does not stay.
 pub fn serves() -> bool {
     SERVES.load(Ordering::Relaxed)
 }
 
-/// Gives a worker its window before the clock: some workloads measure microseconds, and mapping one takes dozens.
+/// Gives a worker its window before the clock starts: some workloads measure microseconds, and
+/// mapping a window takes dozens.
 pub fn prepare() {
     if serves() && END.get() == 0 {
         let start = SPARE.get(0);
@@ -122,8 +126,9 @@ pub fn prepare() {
     }
 }
 
-/// From now on requests overlap, too, where they are larger than a window, up to this size: for workloads that only write into what
-/// they get, with so many threads at a time. All that they will need is there before the clock: otherwise the floor is one of page faults.
+/// From now on requests larger than a window overlap too, up to this size: for workloads that only
+/// write to their blocks, with this many threads at a time. All memory for them is mapped before
+/// the clock starts: otherwise the floor would be one of page faults.
 pub fn overlap(largest: usize, threads: usize) {
     if serves() {
         SPARE.provide(threads);
@@ -135,8 +140,9 @@ pub fn overlap(largest: usize, threads: usize) {
     }
 }
 
-/// The end of the window: go back to its start, or get one at the thread's first call. Requests that are larger than the
-/// window come from the kernel and stay: some workloads take their tables from the allocator under test.
+/// The end of the window: goes back to its start, or gets a window at the thread's first call.
+/// Requests that are larger than the window come from the kernel and stay: some workloads take
+/// their tables from the allocator under test.
 #[cold]
 fn turn(size: usize) -> *mut u8 {
     let slot = slot(size);
@@ -153,13 +159,15 @@ fn turn(size: usize) -> *mut u8 {
     start as *mut u8
 }
 
-/// Address space of which all pieces are the same memory: as large as a block must be, and in the cache as a window is.
+/// Address space that maps the same memory again and again: as large as a block must be, and in the
+/// cache like a window.
 fn repeated(bytes: usize) -> usize {
-    // The kernel has room for some 65,000 mappings of a process.
+    // The kernel allows some 65,000 mappings per process.
     let piece = (bytes >> 14).next_power_of_two().max(2 << 20);
     let bytes = bytes.next_multiple_of(piece);
     let (usable, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_POPULATE);
-    // SAFETY: plain system calls; what is mapped at a fixed place lies within what was mapped just before.
+    // SAFETY: plain system calls; each fixed mapping lies within the region that was mapped just
+    // before.
     unsafe {
         let file = libc::memfd_create(c"heapmark-null".as_ptr(), libc::MFD_CLOEXEC);
         let aside = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -177,8 +185,8 @@ fn repeated(bytes: usize) -> usize {
     }
 }
 
-/// Windows of threads that have ended, the last one on top: workloads that create a thread per hundred operations would
-/// otherwise measure the mapping of windows.
+/// Windows of threads that have ended, the last one on top: workloads that create a thread per
+/// hundred operations would otherwise measure the mapping of windows.
 struct Spare {
     locked: AtomicBool,
     count: Cell<usize>,
@@ -186,7 +194,7 @@ struct Spare {
     key: Cell<Option<libc::pthread_key_t>>,
 }
 
-// SAFETY: the cells are used under the lock only.
+// SAFETY: the cells are used only under the lock.
 unsafe impl Sync for Spare {}
 
 static SPARE: Spare = Spare {
@@ -197,7 +205,7 @@ static SPARE: Spare = Spare {
 };
 
 impl Spare {
-    /// Windows for so many threads, as far as there is room to keep them.
+    /// Maps windows for this many threads, as far as they can be kept.
     fn provide(&self, threads: usize) {
         (0..threads.min(self.windows.len())).for_each(|_| self.keep(map(WINDOW_BYTES, 0) as usize));
     }
@@ -211,12 +219,13 @@ impl Spare {
         });
     }
 
-    /// A window for the calling thread, which comes back here when the thread ends.
+    /// A window for the calling thread; it returns to this list when the thread ends.
     fn get(&self, size: usize) -> usize {
         let window = self.under_lock(|| {
             if self.key.get().is_none() {
                 let mut key = 0;
-                // SAFETY: made once; the destructor takes back what `pthread_setspecific` was given.
+                // SAFETY: made once; the destructor takes back the value passed to
+                // `pthread_setspecific`.
                 unsafe { libc::pthread_key_create(&mut key, Some(take_back)) };
                 self.key.set(Some(key));
             }

@@ -1,6 +1,7 @@
-//! `heapmark-guest pairs COUNT`: what a pair of malloc and free costs this process, in nanoseconds of CPU time per call, before it
-//! has ever had a second thread, after, and with a reading of the CPU's counter at each call. Under the recorder and without, it tells
-//! what recording costs on this machine; and without, what the counter alone does.
+//! `heapmark-guest pairs COUNT`: the cost of a pair of malloc and free in this process, in
+//! nanoseconds of CPU time per call: before the process has had a second thread, after that, and
+//! with a read of the CPU's counter at each call. Run with and without the recorder, it shows the
+//! cost of recording on this machine; without the recorder, also the cost of the counter alone.
 
 use crate::api::Api;
 use crate::clock::thread_cpu_ns;
@@ -16,7 +17,7 @@ const ALIVE: usize = 64;
 /// Prints the three numbers.
 ///
 /// # Safety
-/// `argv` must be what the C runtime passed to `main`, with an argument behind `pairs`.
+/// `argv` must be what the C runtime passed to `main`, with an argument after `pairs`.
 pub unsafe fn main(argv: *const *const c_char) -> c_int {
     // SAFETY: the C runtime passed valid strings.
     let count = unsafe { CStr::from_ptr(*argv.add(2)) };
@@ -39,7 +40,7 @@ extern "C" fn nothing(_: *mut c_void) -> *mut c_void {
     core::ptr::null_mut()
 }
 
-/// As the recorder does.
+/// Reads the counter as the recorder does.
 #[inline(always)]
 fn read_counter() {
     #[cfg(target_arch = "x86_64")]

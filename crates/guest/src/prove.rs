@@ -1,5 +1,5 @@
-//! Who serves the malloc family in this very process: the object that owns each function, by path, device, inode and
-//! build-id. The host holds it against the file that was asked for.
+//! Finds which library serves the malloc family in this process: the object that owns each
+//! function, by path, device, inode and build-id. The host compares it with the requested file.
 
 use crate::api;
 use crate::elf::Image;
@@ -30,10 +30,11 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// Those of this moment.
+    /// The objects loaded now.
     pub fn loaded() -> Objects {
         let mut objects = Objects { list: [NONE; MOST_OBJECTS], len: 0 };
-        // SAFETY: the callback gets back the pointer it was given, and `objects` outlives the call.
+        // SAFETY: the callback gets the pointer that is passed here, and `objects` outlives the
+        // call.
         unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut objects).cast()) };
         objects
     }
@@ -53,13 +54,14 @@ impl Objects {
         &self.list[..self.len]
     }
 
-    /// What the first object defines that defines this name, or null.
+    /// The address of this name in the first object that defines it, or null.
     pub fn find(&self, name: &CStr) -> *mut c_void {
         self.all().iter().find_map(|object| object.image?.find(name)).unwrap_or(ptr::null_mut())
     }
 
-    /// The same, if that belongs to the object that owns `function`, or to the one whose path ends in `also` (allocators that
-    /// come in two libraries): another one's would know nothing of its blocks.
+    /// The same, if it belongs to the object that owns `function`, or to the one whose path ends in
+    /// `also` (some allocators come in two libraries): a function of another object would not know
+    /// its blocks.
     pub fn find_beside(&self, function: *mut c_void, name: &CStr, also: Option<&str>) -> Option<*mut c_void> {
         let found = self.find(name);
         let owner = self.owner(found)?;
@@ -75,8 +77,8 @@ unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _size: usize, objects: 
     if objects.len == MOST_OBJECTS {
         return 1;
     }
-    // SAFETY: the dynamic linker keeps names and program headers as long as the object is loaded, and nothing is unloaded
-    // here.
+    // SAFETY: the dynamic linker keeps names and program headers as long as the object is loaded,
+    // and nothing is unloaded here.
     let (path, headers) = unsafe {
         let path = if objects.len == 0 { c"/proc/self/exe" } else { CStr::from_ptr::<'static>(info.dlpi_name) };
         (path, core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()))
@@ -118,8 +120,8 @@ fn build_id(mut notes: &'static [u8]) -> Option<&'static [u8]> {
     }
 }
 
-/// Writes one `object=INDEX DEVICE INODE BUILD-ID PATH` line per loaded object and one `owner=FUNCTION INDEX` line per
-/// function that somebody defines.
+/// Writes one `object=INDEX DEVICE INODE BUILD-ID PATH` line per loaded object and one
+/// `owner=FUNCTION INDEX` line per function that an object defines.
 pub fn report(page: &Page) {
     let objects = Objects::loaded();
     for (index, object) in objects.all().iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The purge rule: hand everything back, and count it (MM).
+//! The purge rule: returns all memory to the operating system, and counts the time (MM).
 
 use crate::api;
 use crate::job::Job;
@@ -6,19 +6,20 @@ use crate::prove::Objects;
 use core::ffi::{CStr, c_void};
 use core::ptr;
 
-/// How the allocator of this process is asked to give memory back.
+/// How the allocator of this process is asked to purge.
 #[derive(Clone, Copy)]
 pub struct Purge {
     address: *mut c_void,
     args: [usize; 6],
     per_thread: bool,
-    /// `called`, `configured` or `none`: what every record says.
+    /// `called`, `configured` or `none`, as written in every record.
     pub word: &'static str,
 }
 
 impl Purge {
-    /// Reads `purge.kind`, `purge.symbol`, `purge.args` and `purge.per_thread`. A function that libc would answer in the
-    /// library's stead counts as none: trimming glibc's heap says nothing about the allocator under test.
+    /// Reads `purge.kind`, `purge.symbol`, `purge.args` and `purge.per_thread`. A function that
+    /// libc would serve instead of the library counts as none: trimming glibc's heap shows nothing
+    /// about the allocator under test.
     pub fn from_job(job: &Job<'_>) -> Purge {
         let none = Purge { address: ptr::null_mut(), args: [0; 6], per_thread: false, word: "none" };
         match job.get("purge.kind") {
@@ -50,7 +51,7 @@ impl Purge {
     /// Called once by the main thread.
     pub fn process(&self) {
         if !self.address.is_null() {
-            // SAFETY: the catalogue vouches for symbol and arguments, the owner was checked.
+            // SAFETY: the catalogue guarantees symbol and arguments, the owner was checked.
             unsafe { api::call(self.address, &self.args) };
         }
     }

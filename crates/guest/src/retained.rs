@@ -1,4 +1,5 @@
-//! What a process still holds after it has freed everything: at once, and after it has done nothing for a while.
+//! The memory that a process still holds after it has freed everything: at once, and after some
+//! idle time.
 
 use crate::clock::now_ns;
 use crate::fail;
@@ -8,27 +9,27 @@ use crate::watched;
 use core::fmt::Arguments;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-/// Looks so long after everything was freed.
+/// Milliseconds after the last free at which the memory is read.
 const AFTER_MS: [u64; 4] = [0, 100, 1000, 5000];
 
-/// Whether this process is followed for its memory, and nothing of it is timed.
+/// Whether the host samples the memory of this process. Nothing is timed then.
 static WANTED: AtomicBool = AtomicBool::new(false);
 
-/// What the job says.
+/// Reads the setting from the job.
 pub fn wanted(job: &Job<'_>) -> bool {
     let wanted = job.is("memory", "1");
     WANTED.store(wanted, Ordering::Relaxed);
     wanted
 }
 
-/// Just before the first operation.
+/// Called just before the first operation.
 pub fn begin(now: Resident, say: impl Fn(&str, Arguments<'_>)) {
     if WANTED.load(Ordering::Relaxed) {
         tell(&say, "begin", now);
     }
 }
 
-/// After the kernel has come to its end: no block of its is live.
+/// Called after the kernel has ended: no block of it is live.
 pub fn report(say: impl Fn(&str, Arguments<'_>)) {
     if !WANTED.load(Ordering::Relaxed) {
         return;

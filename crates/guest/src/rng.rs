@@ -1,11 +1,13 @@
-//! Random numbers of a few cycles, and the two generators that reference documents prescribe.
+//! Random number generators that take a few cycles: one of our own choice, and two that reference
+//! documents prescribe.
 
-/// SplitMix64: for sizes and orders that no document prescribes. One multiplication chain, no state beyond a counter.
+/// SplitMix64: for sizes and orders that no document prescribes. One chain of multiplications, no
+/// state but a counter.
 #[derive(Clone, Default)]
 pub struct SplitMix(u64);
 
 impl SplitMix {
-    /// The stream of one thread: streams of different threads or seeds have nothing in common.
+    /// The stream of one thread: streams of different threads or seeds are independent.
     pub fn new(seed: u64, stream: u64) -> SplitMix {
         let mut mix = SplitMix(seed);
         let start = mix.next();
@@ -22,13 +24,14 @@ impl SplitMix {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`; the bias of 2^-32 at most does not matter for a workload.
+    /// A number below `bound`. The bias is at most 2^-32, which does not matter for a workload.
     pub fn below(&mut self, bound: u32) -> u32 {
         (((self.next() >> 32) * u64::from(bound)) >> 32) as u32
     }
 }
 
-/// The 32-bit Mersenne Twister (Matsumoto and Nishimura, 1998), which micromalloc's programs use from starting value 0.
+/// The 32-bit Mersenne Twister (Matsumoto and Nishimura, 1998). micromalloc's programs use it with
+/// seed 0.
 pub struct MersenneTwister {
     state: [u32; 624],
     next: usize,
@@ -69,7 +72,7 @@ impl MersenneTwister {
         self.next = 0;
     }
 
-    /// A uniform number in `0..=last`, without bias (Lemire's method, as today's C++ libraries draw it).
+    /// A uniform number in `0..=last`, without bias (Lemire's method, as current C++ libraries do).
     pub fn up_to(&mut self, last: u32) -> u32 {
         let range = u64::from(last) + 1;
         if range > u64::from(u32::MAX) {
@@ -85,11 +88,12 @@ impl MersenneTwister {
     }
 }
 
-/// larson's generator: a linear congruential x <- (1366 x + 150889) mod 714025 behind a
-/// shuffle table of 97 entries.
+/// larson's generator: a linear congruential x <- (1366 x + 150889) mod 714025 behind a shuffle
+/// table of 97 entries.
 ///
-/// Two things keep its latency out of the benchmark. Table entries carry `x mod 97` in their upper bits, so the next
-/// position is a shift away; and x is computed two steps ahead, so that two multiplication chains overlap.
+/// Two things keep its latency out of the benchmark. Table entries carry `x mod 97` in their upper
+/// bits, so the next position needs only a shift. And x is computed two steps ahead, so that two
+/// chains of multiplications overlap.
 #[derive(Clone)]
 pub struct Larson {
     table: [u32; 97],
@@ -123,8 +127,8 @@ impl Larson {
         let x = self.ahead;
         self.ahead = Self::two_steps(self.x);
         self.x = x;
-        // SAFETY: every y was packed, so its upper bits hold a remainder below 97. A bounds check would sit on the one
-        // chain of dependent loads that limits this generator.
+        // SAFETY: every y was packed, so its upper bits hold a remainder below 97. A bounds check
+        // would lengthen the one chain of dependent loads that limits this generator.
         let entry = unsafe { self.table.get_unchecked_mut((self.y >> Self::BITS) as usize) };
         self.y = *entry;
         *entry = Self::pack(x);
@@ -148,8 +152,8 @@ impl Larson {
     }
 }
 
-/// `a mod d` for a divisor that is known before the clock: two multiplications in place of a division
-/// (Lemire, Kaser and Kurz, 2019).
+/// `a mod d` for a divisor that is known before the clock starts: two multiplications instead of a
+/// division (Lemire, Kaser and Kurz, 2019).
 #[derive(Clone, Copy)]
 pub struct Modulo {
     divisor: u32,
@@ -198,7 +202,7 @@ mod tests {
 
     #[test]
     fn mersenne_twister_gives_the_published_values() {
-        // The 10,000th output for the default starting value 5489, as the C++ standard prints it.
+        // The 10,000th output for the default seed 5489, as given in the C++ standard.
         let mut twister = MersenneTwister::new(5489);
         let mut last = 0;
         (0..10_000).for_each(|_| last = twister.next());

@@ -1,5 +1,6 @@
-//! Whether the blocks of a checked process are the allocator's own, or libc's that it hands on: who owns `malloc` says nothing
-//! about who serves behind it. libc keeps account of what it has handed out, and is asked while the blocks are live.
+//! Whether the blocks of a checked process come from the allocator itself, or from libc, to which
+//! it forwards: the owner of the symbol `malloc` does not prove which library serves the calls.
+//! libc counts the bytes that it has handed out; this count is read while the blocks are live.
 
 extern crate std;
 
@@ -12,34 +13,34 @@ use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
 use heapmark_wire::Page;
 
-/// In libc there may be so much that is no block of ours: threads, tables, what a library keeps of its own.
+/// libc may hold this much that is no block of ours: threads, tables, a library's own data.
 const LEAST_BYTES: u64 = 64 << 10;
-/// A library that has more per cent of its blocks from libc is a wrapper around that.
+/// A library that gets more per cent of its blocks from libc is a wrapper around libc.
 const MOST_PERCENT: u64 = 5;
-/// A thread counts so many blocks by itself before it tells the others.
+/// A thread counts this many blocks locally before it adds them to the shared count.
 const TOGETHER: u64 = 256;
 
-/// What libc had handed out before the first block; the greatest number where it is not asked.
+/// Bytes that libc had handed out before the first block; `u64::MAX` if libc is not asked.
 static BEFORE: AtomicU64 = AtomicU64::new(u64::MAX);
-/// Blocks of all threads, and with how many of them libc is asked next.
+/// Blocks of all threads, and the count at which libc is asked next.
 static BLOCKS: AtomicU64 = AtomicU64::new(0);
 static NEXT: AtomicU64 = AtomicU64::new(TOGETHER);
-/// The most that was ever found.
+/// The highest percentage found so far.
 static PERCENT: AtomicU64 = AtomicU64::new(0);
 
 std::thread_local! {
     static OWN_BLOCKS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Before the first block.
+/// Called before the first block.
 pub fn start(job: &Job<'_>) {
     if job.get("wrapper").is_some() {
         BEFORE.store(libcs::handed_out().unwrap_or(0), Ordering::Relaxed);
     }
 }
 
-/// One more block is live. Asks each time that half as many more have been handed out as ever before: a library may change its
-/// mind.
+/// Counts one more live block. Asks libc again each time the total has grown by half: a library may
+/// change its behaviour later.
 pub fn look() {
     let own = OWN_BLOCKS.get() + 1;
     OWN_BLOCKS.set(own % TOGETHER);
@@ -57,7 +58,7 @@ pub fn look() {
     }
 }
 
-/// libc has handed out `before` without what is live.
+/// Notes what libc has handed out beyond `before`, the count without the live blocks.
 fn note(before: u64, live_bytes: impl FnOnce() -> u64) {
     let grown = libcs::handed_out().unwrap_or(0).saturating_sub(before);
     if grown >= LEAST_BYTES {
@@ -65,10 +66,11 @@ fn note(before: u64, live_bytes: impl FnOnce() -> u64) {
     }
 }
 
-/// Sizes and how many of each: whatever the kernel asks for, each has its turn.
+/// Sizes and how many blocks of each: all size classes are probed, whatever the kernel asks for.
 const PROBES: [(usize, usize); 6] = [(24, 8192), (500, 1024), (5_000, 256), (40_000, 64), (300_000, 8), (3_000_000, 2)];
 
-/// After the kernel: blocks of all sizes, and what is known by then. Ends the process where libc serves and nobody has said so.
+/// Called after the kernel: probes blocks of all sizes and reports the result. Ends the process if
+/// libc serves and the row is not declared a wrapper.
 pub fn report(page: &Page, job: &Job<'_>, api: &Api) {
     let Some(wrapper) = job.get("wrapper") else { return };
     let mut blocks = [core::ptr::null_mut(); 8192];

@@ -1,10 +1,10 @@
-//! Size distributions: classes with weights, as the host worked them out from the workload's parameters.
+//! Size distributions: classes with weights, computed by the host from the workload's parameters.
 
 use crate::fail;
 use crate::memory::Table;
 use crate::rng::SplitMix;
 
-/// Sizes and how often each is drawn.
+/// Sizes and the frequency of each.
 pub struct Sizes {
     sizes: Table<u32>,
     /// Cumulative weights; the last one is the sum.

@@ -7,34 +7,37 @@ use core::hint::black_box;
 use core::ptr;
 use heapmark_wire::Kind;
 
-/// Below a stack: a page at least, on every machine.
+/// The guard below a stack: at least a page on every machine.
 const GUARD: usize = 64 << 10;
 
-/// So much of each stack is in memory from the start, and the harness's: how deep a thread calls while it waits for another one differs
-/// from process to process, and what it touches first would be growth of the heap.
+/// This much of each stack is resident from the start, and counts as the harness's. How deep a
+/// thread calls while it waits for another differs from process to process, and its first touches
+/// would look like growth of the heap.
 const PRESENT: usize = 64 << 10;
 
-/// A stack that is known, for a worker of a process whose memory is recorded: the C library would map it unseen, and its
-/// 8 MiB would pass for the allocator's. All zero is no stack.
+/// A stack at a known address, for a worker of a process whose memory is recorded: one mapped by
+/// the C library would be unknown, and its 8 MiB would count as the allocator's. All zero is no
+/// stack.
 pub struct Stack {
     start: *mut c_void,
     bytes: usize,
 }
 
 impl Stack {
-    /// The C library's.
+    /// A stack that the C library provides.
     pub fn none() -> Stack {
         Stack { start: ptr::null_mut(), bytes: 0 }
     }
 
-    /// One that is known where memory over time is recorded, otherwise the C library's.
+    /// A known stack if memory over time is recorded, otherwise the C library's.
     pub fn where_wanted() -> Stack {
         if wanted() { Stack::map() } else { Stack::none() }
     }
 
     /// As large as the C library would make it, above a guard that cannot be accessed.
     fn map() -> Stack {
-        // SAFETY: attributes are initialised before their use; a fresh private mapping, whose first part nobody uses.
+        // SAFETY: attributes are initialised before their use; a fresh private mapping, whose first
+        // part is never used.
         unsafe {
             let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
             let mut bytes = 0;
@@ -59,7 +62,7 @@ impl Stack {
         self.bytes.min(PRESENT)
     }
 
-    /// Makes the attributes say this stack; nothing to do where there is none.
+    /// Sets this stack in the attributes; does nothing if there is none.
     ///
     /// # Safety
     /// The attributes are initialised, and the stack stays mapped until the thread has ended.
@@ -70,22 +73,22 @@ impl Stack {
         }
     }
 
-    /// Gives it back; nothing to do where there is none.
+    /// Unmaps it; does nothing if there is none.
     ///
     /// # Safety
-    /// Nobody runs on it any more.
+    /// No thread runs on it any longer.
     pub unsafe fn unmap(&mut self) {
         if !self.start.is_null() {
             forget(self.start.addr() + GUARD);
             harness_grows(-(self.present_bytes() as i64));
-            // SAFETY: mapped by `map`, and the caller vouches for the rest.
+            // SAFETY: mapped by `map`; the caller guarantees the rest.
             unsafe { libc::munmap(self.start, self.bytes + GUARD) };
             self.start = ptr::null_mut();
         }
     }
 }
 
-/// Brings as much of the main thread's own stack into memory.
+/// Makes the same amount of the main thread's own stack resident.
 #[inline(never)]
 pub fn present() {
     black_box(&mut [0u8; PRESENT]);

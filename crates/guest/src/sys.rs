@@ -1,11 +1,11 @@
-//! System calls without the C library in between: any of its functions may be another library's in the measured process, and
-//! what a number is made of must not pass through that.
+//! System calls without the C library in between: in the measured process, any of its functions may
+//! belong to another library, and the source of a number must not pass through that.
 
 use core::arch::asm;
 use core::ffi::{CStr, c_long};
 use core::ptr;
 
-/// Makes a system call; an error comes back as its negative number.
+/// Makes a system call; an error is returned as its negative number.
 ///
 /// # Safety
 /// The kernel may read and write whatever the arguments point to.
@@ -13,7 +13,7 @@ use core::ptr;
 pub unsafe fn call(number: c_long, args: [usize; 6]) -> isize {
     let result;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the kernel keeps all registers but these three; the caller vouches for the rest.
+    // SAFETY: the kernel preserves all registers but these three; the caller guarantees the rest.
     unsafe {
         asm!(
             "syscall",
@@ -25,7 +25,7 @@ pub unsafe fn call(number: c_long, args: [usize; 6]) -> isize {
         );
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: the kernel keeps all registers but the result's; the caller vouches for the rest.
+    // SAFETY: the kernel preserves all registers but the result's; the caller guarantees the rest.
     unsafe {
         asm!(
             "svc 0",
@@ -42,7 +42,7 @@ pub unsafe fn call(number: c_long, args: [usize; 6]) -> isize {
 pub struct File(usize);
 
 impl File {
-    /// `None` where it cannot be opened.
+    /// `None` if it cannot be opened.
     pub fn open(path: &CStr) -> Option<File> {
         let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
         // SAFETY: the kernel reads the path.
@@ -50,23 +50,23 @@ impl File {
         (file >= 0).then_some(File(file as usize))
     }
 
-    /// Reads on; 0 at the end, and where that fails.
+    /// Reads the next bytes; 0 at the end, and if that fails.
     pub fn read(&self, room: &mut [u8]) -> usize {
-        // SAFETY: the kernel writes into the room.
+        // SAFETY: the kernel writes into the buffer.
         unsafe { call(libc::SYS_read, [self.0, room.as_mut_ptr().addr(), room.len(), 0, 0, 0]) }.max(0) as usize
     }
 
-    /// Fills the room from this place on; `false` where there is not so much, or that fails.
+    /// Fills the buffer from this offset on; `false` if there are too few bytes, or that fails.
     pub fn fill_from(&self, at: usize, room: &mut [u64]) -> bool {
         let bytes = size_of_val(room);
-        // SAFETY: the kernel writes into the room.
+        // SAFETY: the kernel writes into the buffer.
         unsafe { call(libc::SYS_pread64, [self.0, room.as_mut_ptr().addr(), bytes, at, 0, 0]) == bytes as isize }
     }
 }
 
 impl Drop for File {
     fn drop(&mut self) {
-        // SAFETY: opened by `open`, and used no more.
+        // SAFETY: opened by `open`, and no longer used.
         unsafe { call(libc::SYS_close, [self.0, 0, 0, 0, 0, 0]) };
     }
 }
@@ -76,7 +76,7 @@ pub fn sleep_on(word: *mut u32, value: u32) {
     futex(word, libc::FUTEX_WAIT, value);
 }
 
-/// Wakes so many of those that sleep on the word.
+/// Wakes up to this many of the threads that sleep on the word.
 pub fn wake(word: *mut u32, most: u32) {
     futex(word, libc::FUTEX_WAKE, most);
 }
@@ -88,7 +88,7 @@ fn futex(word: *mut u32, operation: i32, value: u32) {
     unsafe { call(libc::SYS_futex, [word.addr(), operation, value as usize, no_limit, 0, 0]) };
 }
 
-/// Lets others run.
+/// Yields the CPU.
 pub fn give_way() {
     // SAFETY: no pointers.
     unsafe { call(libc::SYS_sched_yield, [0; 6]) };

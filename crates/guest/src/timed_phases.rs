@@ -1,5 +1,6 @@
-//! Workers that live through several timed laps. What comes before the clock, on it and after it is done by the same thread,
-//! and a lap ends when its last worker says so, not when a thread has been torn down: some laps take microseconds.
+//! Workers that live through several timed laps. The same thread does the work before, on and after
+//! the clock. A lap ends when its last worker reports its end, not when a thread has been torn
+//! down: some laps take microseconds.
 
 use crate::clock::{self, Span};
 use crate::memory::{Padded, Table};
@@ -7,11 +8,11 @@ use crate::threads::{Gate, Semaphore, Team, ThreadTime};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// What each worker does in each lap.
+/// The work of each worker in each lap.
 pub trait Load: Sync {
-    /// By every worker, before the clock.
+    /// By every worker, before the clock starts.
     fn before(&self, _worker: usize, _lap: usize) {}
-    /// By the main thread, once all workers wait for the clock.
+    /// By the main thread, once all workers wait for the start of the clock.
     fn all_here(&self, _lap: usize) {}
     /// By every worker, on the clock.
     fn timed(&self, worker: usize, lap: usize);
@@ -19,11 +20,11 @@ pub trait Load: Sync {
     fn after(&self, _worker: usize, _lap: usize) {}
 }
 
-/// What a lap took.
+/// The times of a lap.
 pub struct Lapse {
     /// From the release of the workers to the end of the last one.
     pub span: Span,
-    /// From the release to a worker's own end, on average over the workers.
+    /// From the release to a worker's own end, averaged over the workers.
     pub mean_ns: u64,
 }
 
@@ -32,7 +33,7 @@ struct Course<'l, L> {
     threads: usize,
     gates: Table<Gate>,
     ends: Table<Padded<Cell<End>>>,
-    /// Workers that have ended their laps, over all laps.
+    /// How many times a worker has ended a lap, over all laps.
     ended: AtomicU32,
     last_ended: Semaphore,
     go_on: Semaphore,
@@ -45,11 +46,12 @@ struct End {
     cpu_ns: u64,
 }
 
-// SAFETY: each worker writes its own `end` before the main thread reads it; the semaphores order them. The rest is made to
-// be shared.
+// SAFETY: each worker writes its own `end` before the main thread reads it; the semaphores order
+// them. The other fields are made to be shared.
 unsafe impl<L: Sync> Sync for Course<'_, L> {}
 
-/// Runs `laps` laps; `note` gets each one's times, the workers' own ones in the order of the workers.
+/// Runs `laps` laps. `note` gets each lap's times; the workers' own ones are in the order of the
+/// workers.
 pub fn run<L: Load>(threads: usize, laps: usize, load: &L, mut note: impl FnMut(usize, Lapse, &[ThreadTime])) {
     let course = Course {
         load,
@@ -89,7 +91,7 @@ fn worker<L: Load>(course: &Course<'_, L>, index: usize) {
         course.load.timed(index, lap);
         let at_ns = clock::now_ns();
         course.ends[index].0.set(End { at_ns, cpu_ns: clock::thread_cpu_ns() - cpu_ns });
-        // Whoever is done sleeps: there may be fewer CPUs than workers, and none to spin on.
+        // A worker that is done sleeps: there may be fewer CPUs than workers, so none to spin on.
         if course.ended.fetch_add(1, Ordering::AcqRel) as usize + 1 == course.threads * (lap + 1) {
             course.last_ended.post();
         }

@@ -1,4 +1,4 @@
-//! Asks the preloaded library for its version: nobody types one.
+//! Asks the preloaded library for its version, so that it is not typed by hand.
 
 use crate::api;
 use crate::job::Job;
@@ -7,7 +7,8 @@ use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 use heapmark_wire::Page;
 
-/// Writes `version=…` where the library has the function that the job names and the answer makes sense.
+/// Writes `version=…` if the library has the function that the job names and its answer makes
+/// sense.
 pub fn report(page: &Page, job: &Job<'_>) {
     let mut name = [0u8; 128];
     let Some(symbol) = job.c_str("version.symbol", &mut name) else { return };
@@ -16,10 +17,11 @@ pub fn report(page: &Page, job: &Job<'_>) {
         return;
     }
     let said = match job.word("version.returns") {
-        // SAFETY: the catalogue says that this is `int f(void)`.
+        // SAFETY: the catalogue declares this as `int f(void)`.
         "decimal" => return decimal(page, unsafe { api::call(address, &[0; 6]) } as u32),
         "mallctl" => mallctl(address),
-        // SAFETY: the catalogue says that this is a function that returns a string and tolerates null arguments.
+        // SAFETY: the catalogue declares this as a function that returns a string and tolerates
+        // null arguments.
         _ => (unsafe { api::call(address, &[0; 6]) }) as *const c_char,
     };
     if !said.is_null() {
@@ -38,7 +40,7 @@ fn mallctl(address: *mut c_void) -> *const c_char {
     if unsafe { api::call(address, &args) as i32 } == 0 { text } else { ptr::null() }
 }
 
-/// mimalloc's numbers: `225` is 2.2.5, `20502` and `30600` have two digits for minor and patch.
+/// mimalloc's numbers: `225` is 2.2.5; `20502` and `30600` have two digits for minor and patch.
 fn decimal(page: &Page, number: u32) {
     let (major, minor, patch) = match number {
         0..1000 => (number / 100, number / 10 % 10, number % 10),

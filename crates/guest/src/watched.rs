@@ -1,8 +1,10 @@
-//! Memory over time: what this process tells a host that looks at it, and the points that it takes itself.
+//! Memory over time: what this process publishes for the host that samples it, and the points that
+//! it takes itself.
 //!
-//! Two ways, said by the job's key `series`. `polled`: the host reads this process's maps from outside, and all that is
-//! done here is to say which ranges are the harness's. A path: the points are taken in here, at operations that the kernel
-//! names, and written into that file as the kernel's own text; the host makes numbers of them afterwards.
+//! The job's key `series` selects one of two ways. `polled`: the host reads this process's maps
+//! from outside, and this module only publishes which ranges belong to the harness. A path: this
+//! process takes the points at operations that the kernel chooses, and writes them to that file as
+//! the operating system's own text; the host computes numbers from them afterwards.
 
 use crate::clock::now_ns;
 use crate::fail;
@@ -16,26 +18,27 @@ use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use heapmark_wire::{Kind, Known, Page};
 
-/// The shared page, where somebody wants a series.
+/// The shared page, if a series is wanted.
 static PAGE: AtomicPtr<Page> = AtomicPtr::new(ptr::null_mut());
-/// The file for points that are taken in here.
+/// The file for points that this process takes itself.
 static POINTS: AtomicI32 = AtomicI32::new(-1);
-/// The text of one point passes through here: a static buffer, so that taking a point moves nothing that it looks at.
+/// Buffer for the text of one point. It is static, so that taking a point does not change what is
+/// measured.
 static ROOM: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 static ROOM_TAKEN: AtomicBool = AtomicBool::new(false);
 const ROOM_BYTES: usize = 64 << 10;
 
-/// How long the process waits for a host that should look and does not.
+/// How long the process waits for the host's sample if none comes.
 const PATIENCE_NS: u64 = 1_000_000_000;
 
-/// Before anything else is mapped.
+/// Called before anything else is mapped.
 pub fn start(page: &'static Page, job: &Job<'_>) {
     let Some(series) = job.get("series") else { return };
     PAGE.store(ptr::from_ref(page).cast_mut(), Ordering::Release);
     know(ptr::from_ref(page).addr(), size_of::<Page>(), Kind::Harness);
     stack::present();
     if job.is("memory", "1") {
-        // What is written into it later is no growth of anybody's heap.
+        // Touched now, so that later writes do not look like growth of a heap.
         let bytes = ptr::from_ref(page).cast::<u8>();
         // SAFETY: within the page, which holds plain bytes and atomics.
         (0..size_of::<Page>()).step_by(4096).for_each(|at| unsafe { _ = bytes.add(at).read_volatile() });
@@ -63,7 +66,7 @@ pub fn wanted() -> bool {
     page().is_some()
 }
 
-/// A range that is not the allocator's. Costs nothing where nobody wants a series.
+/// Publishes a range that is not the allocator's. Free of cost if no series is wanted.
 pub fn know(start: usize, bytes: usize, kind: Kind) {
     if let Some(page) = page() {
         let end = start + bytes.next_multiple_of(page_bytes());
@@ -71,47 +74,48 @@ pub fn know(start: usize, bytes: usize, kind: Kind) {
     }
 }
 
-/// The harness's own tables hold so many resident bytes more, or less.
+/// The harness's own tables hold this many resident bytes more, or fewer if negative.
 pub fn harness_grows(bytes: i64) {
     page().iter().for_each(|page| page.watched().held().harness_grows(bytes));
 }
 
-/// What blocks hold, where each is followed.
+/// Live bytes, if each block is accounted.
 pub fn live_bytes() -> u64 {
     page().map_or(0, |page| page.watched().held().live_bytes())
 }
 
-/// Bytes of the pages that hold any of them.
+/// Bytes of the pages that hold any live byte.
 pub fn occupied_bytes() -> u64 {
     page().map_or(0, |page| page.watched().held().occupied_bytes())
 }
 
-/// What the tables of the harness hold.
+/// Bytes that the tables of the harness hold.
 pub fn harness_bytes() -> u64 {
     page().map_or(0, |page| page.watched().held().harness_bytes())
 }
 
-/// Before such a range is unmapped.
+/// Called before a published range is unmapped.
 pub fn forget(start: usize) {
     if let Some(page) = page() {
         page.watched().ranges().forget(start as u64);
     }
 }
 
-/// Outside of measured phases: the series gets a point of this moment, in which nothing moves.
+/// Called outside measured phases: adds a point of this moment, in which nothing changes.
 pub fn pause() {
     let Some(page) = page() else { return };
     if POINTS.load(Ordering::Acquire) >= 0 {
         return record();
     }
-    // The first look may be under way already; the second one is all of this moment.
+    // The first sample may have begun before this moment; the second one lies wholly after it.
     let (looks, began) = (page.watched().looks(), now_ns());
     while page.watched().looks().wrapping_sub(looks) < 2 && now_ns() - began < PATIENCE_NS {
         sys::give_way();
     }
 }
 
-/// Takes a point here and now, where the job wants points taken in here. Other threads that want one wait.
+/// Takes a point now, if the job wants points taken by this process. Other threads that want one
+/// wait.
 #[cold]
 pub fn record() {
     let file = POINTS.load(Ordering::Acquire);
@@ -135,7 +139,8 @@ pub fn record() {
     ROOM_TAKEN.store(false, Ordering::Release);
 }
 
-/// Text on its way into the file: the file is written to and not mapped, so that it is no memory of this process.
+/// Text on its way to the file, which is written and not mapped: so it adds no memory to this
+/// process.
 struct Point<'a> {
     file: i32,
     room: &'a mut [u8],
@@ -144,14 +149,15 @@ struct Point<'a> {
 
 impl Point<'_> {
     fn line(&mut self, text: fmt::Arguments<'_>) {
-        // Writing never fails: `write_str` flushes what does not fit, and gives up where that fails.
+        // Writing never fails: `write_str` flushes what does not fit, and gives up if that fails.
         let _ = writeln!(self, "{text}");
     }
 
     fn copy(&mut self, path: &CStr) {
         let Some(from) = sys::File::open(path) else { return };
         loop {
-            // Room for what one call may return, or the kernel splits a line's region over two locks.
+            // Leaves space for what one call may return. Otherwise the kernel splits a line's
+            // region over two locks.
             if self.room.len() - self.len < 8 << 10 {
                 self.flush();
             }

@@ -1,8 +1,9 @@
-//! Whether the recorder counts as an independent counter does, to the call and in each process, in many kinds of programs: `make counts`,
-//! or `cargo bench --bench counts -- NAME...` for some of them. What is not installed is named. Ends non-zero where a count differs or a
-//! program fails.
+//! Whether the recorder agrees with an independent counter, to the call and in each process, in
+//! many kinds of programs: `make counts`, or `cargo bench --bench counts -- NAME...` for some of
+//! them. Prints which programs are not installed. Exits non-zero if a count differs or a program
+//! fails.
 
-#[path = "../tests/counts/compared.rs"]
+#[path = "../tests/traces/counts/compared.rs"]
 mod compared;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -12,11 +13,11 @@ use std::process::{Command, ExitCode};
 
 struct Program {
     name: &'static str,
-    /// Words of a shell that succeed where it is installed.
+    /// A shell command that succeeds if the program is installed.
     there: &'static str,
-    /// What a shell does before, unrecorded.
+    /// A shell command that runs before, unrecorded.
     before: &'static str,
-    /// What is recorded: a line whose words are split as a shell does.
+    /// The recorded command line; its words are split as in a shell.
     line: &'static str,
 }
 

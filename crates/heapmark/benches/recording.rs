@@ -1,7 +1,9 @@
-//! What recording costs beside heaptrack, in CPU time of the recorded process per event, over the same program without either: a loop
-//! of pairs, python3 with JSON, xmllint. Then what the whole command costs, `heapmark record` beside `heaptrack`, for programs of about a
-//! million events, and how long it takes where the program does nothing. Each figure is held against its bar. Not a test: how busy a machine is must not decide whether a
-//! change passes. Ends non-zero where a bar is missed.
+//! The cost of recording compared with heaptrack's, in CPU time of the recorded process per event,
+//! beyond the same program without either: a loop of pairs, python3 with JSON, xmllint. Then the
+//! cost of the whole command, `heapmark record` compared with `heaptrack`, for programs of about a
+//! million events, and its duration if the program does nothing. Each figure is compared with its
+//! bar. Not a test: the load of a machine must not decide whether a change passes. Exits non-zero
+//! if a bar is missed.
 
 use anyhow::{Context, Error, Result, bail, ensure};
 use heapmark::execute::Guest;
@@ -14,20 +16,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
-/// With stamps, what reading the CPU's counter costs comes on top: 6 ns on some machines, 12 on others, and none of it is ours.
+/// With stamps, the time to read the CPU's counter comes on top: 6 ns on some machines, 12 on
+/// others, and none of it is the recorder's.
 const MOST_NS: f64 = 10.0;
-/// Enough that what the first chunk and a cold cache cost does not show.
+/// Enough pairs that the cost of the first chunk and of a cold cache does not show.
 const PAIRS: u32 = 2_000_000;
 const MOST_REAL_NS: f64 = 15.0;
 const MOST_BYTES: f64 = 5.0;
-/// Of heaptrack's cost.
+/// Most share of heaptrack's cost.
 const MOST_SHARE: f64 = 0.2;
 
-/// Of the CPU time of the whole command, all its processes.
+/// Most share of heaptrack's CPU time for the whole command, all its processes.
 const MOST_WHOLE_SHARE: f64 = 0.5;
 const MOST_IDLE_MS: f64 = 50.0;
 
-/// Of these the least counts: what else the machine does only adds.
+/// The least of these counts: other load of the machine only adds.
 const ROUNDS: usize = 5;
 
 const JSON: &str = "import json
@@ -94,7 +97,7 @@ fn main() -> Result<ExitCode> {
     }
     whole(home.path(), python.trim(), &mut bars)?;
     if heaptrack.is_none() {
-        println!("heaptrack is not installed, so nothing is held against it: apt-get install heaptrack");
+        println!("heaptrack is not installed, so nothing is compared with it: apt-get install heaptrack");
     }
     Ok(if bars.0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -118,7 +121,7 @@ fn program(
     for _ in 0..ROUNDS {
         native = native.min(cpu_s(|| status(&mut plain()))?);
         let mut captures = Vec::new();
-        // What the program prints is a line; its own streams are ours.
+        // The program inherits our streams and prints one line.
         let recording = Recording { command: words, subject: None, stem: &stem, most_bytes: None, duration: None };
         ours = ours.min(cpu_s(|| {
             let recorded = recorder.run(&recording)?;
@@ -150,7 +153,7 @@ fn program(
     Ok(())
 }
 
-/// The commands as people type them.
+/// The commands as users type them.
 fn whole(home: &Path, python: &str, bars: &mut Bars) -> Result<()> {
     let (source, loops, trace) = (home.join("loops.c"), home.join("loops"), home.join("whole.trace"));
     std::fs::write(&source, TWO_THREADS).context("cannot write a file")?;
@@ -165,7 +168,7 @@ fn whole(home: &Path, python: &str, bars: &mut Bars) -> Result<()> {
         command.args(["record", "--force", "-o"]).arg(&trace).arg("--").args(words);
         quiet(command)
     };
-    // What an event costs on this machine is measured once.
+    // The cost of an event on this machine is measured only once.
     let nothing = [OsString::from("true")];
     record(&nothing)?;
     let idle_ms = |_| {
@@ -206,7 +209,7 @@ fn heaptrack() -> Option<PathBuf> {
     folders.iter().map(|folder| Path::new(folder).join("libheaptrack_preload.so")).find(|file| file.is_file())
 }
 
-/// CPU time of the processes that ended meanwhile.
+/// CPU time of the child processes that ended during `run`.
 fn cpu_s(run: impl FnOnce() -> Result<()>) -> Result<f64> {
     let before = children_s();
     run()?;

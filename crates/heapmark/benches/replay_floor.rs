@@ -1,4 +1,5 @@
-//! What the harness of a replay takes by itself: nanoseconds per event under the null allocator, which does nothing, beside the bars.
+//! The cost of the replay harness itself: nanoseconds per event under the null allocator, which
+//! does nothing, compared with the bars.
 //! `cargo bench --bench replay_floor [EVENTS]`.
 
 use anyhow::{Result, ensure};
@@ -12,7 +13,7 @@ use std::fs::File;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Repetitions; the fastest counts, since nothing makes a loop faster than it is.
+/// Repetitions; the fastest one counts, since other load only slows a loop down.
 const PROCESSES: u32 = 7;
 const ROUNDS: u32 = 3;
 
@@ -20,7 +21,7 @@ const ROUNDS: u32 = 3;
 const LIVE: u64 = 10_000;
 
 fn main() -> Result<()> {
-    // Cargo hands its own flags to a bench.
+    // Cargo passes its own flags to a bench.
     let events = std::env::args().skip(1).find_map(|word| word.parse().ok()).unwrap_or(2_000_000);
     // SAFETY: the only thread so far.
     unsafe { std::env::set_var("HEAPMARK_GUEST", env!("CARGO_BIN_EXE_heapmark-guest")) };

@@ -1,6 +1,7 @@
-//! `heapmark report` on a run of a million samples: seconds, memory, size of the page, each held against its bar. The run is made
-//! from a small real one: every sample of it many times, as other blocks with slightly other times, under further names.
-//! Not a test: how busy a machine is must not decide whether a change passes. Ends non-zero where a bar is missed.
+//! `heapmark report` on a run of a million samples: seconds, memory, size of the page, each
+//! compared with its bar. The run is made from a small real one: every sample of it many times, as
+//! other blocks with slightly other times, under more names. Not a test: the load of a machine must
+//! not decide whether a change passes. Exits non-zero if a bar is missed.
 
 use anyhow::{Context, Result, bail, ensure};
 use heapmark::execute::Measurement;
@@ -20,7 +21,7 @@ const MOST_PAGE_MB: f64 = 8.0;
 
 const HEAPMARK: &str = env!("CARGO_BIN_EXE_heapmark");
 
-/// The real run: one allocator, its copy and the floor, in ten cases.
+/// The real run: one allocator, its A/A copy and the null allocator, in ten cases.
 const SMALL: &[&str] = &[
     "run",
     "-a",
@@ -36,7 +37,7 @@ const SMALL: &[&str] = &[
     "--no-repeat",
 ];
 
-/// Allocators of the large run besides.
+/// Additional allocators of the large run.
 const FURTHER: usize = 17;
 
 const SEED: u64 = 1;
@@ -55,7 +56,7 @@ fn main() -> Result<ExitCode> {
     let (seconds, usage) = (began.elapsed().as_secs_f64(), children());
     ensure!(end.status.success() && samples >= SAMPLES, "no report: {}", String::from_utf8_lossy(&end.stderr));
     let page = large.join("report.html").metadata()?.len() as f64 / 1e6;
-    // The report's, as the small run is small.
+    // The peak of the report, as the small run is small.
     let peak_mib = usage.ru_maxrss as f64 / 1024.0;
     let bars =
         [("seconds", seconds, MOST_SECONDS), ("MiB at most", peak_mib, MOST_MIB), ("MB page", page, MOST_PAGE_MB)];
@@ -66,7 +67,7 @@ fn main() -> Result<ExitCode> {
     Ok(if bars.iter().any(|(_, ours, most)| ours > most) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// What all processes have used that we have waited for.
+/// Resources used by all child processes that have been waited for.
 fn children() -> libc::rusage {
     // SAFETY: `getrusage` fills a structure of plain numbers, for which zeros are valid.
     unsafe {
@@ -81,7 +82,7 @@ fn cpu_s(usage: &libc::rusage) -> f64 {
     seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
-/// Writes the large run; says how many samples it has.
+/// Writes the large run; returns its number of samples.
 fn enlarge(small: &Path, large: &Path) -> Result<usize> {
     let store::Run { mut head, records, .. } = store::read(small)?;
     let names = widen(&mut head)?;
@@ -116,7 +117,7 @@ fn enlarge(small: &Path, large: &Path) -> Result<usize> {
     Ok(rows * blocks)
 }
 
-/// Gives the only allocator companions that differ in name; returns the names of all.
+/// Adds copies of the only allocator that differ in name; returns the names of all.
 fn widen(head: &mut RunFile) -> Result<Vec<String>> {
     let first = head.plan.allocators.first().context("the small run has no allocator")?.clone();
     let info = head.allocators.iter().find(|info| info.name == first).context("it is not described")?.clone();
@@ -146,7 +147,7 @@ fn renamed(record: &Record, name: &str, block: u32) -> Record {
     other
 }
 
-/// Other times, by up to 5 %.
+/// Changes the times by up to 5 %.
 fn scatter(measurement: &mut Measurement, random: &mut ChaCha8Rng) {
     for one in &mut measurement.iterations {
         let factor = random.random_range(0.95..1.05);

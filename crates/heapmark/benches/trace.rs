@@ -1,6 +1,7 @@
-//! A long capture through `heapmark trace finish`, `check`, `stats` and `cut`: events per second and peak memory, each held
-//! against its bar, and bytes per event. The events are made up, from a seed: four threads that allocate and free among 100 000 live
-//! objects, a fifth of them another thread's. `cargo bench --bench trace -- 1e9` makes more than the usual 1e8. Ends non-zero where a
+//! A long capture through `heapmark trace finish`, `check`, `stats` and `cut`: events per second
+//! and peak memory, each compared with its bar, and bytes per event. The events are generated from
+//! a seed: four threads that allocate and free among 100 000 live objects, a fifth of them another
+//! thread's. `cargo bench --bench trace -- 1e9` makes more than the usual 1e8. Exits non-zero if a
 //! bar is missed.
 
 #[path = "../tests/support/captured.rs"]
@@ -22,7 +23,7 @@ const LIVE: usize = 100_000;
 const SEED: u64 = 7;
 
 const LEAST_MILLIONS_PER_SECOND: f64 = 10.0;
-/// What is alive, and a room for everything else.
+/// The live objects, and a fixed allowance for everything else.
 const MOST_MIB: f64 = 64.0 + (64 * LIVE) as f64 / (1 << 20) as f64;
 
 fn main() -> Result<ExitCode> {
@@ -54,7 +55,7 @@ fn main() -> Result<ExitCode> {
     println!(
         "bars: {LEAST_MILLIONS_PER_SECOND} million events per second of CPU time in finish, {MOST_MIB:.1} MiB in each"
     );
-    // As finish tells it: `… threads: 4; 1.75 B per event, 0.13 in the file`.
+    // As finish prints it: `… threads: 4; 1.75 B per event, 0.13 in the file`.
     let raw = told.split_once("; ").and_then(|(_, rest)| rest.split(' ').next()).unwrap_or_default();
     let each = |name: &str| at(name).metadata().map_or(0.0, |file| file.len() as f64 / events as f64);
     println!(
@@ -65,7 +66,7 @@ fn main() -> Result<ExitCode> {
     Ok(if missed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// What one command took, and what it said.
+/// What one command used, and its output.
 struct Ran {
     cpu_s: f64,
     peak_mib: f64,
@@ -79,7 +80,8 @@ fn run(folder: &Path, args: &[&str]) -> Result<Ran> {
     let mut stdout = String::new();
     child.stdout.take().context("no stdout")?.read_to_string(&mut stdout)?;
     let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
-    // SAFETY: the child is ours and nobody else waits for it; both places are ours to write.
+    // SAFETY: the child is ours and no other thread waits for it; both pointers are to locals of
+    // ours.
     let usage = unsafe {
         ensure!(libc::wait4(child.id() as i32, &mut status, 0, usage.as_mut_ptr()) > 0, "cannot wait for heapmark");
         usage.assume_init()
@@ -94,7 +96,8 @@ fn run(folder: &Path, args: &[&str]) -> Result<Ran> {
 fn make(path: &Path, events: u64) {
     let mut random = ChaCha8Rng::seed_from_u64(SEED);
     let mut captured = Captured::new(path, STREAMS, &[]);
-    // Places of 256 bytes, as an allocator's size class has them: the one that was freed last is used next.
+    // Places of 256 bytes, as in an allocator's size class: the one that was freed last is used
+    // next.
     let mut free: Vec<u64> = (0..LIVE as u64 * 2).rev().map(|place| 0x5000_0000_0000 + place * 256).collect();
     let mut live: Vec<Vec<u64>> = vec![Vec::new(); STREAMS as usize];
     let (mut stream, mut stamp, mut alive) = (0, 0, 0);
@@ -106,11 +109,11 @@ fn make(path: &Path, events: u64) {
         }
         stamp += 2 + (word >> 16 & 7);
         let fills = alive < LIVE / 2 || (alive < LIVE && word >> 20 & 1 == 0);
-        // A fifth of the frees is of what another thread has.
+        // A fifth of the frees are of another thread's objects.
         let owner = if (word >> 24) % 5 == 0 { (stream + 1) % STREAMS } else { stream } as usize;
         match live[owner].len() {
             count if !fills && count > 0 => {
-                // Mostly what is young.
+                // Mostly young objects.
                 let back = (random.random_range(0..64usize)).min(count - 1);
                 let address = live[owner].swap_remove(count - 1 - back);
                 free.push(address);

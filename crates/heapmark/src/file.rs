@@ -1,5 +1,6 @@
-//! Files that are complete or not there, and nobody else's file lost: what is written lies under a random name in the same folder until
-//! it is whole, and takes its name then. All that heapmark leaves for people or for later is written here.
+//! Writes files that are either complete or absent, and never overwrites another process's file:
+//! the content lies under a random name in the same folder until it is complete, and is then
+//! renamed. All files that heapmark leaves for users or for later are written here.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
@@ -9,37 +10,37 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What becomes of a file that has the name already.
+/// What happens to an existing file of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
     /// It stays, and nothing is written.
     Stays,
-    /// What is new takes its place.
+    /// The new file replaces it.
     Goes,
 }
 
-/// What others may do with a file that nobody has secrets in, before the umask.
+/// The mode of a file without secrets, before the umask.
 pub const PUBLIC: u32 = 0o666;
 
-/// The drafts that are there, for a signal that ends heapmark.
+/// The existing drafts, for a signal that ends heapmark.
 static DRAFTS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn drafts() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     DRAFTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A file or folder that has no name of its own yet. It goes unless it is kept.
+/// A file or folder without its final name. It is removed unless it is kept.
 #[derive(Debug)]
 pub struct Draft(PathBuf);
 
 impl Draft {
-    /// A file for what shall lie at `target`. Its name cannot be known beforehand, and no link is followed.
+    /// A draft file beside `target`. Its name cannot be predicted, and it follows no link.
     pub fn file(target: &Path, mode: u32) -> io::Result<(Draft, File)> {
         let open = |path: &Path| File::options().read(true).write(true).create_new(true).mode(mode).open(path);
         Draft::new(folder_of(target), open)
     }
 
-    /// An empty folder in that one.
+    /// An empty draft folder in `within`.
     pub fn folder(within: &Path) -> io::Result<Draft> {
         Ok(Draft::new(within, |path| DirBuilder::new().mode(0o700).create(path))?.0)
     }
@@ -47,7 +48,7 @@ impl Draft {
     fn new<T>(folder: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(Draft, T)> {
         loop {
             let path = folder.join(format!(".heapmark-{:016x}", RandomState::new().build_hasher().finish()));
-            // No signal between the two.
+            // A signal must not come between the two.
             let mut drafts = drafts();
             match make(&path) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -65,11 +66,11 @@ impl Draft {
         &self.0
     }
 
-    /// Gives it its name, in the same folder.
+    /// Gives it its final name, in the same folder.
     pub fn keep(self, target: &Path, existing: Existing) -> io::Result<()> {
         match existing {
             Existing::Goes => fs::rename(&self.0, target)?,
-            // Of two that take the same name at once, one fails: a link is never made over a file.
+            // If two processes take the same name at once, one fails: a link never replaces a file.
             Existing::Stays => match fs::hard_link(&self.0, target) {
                 Err(error) if error.kind() != ErrorKind::AlreadyExists && !is_there(target) => {
                     fs::rename(&self.0, target)?;
@@ -88,19 +89,19 @@ impl Drop for Draft {
     }
 }
 
-/// What has got its name is not there any more.
+/// A draft that was renamed does not exist any more.
 fn remove(draft: &Path) {
     let _ = fs::remove_file(draft).or_else(|_| fs::remove_dir_all(draft));
 }
 
-/// Removes all drafts; none begins before heapmark has ended.
+/// Removes all drafts; keeps the lock, so that no new one begins before heapmark ends.
 pub fn abandon_drafts() {
     let drafts = drafts();
     drafts.iter().for_each(|draft| remove(draft));
     std::mem::forget(drafts);
 }
 
-/// Writes what shall lie at `target`; on the disk when this returns.
+/// Writes the content of `target`; it is on the disk when this returns.
 pub fn draft<T, E: From<io::Error>>(
     target: &Path,
     mode: u32,
@@ -112,13 +113,13 @@ pub fn draft<T, E: From<io::Error>>(
     Ok((draft, written))
 }
 
-/// Writes a file in place of what has its name.
+/// Writes a file and replaces an existing one.
 pub fn replace(target: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let (draft, ()) = draft(target, mode, |file| file.write_all(content))?;
     draft.keep(target, Existing::Goes)
 }
 
-/// Makes a folder, and those above it; says whether it is new.
+/// Makes a folder and its parents; returns whether it is new.
 pub fn make_folder(folder: &Path) -> io::Result<bool> {
     let above = folder_of(folder);
     if !above.is_dir() {
@@ -131,23 +132,23 @@ pub fn make_folder(folder: &Path) -> io::Result<bool> {
     }
 }
 
-/// Names of files are on the disk, too: otherwise a power cut may leave what was written later without what was written first.
+/// Syncs file names too: otherwise a power cut may keep later writes and lose earlier ones.
 fn sync_folder(folder: &Path) -> io::Result<()> {
-    // One that may be written to and not read cannot be synced.
+    // A folder that is writable but not readable cannot be synced.
     let Ok(folder) = File::open(folder) else { return Ok(()) };
     match folder.sync_all() {
-        // Nor can some that are no folders of a disk.
+        // Nor can some folders that are not on a disk.
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTSUP)) => Ok(()),
         synced => synced,
     }
 }
 
-/// Whether something has this name, even a link that leads nowhere.
+/// Whether this name exists, even as a dangling link.
 pub fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Nobody may read what is made of these files who may not read all of them.
+/// The mode for a file derived from these: only users who may read all of them may read it.
 pub fn mode_of<P: AsRef<Path>>(sources: impl IntoIterator<Item = P>) -> u32 {
     let modes = sources.into_iter().filter_map(|source| Some(fs::metadata(source).ok()?.permissions().mode()));
     modes.fold(PUBLIC, |all, mode| all & mode)

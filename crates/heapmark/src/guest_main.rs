@@ -1,5 +1,5 @@
-//! The measured process: a thin door to the guest library. `no_main`, so that the runtime of the standard library allocates
-//! nothing under the allocator being measured.
+//! The measured process: a thin wrapper of the guest library. `no_main`, so that the runtime of the
+//! standard library allocates nothing under the measured allocator.
 
 #![no_main]
 

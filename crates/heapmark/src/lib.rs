@@ -1,8 +1,8 @@
-//! heapmark: which memory allocator, for my program, on my machine, and by how much?
+//! heapmark finds out which memory allocator suits a program and a machine, and by how much.
 //!
 //! The host is a library of stages. A stage uses only the stages to its left:
 //! `file < trace < catalog < build < plan < execute, observe < store < analyse < report < cmd`
-//! (`tests/ladder.rs` reads the `use crate::` lines and holds that order).
+//! (`tests/ladder.rs` reads the `use crate::` lines and checks that order).
 
 pub mod analyse;
 pub mod build;

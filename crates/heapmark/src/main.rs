@@ -4,7 +4,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use heapmark::cmd::{self, Exit, flags};
 use std::process::ExitCode;
 
-/// Which memory allocator, for my program, on my machine, and by how much?
+/// Find out which memory allocator suits your program and your machine, and by how much
 #[derive(Parser)]
 #[command(version, max_term_width = 100, after_help = cmd::EXIT_CODES)]
 struct Cli {

@@ -1,4 +1,5 @@
-//! Room for the next event: the rest of a chunk, a look at the time, the next chunk. None of it happens often.
+//! Space for the next event: the rest of a chunk, a time check, the next chunk. None of it happens
+//! often.
 
 use crate::clock;
 use crate::file;
@@ -10,21 +11,22 @@ use crate::thread::begin_child;
 use core::sync::atomic::Ordering;
 use heapmark_wire::capture::{CHUNK_BYTES, Event, FIRST_BYTES, MOST_EVENT_BYTES, MOST_OPEN_BYTES, Start};
 
-/// Bytes of events between two looks at the time, without and with stamps. Some 128 events, and a thousand.
+/// Bytes of events between two time checks, without and with stamps. Some 128 events, and a
+/// thousand.
 const PAUSE_BYTES: [usize; 2] = [512, 4096];
-/// Room that such a look needs besides the event that caused it.
+/// Bytes that a time check needs besides the event that caused it.
 const LOOK_BYTES: usize = 64;
 
-/// At each look, what is written is sealed.
+/// Each time check seals the events written so far.
 const _: () = assert!(LOOK_BYTES + PAUSE_BYTES[1] + MOST_EVENT_BYTES <= MOST_OPEN_BYTES);
 
-/// Notes for a state that the caller keeps to itself. False where there is no room.
+/// Notes an event in a state that only the caller uses. False if there is no space.
 ///
 /// # Safety
-/// The state is the caller's, and its witness stands, if another could find it.
+/// The state is the caller's, and its witness is set if another call could find the state.
 #[cold]
 pub unsafe fn put(state: *mut State, event: &Event<'_>) -> bool {
-    // SAFETY: the caller's.
+    // SAFETY: as the caller guarantees.
     unsafe {
         let has_room = (*state).writer.at() < (*state).limit || make_room(state);
         if has_room {
@@ -34,14 +36,14 @@ pub unsafe fn put(state: *mut State, event: &Event<'_>) -> bool {
     }
 }
 
-/// As [`put`], where there is room.
+/// As [`put`], if there is space.
 ///
 /// # Safety
 /// As for [`put`].
 #[cold]
 #[inline(never)]
 pub unsafe fn put_here(state: *mut State, event: &Event<'_>) {
-    // SAFETY: the caller's.
+    // SAFETY: as the caller guarantees.
     unsafe {
         let clocked = (*state).clocked.load(Ordering::Relaxed) != clock::OFF;
         let stamp = clocked.then(|| stamp_slowly(state));
@@ -49,12 +51,14 @@ pub unsafe fn put_here(state: *mut State, event: &Event<'_>) {
     }
 }
 
-/// The first stamp of a stream, which says that it has stamps from now on; or one of the counter in memory.
+/// The first stamp of a stream, which marks that stamps follow from now on; or one of the counter
+/// in memory.
 #[cold]
 #[inline(never)]
 pub unsafe fn stamp_slowly(state: *mut State) -> u64 {
     let process = &WIPED.process;
-    // SAFETY: the state is the caller's, and room for an event is room for this one, too: none takes half of it.
+    // SAFETY: the state is the caller's, and space for an event suffices for this one, too: none
+    // takes half of it.
     unsafe {
         if (*state).clocked.load(Ordering::Relaxed) == clock::WANTED {
             (*state).writer.put(&Event::ClockedOn, Some(process.stamp()));
@@ -64,8 +68,8 @@ pub unsafe fn stamp_slowly(state: *mut State) -> u64 {
     process.stamp()
 }
 
-/// Room for an event in the state, or, in a child that a fork has made, in another, of which the witness is told. Null where nothing is
-/// recorded any more.
+/// Makes space for an event in the state; or, in a forked child, in another state, to which the
+/// witness is passed. Null if recording is over.
 #[cold]
 #[inline(never)]
 pub unsafe fn find_room(state: *mut State, witness: usize) -> *mut State {
@@ -80,7 +84,7 @@ pub unsafe fn find_room(state: *mut State, witness: usize) -> *mut State {
     }
 }
 
-/// Looks at the time; at the end of a chunk goes on in the next. False where recording is over.
+/// Checks the time; at the end of a chunk, continues in the next. False if recording is over.
 ///
 /// # Safety
 /// As for [`put`].
@@ -89,7 +93,7 @@ pub unsafe fn make_room(state: *mut State) -> bool {
     if process.is_due() {
         process.stop("duration");
     }
-    // SAFETY: the caller's.
+    // SAFETY: as the caller guarantees.
     unsafe {
         (*state).limit = core::ptr::null_mut();
         if !process.is_on() {
@@ -103,13 +107,13 @@ pub unsafe fn make_room(state: *mut State) -> bool {
         }
         if !begun || writer.at().wrapping_add(LOOK_BYTES) >= writer.last_place() {
             let _quiet = Quiet::begin();
-            // Most streams are those of short threads and small processes.
+            // Most streams belong to short threads and small processes.
             let Some(chunk) = process.chunk(if begun { CHUNK_BYTES } else { FIRST_BYTES }) else { return false };
             if begun {
                 writer.seal(true);
                 file::unmap(writer.chunk().cast());
             }
-            // Where the stream is to be clocked, a fresh chunk says so itself.
+            // If the stream is to be clocked, a fresh chunk's header marks it.
             if clocked {
                 (*state).clocked.store(clock::kind(), Ordering::Relaxed);
             }
@@ -139,13 +143,13 @@ pub unsafe fn make_room(state: *mut State) -> bool {
     true
 }
 
-/// Seals the state's chunk; nothing is put into it any more. Where a signal's handler ends the process in the middle of an event, the chunk
-/// stays open, so that a reader leaves out what is torn.
+/// Seals the state's chunk; nothing more is written to it. If a signal handler ends the process in
+/// the middle of an event, the chunk stays open, so that a reader leaves out the torn event.
 ///
 /// # Safety
 /// The state is the caller's.
 pub unsafe fn seal(state: *mut State) {
-    // SAFETY: the caller's.
+    // SAFETY: as the caller guarantees.
     unsafe {
         (*state).limit = core::ptr::null_mut();
         if (*state).writing == 0 && !(*state).writer.at().is_null() {

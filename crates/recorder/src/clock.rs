@@ -1,29 +1,30 @@
-//! Stamps. They order what threads did: of two events where one made the other possible, the first has the lower stamp. The
-//! CPU's own counter does that without a cache line that all threads write, where it counts alike on all CPUs; otherwise a
-//! counter in memory does.
+//! Stamps order the events of threads: of two events of which the first made the second possible,
+//! the first has the lower stamp. If the CPU's own counter is the same on all CPUs, it provides
+//! stamps without a cache line that all threads write; otherwise a counter in memory does.
 
 use crate::file;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// No clock yet: the process has one stream, whose order is all there is.
+/// No clock yet: the process has one stream, whose order suffices.
 pub const OFF: u8 = 0;
-/// The next event of the stream has to say that it is clocked from there on.
+/// The next event of the stream must mark that the stream is clocked from there on.
 pub const WANTED: u8 = 1;
 /// The CPU's counter.
 pub const CPU: u8 = 2;
 /// The counter in memory.
 pub const MEMORY: u8 = 3;
 
-/// What this machine has.
+/// The kind that this machine supports.
 static KIND: AtomicU8 = AtomicU8::new(OFF);
 
-/// `counter`: the kernel trusts the CPU's counter and the user does not, whose machine may be moved to another while it runs.
+/// Value `counter`: the kernel trusts the CPU's counter, but the user does not, because a virtual
+/// machine may be migrated while it runs.
 const WISH: &CStr = c"HEAPMARK_RECORD_CLOCK";
 
-/// Finds out what this machine has; once, before anything is recorded.
+/// Determines the kind; once, before anything is recorded.
 pub fn find() {
-    // SAFETY: what `getenv` returns is a string of C, and there is one thread.
+    // SAFETY: `getenv` returns a C string, and there is one thread.
     let is_unwanted = unsafe {
         let wish = libc::getenv(WISH.as_ptr());
         !wish.is_null() && CStr::from_ptr(wish) == c"counter"
@@ -36,7 +37,7 @@ pub fn kind() -> u8 {
     KIND.load(Ordering::Relaxed)
 }
 
-/// Sixteen ticks of the CPU's counter: what two threads do one after the other takes longer.
+/// Sixteen ticks of the CPU's counter: two dependent actions of two threads are further apart.
 #[inline(always)]
 pub fn cpu() -> u64 {
     cpu::ticks() >> 4
@@ -64,8 +65,9 @@ fn time(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// How fast stamps go, from the time that reading this and that at the start took: right to some thousandths. Chunks say the time,
-/// too, and their stamps are far enough apart to know better. 0 where stamps only count events.
+/// The rate of stamps, from the reads at the start and now: accurate to some thousandths. Chunks
+/// also hold the time, and their stamps are far enough apart for a better value. 0 if stamps only
+/// count events.
 pub fn stamps_per_second(stamps: u64, ns: u64) -> u64 {
     if kind() == CPU { (u128::from(stamps) * 1_000_000_000 / u128::from(ns.max(1))) as u64 } else { 0 }
 }
@@ -74,8 +76,8 @@ pub fn stamps_per_second(stamps: u64, ns: u64) -> u64 {
 mod cpu {
     use core::arch::x86_64::{__cpuid, _mm_lfence, _rdtsc};
 
-    /// The CPU promises one rate in all states of power, and the kernel, which knows whether all CPUs count alike, trusts it
-    /// with its own time.
+    /// The CPU promises one rate in all power states, and the kernel, which knows whether all CPUs
+    /// count alike, uses it for its own time.
     pub fn is_steady() -> bool {
         let promised = __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx >> 8 & 1 == 1;
         let mut room = [0; 32];
@@ -83,9 +85,10 @@ mod cpu {
         promised && super::file::read(source, &mut room) == b"tsc\n"
     }
 
-    /// Not before all that was loaded so far is there: alone, the counter is read ahead of the load by which a thread got a block that another
-    /// one has freed or made, and the block is born before it has died. (One run in four of eight threads that free each other's blocks, on an
-    /// AMD EPYC.)
+    /// Waits for all earlier loads. Without this, the counter is read before the load by which a
+    /// thread got a block that another thread has freed or made, and the block is born before it
+    /// has died. (Seen in one run in four of eight threads that free each other's blocks, on an AMD
+    /// EPYC.)
     #[inline(always)]
     pub fn ticks() -> u64 {
         // SAFETY: every CPU of this architecture has both.
@@ -96,7 +99,7 @@ mod cpu {
     }
 }
 
-/// Its counter is the same everywhere and too slow: threads would find the same tick on it.
+/// Its counter is the same on all CPUs but too slow: threads would read the same tick.
 #[cfg(target_arch = "aarch64")]
 mod cpu {
     pub fn is_steady() -> bool {

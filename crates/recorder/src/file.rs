@@ -1,10 +1,12 @@
-//! The file that a process writes, in the kernel's own calls: the C library's are points where a thread can be cancelled, and
-//! belong to whoever preloads something over them. No descriptor is held: the file is opened for each chunk, by its path, and
-//! only if it is still the same file. So a program that closes all it does not know closes nothing, and nothing is ever written
-//! into a file of its own.
+//! The file that a process writes, by direct system calls: the C library's functions are thread
+//! cancellation points, and a preloaded library may replace them. No descriptor is kept: the file
+//! is opened for each chunk, by its path, and only if it is still the same file. So a program that
+//! closes all unknown descriptors closes none of ours, and nothing is ever written into a file of
+//! its own.
 //!
-//! A chunk is filled with zeros before it is mapped: a full disk must be an error here, not a signal in the program. And the kernel
-//! maps a page that it already holds, and knows to be changed, three times as fast as one for which it has to ask the file system.
+//! A chunk is filled with zeros before it is mapped: a full disk must be an error here, not a
+//! signal in the program. And the kernel maps a page that it already holds as dirty three times as
+//! fast as one for which it has to ask the file system.
 
 use crate::lent;
 use crate::metadata::decimal;
@@ -13,26 +15,27 @@ use core::ffi::{CStr, c_long};
 use core::sync::atomic::{AtomicU32, Ordering};
 use heapmark_wire::capture::{CHUNK_BYTES, FIRST_BYTES, Header};
 
-/// Why there is no further chunk. The word stands in the capture and is what a user is told about.
+/// The reason why there is no further chunk. The word is stored in the capture and shown to the
+/// user.
 pub type Reason = &'static str;
 
-/// Where the file is and which it is.
+/// The path and the identity of the file.
 pub struct File {
     path: [u8; PATH_BYTES],
     device: u64,
     inode: u64,
-    /// The next chunk that nobody has.
+    /// The next free chunk.
     next: AtomicU32,
 }
 
-/// As long as a path may be.
+/// The longest path.
 pub const PATH_BYTES: usize = 4096;
 
 impl File {
-    /// Creates `STEM.PID.cap`, or `STEM.PID.2.cap` where that exists. Where this process may not, heapmark does, and the path may be
-    /// another's: what matters is the inode.
+    /// Creates `STEM.PID.cap`, or `STEM.PID.2.cap` if that exists. If this process may not,
+    /// heapmark does; then the path may be another's, and only the inode identifies the file.
     pub fn create(&mut self, stem: &[u8], pid: u32) -> Result<(), Reason> {
-        // Where there is no room for any event there is no recording.
+        // Without space for any event there is no recording.
         if file_size_limit() < (CHUNK_BYTES + FIRST_BYTES) as u64 {
             return Err("file-size-limit");
         }
@@ -43,7 +46,7 @@ impl File {
                 path.add(b".")?.add_number(attempt)?;
             }
             path.add(b".cap\0")?;
-            // Only for its owner: a command line may hold what others must not see.
+            // Only for its owner: a command line may hold secrets.
             let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
             let descriptor = match open(&self.path, flags) {
                 Err(libc::EEXIST) => continue,
@@ -56,13 +59,13 @@ impl File {
         Err("no-file")
     }
 
-    /// Takes back what [`File::create`] did.
+    /// Undoes [`File::create`].
     pub fn remove(&self) {
-        // SAFETY: the path is a string of C.
+        // SAFETY: the path is a C string.
         unsafe { libc::syscall(libc::SYS_unlinkat, libc::AT_FDCWD, self.path.as_ptr(), 0) };
     }
 
-    /// A fresh chunk of so many bytes, mapped: zeros.
+    /// Maps a fresh, zeroed chunk of this many bytes.
     pub fn chunk(&self, bytes: usize, most: u32) -> Result<Fresh, Reason> {
         let place = self.next.fetch_add(1, Ordering::Relaxed);
         if place >= most {
@@ -92,7 +95,7 @@ impl File {
     }
 }
 
-/// A chunk that is not in use yet.
+/// A chunk that is not used yet.
 pub struct Fresh {
     pub at: *mut u8,
     /// Its number in the file.
@@ -100,22 +103,22 @@ pub struct Fresh {
     pub bytes: u32,
 }
 
-/// Gives a chunk's address range back; what was written stays in the file.
+/// Unmaps a chunk; its contents stay in the file.
 ///
 /// # Safety
-/// A chunk of ours, which is not in use any more.
+/// A chunk of ours, which is no longer used.
 pub unsafe fn unmap(chunk: *mut Header) {
-    // SAFETY: the caller's.
+    // SAFETY: as the caller guarantees.
     unsafe { libc::syscall(libc::SYS_munmap, chunk, (*chunk).bytes()) };
 }
 
-/// What a file begins with, as far as there is room; empty where it cannot be read.
+/// The start of a file, as much as fits; empty if it cannot be read.
 pub fn read<'a>(path: &CStr, room: &'a mut [u8]) -> &'a [u8] {
     let Ok(descriptor) = open(path.to_bytes_with_nul(), libc::O_RDONLY | libc::O_CLOEXEC) else { return &[] };
     let mut length = 0;
     while length < room.len() {
         let rest = &mut room[length..];
-        // SAFETY: the room is ours.
+        // SAFETY: the buffer is ours.
         match unsafe { libc::syscall(libc::SYS_read, descriptor.0, rest.as_mut_ptr(), rest.len()) } {
             bytes @ 1.. => length += bytes as usize,
             _ => break,
@@ -124,24 +127,24 @@ pub fn read<'a>(path: &CStr, room: &'a mut [u8]) -> &'a [u8] {
     &room[..length]
 }
 
-/// An open file, which closes itself.
+/// An open file that closes itself.
 struct Descriptor(c_long);
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        // SAFETY: ours.
+        // SAFETY: a descriptor of ours.
         unsafe { libc::syscall(libc::SYS_close, self.0) };
     }
 }
 
-/// `path` ends with a zero.
+/// `path` ends with a zero byte.
 fn open(path: &[u8], flags: i32) -> Result<Descriptor, i32> {
-    // SAFETY: the path is a string of C.
+    // SAFETY: the path is a C string.
     uninterrupted(|| unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0o600) })
         .map(Descriptor)
 }
 
-/// The rights that it takes are not this process's, or not any more: heapmark may have them.
+/// This process lacks the rights, perhaps only by now: heapmark may have them.
 fn is_forbidden(error: i32) -> bool {
     matches!(error, libc::EACCES | libc::EPERM)
 }
@@ -150,7 +153,8 @@ fn lend(inode: u64) -> Option<Descriptor> {
     lent::ask(inode).map(|descriptor| Descriptor(descriptor.into()))
 }
 
-/// What the kernel fills is off the stack before anything else is done.
+/// A separate function: the buffer that the kernel fills leaves the stack before anything else is
+/// done.
 #[inline(never)]
 fn identity(descriptor: &Descriptor) -> Option<(u64, u64)> {
     // SAFETY: zeros are a valid value of a structure of numbers, which `fstat` fills.
@@ -160,7 +164,7 @@ fn identity(descriptor: &Descriptor) -> Option<(u64, u64)> {
     }
 }
 
-/// A call of the system, again where a process was stopped in it: that no thread can forbid.
+/// Makes a system call, again if it was interrupted by a stop: a thread cannot prevent those.
 fn uninterrupted(call: impl Fn() -> c_long) -> Result<c_long, i32> {
     loop {
         match call() {
@@ -171,8 +175,8 @@ fn uninterrupted(call: impl Fn() -> c_long) -> Result<c_long, i32> {
     }
 }
 
-/// Writes zeros, and so sees to it that the chunk at `place` has room on the disk. As much at a time as possible: small writes get small
-/// pages, which are mapped one by one.
+/// Writes zeros, which reserves the chunk at `place` on the disk. As much at a time as possible:
+/// small writes get small pages, which are mapped one by one.
 fn fill(descriptor: &Descriptor, place: u32, bytes: usize) -> Result<(), Reason> {
     // Beyond the limit the kernel would send a signal.
     if offset(place) + bytes as u64 > file_size_limit() {
@@ -181,7 +185,7 @@ fn fill(descriptor: &Descriptor, place: u32, bytes: usize) -> Result<(), Reason>
     let mut filled = 0;
     while filled < bytes {
         let (zeros, at) = (ZEROS.0.get().cast::<u8>().wrapping_add(filled), offset(place) + filled as u64);
-        // SAFETY: reads zeros that nobody ever writes; the chunk is ours and not in use yet.
+        // SAFETY: reads zeros that are never written; the chunk is ours and not used yet.
         let write = || unsafe { libc::syscall(libc::SYS_pwrite64, descriptor.0, zeros, bytes - filled, at) };
         match uninterrupted(write).map_err(word)? {
             0 => return Err("no-space"),
@@ -191,17 +195,17 @@ fn fill(descriptor: &Descriptor, place: u32, bytes: usize) -> Result<(), Reason>
     Ok(())
 }
 
-/// Never written: the kernel has one page for all of it.
+/// Never written: the kernel maps one page for all of it.
 struct Zeros(UnsafeCell<[u8; CHUNK_BYTES]>);
 
-// SAFETY: nobody writes it.
+// SAFETY: it is never written.
 unsafe impl Sync for Zeros {}
 
 static ZEROS: Zeros = Zeros(UnsafeCell::new([0; CHUNK_BYTES]));
 
 fn file_size_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: fills what is ours.
+    // SAFETY: fills a local.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
     if known { limit.rlim_cur } else { u64::MAX }
 }
@@ -224,7 +228,7 @@ fn word(error: i32) -> Reason {
 }
 
 fn errno() -> i32 {
-    // SAFETY: the thread's own.
+    // SAFETY: the calling thread's own variable.
     unsafe { *libc::__errno_location() }
 }
 

@@ -1,6 +1,6 @@
-//! Large blocks that live. A program may ask for a gigabyte and touch a page of it, so for each large block the recorder asks the
-//! kernel, just before it is freed, how many of its pages are resident. Blocks are found in a table without a lock; most
-//! frees end at one byte of a filter in front of it.
+//! Live large blocks. A program may allocate a gigabyte and touch one page of it. So the recorder
+//! asks the kernel, just before a large block is freed, how many of its pages are resident. Blocks
+//! are found in a lock-free table; most frees need only one byte of a filter in front of it.
 
 use crate::local::Errno;
 use crate::record::record_rare;
@@ -9,16 +9,17 @@ use core::ffi::{c_uchar, c_void};
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use heapmark_wire::capture::Event;
 
-/// Blocks of this size and more are looked at.
+/// Blocks of at least this size are checked.
 pub const LARGE_BYTES: usize = 64 << 10;
 
-/// Blocks that can be in the table; what finds no place goes unlooked at.
+/// Places in the table; a block that finds none is not checked.
 const PLACES: usize = 4096;
-/// Pages that the filter tells apart: 16 MiB. Neighbours of a block that is freed are often freed next, and find their byte at hand.
+/// Pages with a filter byte of their own: 16 MiB. The neighbours of a freed block are often freed
+/// next, and their byte is in the cache.
 const PAGES: usize = 4096;
-/// A block stands at most this many places behind its own.
+/// A block is at most this many places after its own.
 const REACH: usize = 16;
-/// A place that somebody is just taking or leaving.
+/// A place that a thread is taking or leaving right now.
 const BUSY: usize = 1;
 
 struct Place {
@@ -29,7 +30,7 @@ struct Place {
 /// The table.
 #[repr(C)]
 pub struct Large {
-    /// How many blocks begin in a page, of so many pages in turn.
+    /// How many blocks begin in a page; pages share bytes modulo their number.
     filter: [AtomicU8; PAGES],
     places: [Place; PLACES],
 }
@@ -81,7 +82,7 @@ fn page(address: usize) -> usize {
     address >> 12 & (PAGES - 1)
 }
 
-/// Blocks differ above the bits of a page; neighbours must not share a place.
+/// The hash uses the address bits above those of a page; neighbours must not share a place.
 fn place(address: usize) -> usize {
     const SPREAD: usize = 0x9e37_79b9_7f4a_7c15_u64 as usize;
     (address >> 4).wrapping_mul(SPREAD) >> (usize::BITS - PLACES.trailing_zeros())
@@ -91,7 +92,7 @@ fn reach(own: usize) -> impl Iterator<Item = usize> {
     (0..REACH).map(move |behind| (own + behind) % PLACES)
 }
 
-/// A block has been allocated.
+/// Called after a block has been allocated.
 #[inline(always)]
 pub fn born(block: *mut c_void, size: usize) {
     if size >= LARGE_BYTES && !block.is_null() {
@@ -99,7 +100,7 @@ pub fn born(block: *mut c_void, size: usize) {
     }
 }
 
-/// A block is about to be freed.
+/// Called before a block is freed.
 #[inline(always)]
 pub fn dies(block: *mut c_void) {
     if WIPED.large.filter[page(block as usize)].load(Ordering::Relaxed) != 0 {
@@ -114,7 +115,7 @@ fn dies_perhaps(address: usize) {
     touch.iter().for_each(record_rare);
 }
 
-/// Looks at all that live: the process ends.
+/// Called at the end of the process: reports all live blocks.
 pub fn tell_of_all(large: &Large) {
     for place in &large.places {
         let address = place.address.load(Ordering::Acquire);
@@ -124,7 +125,7 @@ pub fn tell_of_all(large: &Large) {
     }
 }
 
-/// How much of a block is there.
+/// How much of a block is resident.
 fn touch(address: usize, size: usize) -> Option<Event<'static>> {
     let page = metadata::page_bytes();
     let (first, end) = (address.next_multiple_of(page), (address + size) / page * page);
@@ -136,7 +137,8 @@ fn touch(address: usize, size: usize) -> Option<Event<'static>> {
     None
 }
 
-/// How many of these pages are; `None` where the kernel does not say. The flags are off the stack before anything else is done.
+/// How many of these pages are resident; `None` if the kernel does not report it. A separate
+/// function: the flags leave the stack before anything else is done.
 #[inline(never)]
 fn resident(first: usize, end: usize, page: usize) -> Option<u64> {
     let _errno = Errno::keep();
@@ -144,7 +146,7 @@ fn resident(first: usize, end: usize, page: usize) -> Option<u64> {
     let (mut resident, mut at) = (0, first);
     while at < end {
         let bytes = (end - at).min(flags.len() * page);
-        // SAFETY: the kernel writes a byte for each page, whatever is there.
+        // SAFETY: the kernel writes a byte for each page, whatever is mapped there.
         if unsafe { libc::syscall(libc::SYS_mincore, at, bytes, flags.as_mut_ptr()) } != 0 {
             return None;
         }

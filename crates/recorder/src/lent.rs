@@ -1,14 +1,15 @@
-//! Asks heapmark for a file that this process may not open itself: it runs as another user than heapmark. Everything in the kernel's
-//! own calls, as in `file`.
+//! Asks heapmark for a file that this process may not open itself, since it runs as another user
+//! than heapmark. Uses direct system calls, as in `file`.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int, c_long};
 use core::sync::atomic::{AtomicBool, Ordering};
 use heapmark_wire::lent::{ADDRESS_BYTES, QUESTION_BYTES, SECRET_BYTES, VARIABLE, filters};
 
-/// How long an answer may take: heapmark may have been stopped.
+/// Time limit for an answer: heapmark may have been stopped.
 static PATIENCE: libc::timeval = libc::timeval { tv_sec: 2, tv_usec: 0 };
-/// Bytes of `/proc/self/status` at a time, and how many of them come again with the next: a line is shorter. The program's stack is small.
+/// Bytes of `/proc/self/status` per read, and the overlap of two reads, which is longer than a
+/// line. The program's stack is small.
 const PIECE: usize = 256;
 const AGAIN: usize = 64;
 
@@ -28,7 +29,7 @@ static WHERE: Where =
 
 /// Reads the environment; once per program.
 pub fn configure() {
-    // SAFETY: what `getenv` returns is a string of C, and there is one thread.
+    // SAFETY: `getenv` returns a C string, and there is one thread.
     unsafe {
         let value = libc::getenv(VARIABLE.as_ptr());
         let value = if value.is_null() { &[][..] } else { CStr::from_ptr(value).to_bytes() };
@@ -40,9 +41,9 @@ pub fn configure() {
     }
 }
 
-/// The descriptor of this process's own file with that inode, or of a new one if it is 0.
+/// The descriptor of this process's own file with this inode, or of a new one if it is 0.
 pub fn ask(inode: u64) -> Option<c_int> {
-    // One after the other: what each needs of the program's stack is off it before the next.
+    // One after the other: the first call's stack is free before the second.
     if WHERE.known.load(Ordering::Acquire) && may_ask() { ask_for(inode) } else { None }
 }
 
@@ -53,7 +54,7 @@ fn ask_for(inode: u64) -> Option<c_int> {
     let mut question = [0; QUESTION_BYTES];
     question[..SECRET_BYTES].copy_from_slice(&word[ADDRESS_BYTES..]);
     question[SECRET_BYTES..].copy_from_slice(&inode.to_le_bytes());
-    // SAFETY: plain calls of the system on locals.
+    // SAFETY: plain system calls on locals.
     unsafe {
         let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
         let socket = libc::syscall(libc::SYS_socket, libc::AF_UNIX, kind, 0);
@@ -79,10 +80,10 @@ unsafe fn connect(socket: c_long, name: &[u8]) -> bool {
     // SAFETY: zeros are a valid address.
     let mut address: libc::sockaddr_un = unsafe { core::mem::zeroed() };
     address.sun_family = libc::AF_UNIX as _;
-    // The first byte stays zero: an address that is no file.
+    // The first byte stays zero: an abstract address, not a file.
     address.sun_path[1..].iter_mut().zip(name).for_each(|(to, from)| *to = *from as _);
     let length = core::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
-    // SAFETY: a plain call of the system on a local.
+    // SAFETY: a plain system call on a local.
     unsafe { libc::syscall(libc::SYS_connect, socket, &raw const address, length) == 0 }
 }
 
@@ -102,10 +103,11 @@ unsafe fn answer(socket: c_long) -> Option<c_int> {
     }
 }
 
-/// Whether this process is under no more filters of system calls than heapmark: a sandbox may end a process that asks.
+/// Whether this process is under no more system call filters than heapmark: a sandbox may kill a
+/// process that asks.
 #[inline(never)]
 fn may_ask() -> bool {
-    // SAFETY: plain calls of the system on locals.
+    // SAFETY: plain system calls on locals.
     unsafe {
         let path = c"/proc/self/status";
         let flags = libc::O_RDONLY | libc::O_CLOEXEC;

@@ -1,16 +1,19 @@
-//! The recorder: `LD_PRELOAD`ed into any program, it writes down every call of the malloc family and passes it on. It runs
-//! inside somebody else's process, between any two of its instructions, and so does without everything that could disturb
-//! it: no allocation, no lock, no stdio, no open descriptor, no `errno` of its own.
+//! The recorder: preloaded (`LD_PRELOAD`) into any program, it writes down every call of the malloc
+//! family and passes it on. It runs inside another program's process, between any two of its
+//! instructions, and so avoids everything that could disturb the program: no allocation, no lock,
+//! no stdio, no open descriptor, no change of `errno`.
 //!
-//! A call goes: a hook (`hooks/`) passes it on to the next library (`next`), and notes it (`note`) with the thread's state
-//! (`state`, found through `local`), whose writer puts it into a chunk (`room`) of the process's file (`process`, `file`). All that a
-//! fork must not inherit lies in memory that the kernel wipes in the child: it finds zeros, and begins a file of its own.
+//! The path of a call: a hook (`hooks/`) passes it on to the next library (`next`), and notes it
+//! (`record`) with the thread's state (`state`, found through `local`), whose writer puts it into a
+//! chunk (`chunk_space`) of the process's file (`process`, `file`). All that a fork must not
+//! inherit lies in memory that the kernel wipes in the child: it finds zeros, and begins a file of
+//! its own.
 //!
-//! docs/RECORDING.md says what is recorded, what it costs, and what it cannot see.
+//! docs/RECORDING.md describes what is recorded, what it costs, and what it cannot see.
 
 #![no_std]
 
-// The panic handler comes from here; nothing else of it is used.
+// Provides the panic handler; nothing else of it is used.
 extern crate std;
 
 mod chunk_space;
@@ -31,19 +34,21 @@ mod state;
 mod thread;
 mod witness;
 
-/// The dynamic linker calls this before `main`, in case nobody has allocated until then: the program is on record anyway.
+/// The dynamic linker calls this before `main`, in case nothing was allocated until then: the
+/// program is recorded anyway.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEGIN: extern "C" fn() = begin;
 
-/// After `main` and all that it registered, and before the destructors of the libraries that the program is linked to.
+/// Runs after `main` and all functions that it registered, and before the destructors of the
+/// libraries that the program is linked to.
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static END: extern "C" fn() = end;
 
 extern "C" fn begin() {
     next::find();
-    // Libraries whose turn came earlier may have allocated. A second stream would be one that needs stamps.
+    // Libraries initialised earlier may have allocated. A second stream would need stamps.
     if local::state().is_null() {
         thread::begin_thread_of_caller(0);
     }

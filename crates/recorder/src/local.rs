@@ -1,30 +1,32 @@
-//! What belongs to the calling thread, at a fixed distance from the thread pointer: one addition, no call. What the standard
-//! library has for this calls the dynamic linker on each access, and that may allocate.
+//! The variables of the calling thread, at a fixed offset from the thread pointer: one addition, no
+//! call. The standard library's thread locals call the dynamic linker on each access, and that may
+//! allocate.
 
 use crate::state::State;
 
-/// A thread's own. Zeros are a thread that nobody knows yet.
+/// A thread's variables. All zero is a thread without an event yet.
 #[repr(C)]
 pub struct Local {
-    /// Where it writes; null before its first event, and again after its end.
+    /// The state that it writes with; null before its first event, and again after its end.
     pub state: *mut State,
-    /// Its number and one; 0 is none.
+    /// Its number plus one; 0 is none.
     pub thread_and_one: u32,
-    /// Its destructors have run: what still comes is written elsewhere, event by event.
+    /// Its destructors have run: later events are written to other streams, one by one.
     pub ended: bool,
-    /// When the fork began that is under way, or that has made this process; 0 where none has.
+    /// The start time of the fork that is under way, or that has made this process; 0 if there was
+    /// none.
     pub forking: u64,
 }
 
 const _: () = assert!(size_of::<Local>() == 24 && core::mem::offset_of!(Local, state) == 0);
 
-/// The caller's own.
+/// The caller's variables.
 #[inline(always)]
 pub fn local() -> *mut Local {
     place()
 }
 
-/// Where the caller writes: as [`local`], one step less on the way of each event.
+/// The state of the caller: like [`local`], with one step less on the path of each event.
 #[inline(always)]
 pub fn state() -> *mut State {
     #[cfg(target_arch = "x86_64")]
@@ -42,7 +44,7 @@ pub fn state() -> *mut State {
         state
     }
     #[cfg(not(target_arch = "x86_64"))]
-    // SAFETY: the thread's own.
+    // SAFETY: the calling thread's own variable.
     unsafe {
         (*local()).state
     }
@@ -65,7 +67,8 @@ core::arch::global_asm!(
 #[inline(always)]
 fn place() -> *mut Local {
     let place;
-    // SAFETY: reads the offset that the dynamic linker has stored, and the thread pointer, which lies at its own address.
+    // SAFETY: reads the offset that the dynamic linker has stored, and the thread pointer, which
+    // lies at its own address.
     unsafe {
         core::arch::asm!(
             "mov {place}, qword ptr [rip + heapmark_recorder_local@GOTTPOFF]",
@@ -109,7 +112,7 @@ fn place() -> *mut Local {
     place
 }
 
-/// How deep the stack is: what a function calls is deeper than itself.
+/// The stack depth: the frames of called functions are deeper.
 #[inline(always)]
 pub fn depth() -> usize {
     let depth: usize;
@@ -123,19 +126,19 @@ pub fn depth() -> usize {
     depth
 }
 
-/// `errno` as it was: a program does not expect that `free` changes it.
+/// Restores `errno`: a program does not expect `free` to change it.
 pub struct Errno(i32);
 
 impl Errno {
     pub fn keep() -> Errno {
-        // SAFETY: the thread's own.
+        // SAFETY: the calling thread's own variable.
         Errno(unsafe { *libc::__errno_location() })
     }
 }
 
 impl Drop for Errno {
     fn drop(&mut self) {
-        // SAFETY: the thread's own.
+        // SAFETY: the calling thread's own variable.
         unsafe { *libc::__errno_location() = self.0 };
     }
 }

@@ -1,24 +1,25 @@
-//! What a capture says of its process, before the first event and at the end: lines of `key=value` in the file's first chunk.
+//! What a capture states about its process, before the first event and at the end: lines of
+//! `key=value` in the file's first chunk.
 
 use crate::file::{self, Reason};
 use crate::{clock, interposers, next};
 use core::ffi::{CStr, c_char};
 use heapmark_wire::capture::{HEADER_BYTES, Header, TEXT_BYTES, text::escape};
 
-/// What fits.
+/// Most bytes of text.
 const MOST_BYTES: usize = TEXT_BYTES - HEADER_BYTES;
 
 unsafe extern "C" {
     static environ: *const *const c_char;
 }
 
-/// The text, which lines are added to.
+/// The text, to which lines are added.
 pub struct Text {
     pub header: *mut Header,
 }
 
 impl Text {
-    /// A line, if it fits. The last quarter is kept for the end: arguments can be long.
+    /// Adds a line, if it fits. The last quarter is kept for the end: arguments can be long.
     #[inline(never)]
     fn line(&mut self, key: &[&[u8]], value: &[u8], most: usize) {
         // SAFETY: the chunk is mapped as long as the process lives.
@@ -35,15 +36,15 @@ impl Text {
         self.put(&mut at, b'\n');
         if at <= most {
             let payload = self.header.cast::<u8>().wrapping_add(HEADER_BYTES);
-            // SAFETY: written until there.
+            // SAFETY: written up to there.
             header.seal(unsafe { core::slice::from_raw_parts(payload, at) }, false);
         }
     }
 
-    /// Writes a byte, if there is a place for it.
+    /// Writes a byte, if it fits.
     fn put(&mut self, at: &mut usize, byte: u8) {
         if *at < MOST_BYTES {
-            // SAFETY: within the payload, which one writes at a time.
+            // SAFETY: within the payload, which one thread writes at a time.
             unsafe { self.header.cast::<u8>().add(HEADER_BYTES + *at).write(byte) };
         }
         *at += 1;
@@ -73,19 +74,19 @@ pub fn decimal(value: u64, digits: &mut [u8; 20]) -> &[u8] {
     }
 }
 
-/// Where a recording begins.
+/// The start of a recording.
 pub struct Origin {
     pub pid: u32,
-    /// The process whose memory this was; 0 if there is none.
+    /// The process that this memory was copied from; 0 if there is none.
     pub parent: u32,
-    /// When its fork began, where that is known.
+    /// The start time of the fork, if known.
     pub forking: u64,
-    /// A stamp, and the time of the monotonic clock that was read with it.
+    /// A stamp, and the monotonic time read with it.
     pub stamp: u64,
     pub ns: u64,
 }
 
-/// What is known at the start.
+/// Adds what is known at the start.
 pub fn describe(text: &mut Text, room: &mut [u8], origin: &Origin) {
     text.number("pid", u64::from(origin.pid));
     if origin.parent == 0 {
@@ -99,7 +100,7 @@ pub fn describe(text: &mut Text, room: &mut [u8], origin: &Origin) {
     if origin.forking != 0 {
         text.number("forked-ns", origin.forking);
     }
-    // SAFETY: the path is a string of C, and the room is ours.
+    // SAFETY: the path is a C string, and the buffer is ours.
     let bytes = unsafe {
         libc::syscall(libc::SYS_readlinkat, libc::AT_FDCWD, c"/proc/self/exe".as_ptr(), room.as_mut_ptr(), room.len())
     };
@@ -128,7 +129,7 @@ pub fn describe(text: &mut Text, room: &mut [u8], origin: &Origin) {
 
 /// The variables that change how allocators behave.
 fn variables(text: &mut Text) {
-    // SAFETY: the environment is an array of strings of C with a null behind them, if there is one.
+    // SAFETY: the environment is an array of C strings with a null at its end, if there is one.
     unsafe {
         let mut at = environ;
         while !at.is_null() && !(*at).is_null() {
@@ -155,21 +156,24 @@ fn machine(text: &mut Text, room: &mut [u8]) {
     }
 }
 
-/// Why and when recording ended. Without it a process was killed, or ended without its destructors.
+/// Adds why and when recording ended. If this is missing, the process was killed, or ended without
+/// its destructors.
 pub fn end(text: &mut Text, reason: Reason, stamp: u64, ns: u64) {
     text.line(&[b"end"], reason.as_bytes(), MOST_BYTES);
     text.number("end.stamp", stamp);
     text.number("end.ns", ns);
 }
 
-/// How many events a stream had at the end: a reader knows by it what is missing. Of more streams than there is room for it does not.
+/// Adds the number of events of a stream: it shows a reader what is missing. If there are more
+/// streams than fit, the rest lacks this line.
 pub fn events(text: &mut Text, stream: u32, events: u64) {
     let mut digits = [0; 20];
     let key = [&b"end.events."[..], decimal(stream.into(), &mut digits)];
     text.line(&key, decimal(events, &mut [0; 20]), MOST_BYTES);
 }
 
-/// What is known if the process lived until its destructors: how much memory it ever had, and what the next library called of itself.
+/// Adds what is known if the process lived until its destructors: its peak of memory, and the
+/// number of calls that the next library made to itself.
 pub fn at_end(text: &mut Text, room: &mut [u8], inner: u64) {
     text.number("end.inner-calls", inner);
     let status = file::read(c"/proc/self/status", room);

@@ -1,5 +1,5 @@
-//! The functions behind ours: those of the next library that defines them. Until they are found, calls land in functions that
-//! find them first, so that a hook never has to ask.
+//! The next definitions of our functions, in the next library that has them. Until they are found,
+//! calls go to functions that find them first, so that a hook never has to check.
 
 use crate::hooks::Spawn;
 use crate::{clock, interposers, process};
@@ -11,7 +11,7 @@ type Block = *mut c_void;
 type Start = extern "C" fn(Block) -> Block;
 type Words = *const *const c_char;
 
-/// The functions behind ours.
+/// The next definition of each function.
 #[derive(Clone, Copy)]
 pub struct Next {
     pub malloc: unsafe extern "C" fn(usize) -> Block,
@@ -67,14 +67,15 @@ static NEXT: Table = Table(UnsafeCell::new(Next {
     posix_spawnp: None,
 }));
 
-/// The functions behind ours.
+/// The next definitions.
 #[inline(always)]
 pub fn next() -> &'static Next {
     // SAFETY: see `Table`.
     unsafe { &*NEXT.0.get() }
 }
 
-/// As [`next`], for functions that nobody calls before others: found if they are not yet.
+/// As [`next`], for functions that may be called before all others: finds the definitions if
+/// necessary.
 pub fn found() -> &'static Next {
     find();
     next()
@@ -86,14 +87,15 @@ const DONE: u8 = 2;
 static STATE: AtomicU8 = AtomicU8::new(NOT_YET);
 static MALLOC: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Finds them, and all else that a process needs to know once. False while that is under way: what finds them may allocate.
+/// Finds the definitions, and all else that is determined once per process. False while that is
+/// under way: the search itself may allocate.
 pub fn find() -> bool {
     match STATE.load(Ordering::Acquire) {
         DONE => return true,
         UNDER_WAY => return false,
         _ => STATE.store(UNDER_WAY, Ordering::Relaxed),
     }
-    // SAFETY: each name is looked up as the type that C gives it.
+    // SAFETY: each name is looked up with its C type.
     unsafe {
         let found = Next {
             malloc: must(c"malloc"),
@@ -134,7 +136,7 @@ pub fn find() -> bool {
 /// `F` is the type of a pointer to a function of that name.
 pub unsafe fn look<F: Copy>(name: &CStr) -> Option<F> {
     const { assert!(size_of::<F>() == size_of::<Block>()) };
-    // SAFETY: the caller's.
+    // SAFETY: as the caller guarantees.
     unsafe {
         let found = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());
         if found.is_null() { None } else { Some(core::mem::transmute_copy(&found)) }
@@ -142,14 +144,14 @@ pub unsafe fn look<F: Copy>(name: &CStr) -> Option<F> {
 }
 
 unsafe fn must<F: Copy>(name: &CStr) -> F {
-    // SAFETY: the caller's.
+    // SAFETY: as the caller guarantees.
     match unsafe { look(name) } {
         Some(found) => found,
         None => give_up(c"heapmark's recorder: no library behind it defines malloc, free, calloc and realloc\n"),
     }
 }
 
-/// Says why on stderr and ends the process.
+/// Prints the reason on stderr and ends the process.
 pub fn give_up(why: &CStr) -> ! {
     // SAFETY: writes a string of ours.
     unsafe {
@@ -158,12 +160,14 @@ pub fn give_up(why: &CStr) -> ! {
     }
 }
 
-/// The path of the object that `malloc` behind us comes from; null where the dynamic linker does not know.
+/// The path of the object that defines the next `malloc`; null if the dynamic linker does not know
+/// it.
 pub fn path_of_malloc() -> *const c_char {
     MALLOC.load(Ordering::Relaxed)
 }
 
-/// Asked once: a child may have neither the stack for it nor, where a thread forked, the dynamic linker's locks.
+/// Looked up once: a child may have neither the stack for it nor, after a fork by a thread, the
+/// dynamic linker's locks.
 fn find_path_of_malloc() -> *const c_char {
     // SAFETY: `dladdr` fills the structure, for which zeros are valid.
     unsafe {
@@ -173,8 +177,8 @@ fn find_path_of_malloc() -> *const c_char {
     }
 }
 
-/// What serves before the next functions are found. Only the dynamic linker can call while they are looked up: it gets memory
-/// that is never reused.
+/// The functions in use before the next ones are found. During the search only the dynamic linker
+/// can call them: it gets memory that is never reused.
 mod first {
     use super::*;
 
@@ -202,7 +206,8 @@ mod first {
         }
         let fresh = take(size);
         if !block.is_null() {
-            // SAFETY: both lie in the arena; what is behind a smaller old block is memory of the arena, too.
+            // SAFETY: both lie in the arena; after a smaller old block follows memory of the arena,
+            // too.
             unsafe { fresh.copy_from(block, size.min(end() - block as usize)) };
         }
         fresh
@@ -214,7 +219,7 @@ const ARENA_BYTES: usize = 16 << 10;
 #[repr(align(16))]
 struct Arena(UnsafeCell<[u8; ARENA_BYTES]>);
 
-// SAFETY: each block is given out once.
+// SAFETY: each block is handed out once.
 unsafe impl Sync for Arena {}
 
 static ARENA: Arena = Arena(UnsafeCell::new([0; ARENA_BYTES]));
@@ -224,7 +229,7 @@ fn end() -> usize {
     ARENA.0.get() as usize + ARENA_BYTES
 }
 
-/// Zeros that nobody had.
+/// Zeroed memory that was never handed out.
 fn take(size: usize) -> Block {
     let size = size.saturating_add(15) & !15;
     let at = TAKEN.fetch_add(size, Ordering::Relaxed);
@@ -234,7 +239,7 @@ fn take(size: usize) -> Block {
     ARENA.0.get().cast::<u8>().wrapping_add(at).cast()
 }
 
-/// The block is one that the next library does not know.
+/// Whether the block comes from the arena, so that the next library does not know it.
 #[inline(always)]
 pub fn is_first(block: Block) -> bool {
     (block as usize).wrapping_sub(ARENA.0.get() as usize) < ARENA_BYTES

@@ -1,4 +1,5 @@
-//! A process on record: its file, its numbers, its end. All of it lies in memory that a child finds wiped, however it was forked.
+//! A recorded process: its file, its numbers, its end. All of it lies in memory that a child finds
+//! wiped, however it was forked.
 
 use crate::file::{self, File, Fresh, Reason};
 use crate::large::Large;
@@ -12,14 +13,14 @@ use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use heapmark_wire::capture::{CHUNK_BYTES, Header, Kind, Start, TEXT_BYTES};
 
-/// The file's path without `.PID.cap`; nothing is recorded where it is not set.
+/// The file's path without `.PID.cap`; if it is not set, nothing is recorded.
 const TO: &CStr = c"HEAPMARK_RECORD_TO";
-/// How large the file of a process may get.
+/// The maximum size of a process's file.
 const MOST_BYTES: &CStr = c"HEAPMARK_RECORD_MAX_BYTES";
 /// The moment, in nanoseconds of the monotonic clock, at which recording ends.
 const UNTIL: &CStr = c"HEAPMARK_RECORD_UNTIL_NS";
 
-/// What a child does not inherit. Zeros are a process that has recorded nothing yet.
+/// What a child does not inherit. All zero is a process that has recorded nothing yet.
 #[repr(C, align(65536))]
 pub struct Wiped {
     pub process: Process,
@@ -27,18 +28,19 @@ pub struct Wiped {
     pub states: States,
 }
 
-// SAFETY: everything in it is atomic, or belongs to one thread at a time by the rules of its module.
+// SAFETY: all of it is atomic, or belongs to one thread at a time by the rules of its module.
 unsafe impl Sync for Wiped {}
 
 pub static WIPED: Wiped = Wiped { process: Process::none(), large: Large::none(), states: States::none() };
 
-/// What does not change, and children inherit.
+/// Constant settings, which children inherit.
 struct Settings {
     stem: UnsafeCell<[u8; file::PATH_BYTES]>,
     stem_bytes: AtomicU32,
     most_chunks: AtomicU32,
     until_ns: AtomicU64,
-    /// The process that has recorded here last: a process that begins now is its child, though that may be gone by then. 0 where none has.
+    /// The process that last recorded here: a process that begins now is its child, even if the
+    /// parent has ended by then. 0 if there was none.
     parent: AtomicU32,
 }
 
@@ -53,7 +55,7 @@ static SETTINGS: Settings = Settings {
     parent: AtomicU32::new(0),
 };
 
-/// As much of a command line is on record.
+/// Recorded bytes of a command line.
 const ROOM_BYTES: usize = 16 << 10;
 
 const FRESH: u32 = 0;
@@ -68,22 +70,22 @@ pub struct Process {
     pub threads: AtomicU32,
     /// Events have stamps.
     pub clocked: AtomicBool,
-    /// Somebody writes into the text.
+    /// A thread is writing to the text.
     telling: AtomicBool,
-    /// Where stamps come from, if not from the CPU.
+    /// The source of stamps, if not the CPU.
     pub counter: AtomicU64,
-    /// The moment that times in the file count from.
+    /// The start: times in the file count from here.
     start_ns: AtomicU64,
     /// The file's first chunk, mapped as long as the process lives.
     text: AtomicPtr<Header>,
-    /// Room for the text that describes the process: the program's stack may have none.
+    /// Buffer for the text that describes the process: the program's stack may be too small.
     room: UnsafeCell<[u8; ROOM_BYTES]>,
     file: UnsafeCell<File>,
 }
 
 /// Reads the environment; once per program.
 pub fn configure() {
-    // SAFETY: what `getenv` returns is a string of C, and there is one thread.
+    // SAFETY: `getenv` returns a C string, and there is one thread.
     let value = |name: &CStr| unsafe {
         let value = libc::getenv(name.as_ptr());
         if value.is_null() { &[][..] } else { CStr::from_ptr(value).to_bytes() }
@@ -93,7 +95,8 @@ pub fn configure() {
     if stem.is_empty() || stem.len() > file::PATH_BYTES - 32 {
         return;
     }
-    // SAFETY: the memory is ours to advise on. Without the first advice a child would write into its parent's file.
+    // SAFETY: the memory is ours to advise on. Without MADV_WIPEONFORK a child would write into its
+    // parent's file.
     let wiped = unsafe {
         let (start, length) = (&raw const WIPED as *mut _, size_of::<Wiped>());
         libc::madvise(start, length, libc::MADV_NOHUGEPAGE);
@@ -112,7 +115,8 @@ pub fn configure() {
     hooks::programs::configure();
     SETTINGS.until_ns.store(number(UNTIL).unwrap_or(u64::MAX), Ordering::Relaxed);
     SETTINGS.stem_bytes.store(stem.len() as u32, Ordering::Relaxed);
-    // SAFETY: the functions stay. Where there is no room for them, children have nothing from their parents, which is said of each.
+    // SAFETY: the functions stay loaded. If registering fails, children inherit no blocks from
+    // their parents, which is reported for each.
     unsafe { libc::pthread_atfork(Some(hooks::before_fork), Some(hooks::after_fork), None) };
 }
 
@@ -128,17 +132,18 @@ impl Process {
             start_ns: AtomicU64::new(0),
             text: AtomicPtr::new(core::ptr::null_mut()),
             room: UnsafeCell::new([0; ROOM_BYTES]),
-            // SAFETY: zeros are a valid file that is none.
+            // SAFETY: zeros are a valid value: no file.
             file: UnsafeCell::new(unsafe { core::mem::zeroed() }),
         }
     }
 
-    /// It is recorded.
+    /// Whether the process is being recorded.
     pub fn is_on(&self) -> bool {
         self.phase.load(Ordering::Acquire) == RECORDING
     }
 
-    /// Begins a file if there is none yet; false where nothing is to be recorded, or no more, or not yet.
+    /// Begins a file if there is none yet; false if nothing is to be recorded, or no more, or not
+    /// yet.
     pub fn start(&self) -> bool {
         if self.phase.load(Ordering::Acquire) != FRESH {
             return self.is_on();
@@ -152,7 +157,8 @@ impl Process {
             }
             return false;
         }
-        // SAFETY: written before there were threads; and in this phase the file is ours alone.
+        // SAFETY: written before there were threads; and in this phase only this thread uses the
+        // file.
         let (stem, file) = unsafe { (&(&(*SETTINGS.stem.get()))[..bytes], &mut *self.file.get()) };
         let (stamp, ns) = (self.stamp(), clock::now_ns());
         self.start_ns.store(ns, Ordering::Relaxed);
@@ -170,7 +176,7 @@ impl Process {
         unsafe { Header::begin(header, Kind::Text, &start) };
         self.text.store(header, Ordering::Release);
         let parent = SETTINGS.parent.swap(pid, Ordering::Relaxed);
-        // SAFETY: the thread's own.
+        // SAFETY: the calling thread's own variable.
         let forking = core::mem::take(unsafe { &mut (*local()).forking });
         let origin = Origin { pid, parent, forking, stamp, ns };
         self.tell(|text, room| metadata::describe(text, room, &origin));
@@ -178,14 +184,14 @@ impl Process {
         true
     }
 
-    /// A chunk for a stream. Where there is none, recording ends.
+    /// A chunk for a stream. If there is none, recording ends.
     pub fn chunk(&self, bytes: usize) -> Option<Fresh> {
-        // SAFETY: since the process is on record, the file is only read and counted in.
+        // SAFETY: once the process is recorded, the file is only read and its counters changed.
         let file = unsafe { &*self.file.get() };
         file.chunk(bytes, SETTINGS.most_chunks.load(Ordering::Relaxed)).map_err(|reason| self.stop(reason)).ok()
     }
 
-    /// A chunk has been given to a stream: a reader has to find it.
+    /// Counts a chunk given to a stream, so that a reader finds it.
     pub fn begun_chunk(&self) {
         self.header().iter().for_each(|header| header.count_chunk());
     }
@@ -195,7 +201,8 @@ impl Process {
         unsafe { self.text.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Ends recording. Threads notice at their next chunk or pause; what they still write has later stamps.
+    /// Ends recording. Threads notice at their next chunk or time check; events they write until
+    /// then have later stamps.
     #[cold]
     #[inline(never)]
     pub fn stop(&self, reason: Reason) {
@@ -205,7 +212,7 @@ impl Process {
         }
     }
 
-    /// It is time to end.
+    /// Whether it is time to end.
     pub fn is_due(&self) -> bool {
         let until = SETTINGS.until_ns.load(Ordering::Relaxed);
         until != u64::MAX && clock::now_ns() >= until
@@ -221,12 +228,13 @@ impl Process {
         clock::now_ns().saturating_sub(self.start_ns.load(Ordering::Relaxed))
     }
 
-    /// Events that could not be written.
+    /// Counts events that could not be written.
     pub fn drop_events(&self, count: u32) {
         self.header().iter().for_each(|header| header.count_dropped(count));
     }
 
-    /// Adds to the text about the process. Who comes while another does is not heard: both would tell of an end.
+    /// Adds to the text about the process. A second concurrent caller is ignored: both would report
+    /// an end.
     pub fn tell(&self, tell: impl FnOnce(&mut metadata::Text, &mut [u8])) {
         let header = self.text.load(Ordering::Acquire);
         if !header.is_null() && !self.telling.swap(true, Ordering::Acquire) {

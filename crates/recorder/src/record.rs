@@ -1,8 +1,9 @@
-//! Notes a call: between the program and the next library, some ten million times a second. What runs each time is inlined into
-//! the hooks and takes a few nanoseconds; all else is out of line and cold.
+//! Notes a call: between the program and the next library, some ten million times a second. The
+//! code for each call is inlined into the hooks and takes a few nanoseconds; all else is out of
+//! line and cold.
 //!
-//! A free is noted before the next library gets the block, an allocation after it has given one: so, by their stamps, an address
-//! always dies before it is born again, whatever threads do.
+//! A free is noted before the next library gets the block, an allocation after it has returned one:
+//! so, by their stamps, an address always dies before it is born again, whatever threads do.
 
 use crate::chunk_space::{find_room, put_here, stamp_slowly};
 use crate::clock;
@@ -16,8 +17,8 @@ use core::hint::cold_path;
 use core::sync::atomic::{Ordering, compiler_fence};
 use heapmark_wire::capture::Event;
 
-/// Runs a call of the next library that allocates, then notes it, unless it is not the program's: made by the next library
-/// itself. What a call that fails amounts to is kept apart: with one kind of event, noting it is straight.
+/// Runs an allocating call of the next library, then notes it, unless the next library itself made
+/// it. The event of a failed call is separate: with one kind of event, noting needs no branches.
 #[inline(always)]
 pub fn record_after(
     call: impl FnOnce() -> *mut c_void,
@@ -70,7 +71,7 @@ pub fn record_before<R>(event: Event<'static>, call: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Notes what calls nothing.
+/// Notes an event that passes no call on.
 #[inline(always)]
 pub fn record(event: Event<'_>) {
     let state = enter();
@@ -84,7 +85,7 @@ pub fn record(event: Event<'_>) {
     unsafe { note(state, witness.stand(), event) };
 }
 
-/// As [`only`], for what happens so rarely that it is out of line.
+/// As [`only`], out of line, for rare events.
 #[cold]
 #[inline(never)]
 pub fn record_rare(event: &Event<'_>) {
@@ -96,7 +97,7 @@ pub fn record_rare(event: &Event<'_>) {
     unsafe { note_rarely(state, event) };
 }
 
-/// The stamp of a call that begins now; nothing that counts where there is no clock.
+/// The stamp of a call that begins now; any value if there is no clock.
 #[inline(always)]
 pub fn entered() -> Option<u64> {
     // SAFETY: the state is this thread's, if there is one.
@@ -110,7 +111,7 @@ pub fn entered() -> Option<u64> {
     }
 }
 
-/// The thread's state, unless it has none or the call is one that the next library makes of itself: then null.
+/// The thread's state; null if it has none, or if the next library made the call itself.
 #[inline(always)]
 fn enter() -> *mut State {
     let state = state();
@@ -124,16 +125,18 @@ fn enter() -> *mut State {
     state
 }
 
-/// Notes in the thread's own stream, unless it is in the middle of another event there; gives the state that is the thread's now.
+/// Notes in the thread's own stream, unless it is in the middle of another event there; returns the
+/// thread's present state.
 #[inline(always)]
 unsafe fn note(state: *mut State, witness: usize, event: Event<'_>) -> *mut State {
-    // SAFETY: the state is this thread's. Handlers of signals, which may come between any two instructions, find the witness
-    // and leave the writer alone.
+    // SAFETY: the state is this thread's. Signal handlers, which may run between any two
+    // instructions, find the witness and leave the writer alone.
     unsafe {
         if State::claim(state, 0, witness) != 0 {
             cold_path();
             if !take_over(state, witness) {
-                // Another copy: one whose address is known elsewhere has to be in memory, and its kind looked at.
+                // A copy: an event whose address is passed on would have to be in memory, and its
+                // kind be read from there.
                 let again = event;
                 note_elsewhere((*state).thread, &again);
                 return state;
@@ -149,7 +152,7 @@ unsafe fn note(state: *mut State, witness: usize, event: Event<'_>) -> *mut Stat
                 return state;
             }
         }
-        // Each arm has its own copy of what writes the event, with or without a stamp.
+        // Each arm has its own copy of the code that writes the event, with or without a stamp.
         match (*own).clocked.load(Ordering::Relaxed) {
             clock::OFF => (*own).writer.put(&event, None),
             clock::CPU => (*own).writer.put(&event, Some(clock::cpu())),
@@ -169,7 +172,7 @@ unsafe fn note(state: *mut State, witness: usize, event: Event<'_>) -> *mut Stat
 #[inline(never)]
 unsafe fn note_rarely(state: *mut State, event: &Event<'_>) {
     let witness = Witness::new();
-    // SAFETY: the caller's.
+    // SAFETY: as the caller guarantees.
     unsafe {
         let witness = witness.stand();
         if State::claim(state, 0, witness) != 0 && !take_over(state, witness) {
@@ -189,11 +192,11 @@ unsafe fn note_rarely(state: *mut State, event: &Event<'_>) {
     }
 }
 
-/// Where the stream's first stamp is due, or stamps come from memory.
+/// Used if the stream's first stamp is due, or stamps come from memory.
 #[cold]
 #[inline(never)]
 unsafe fn put_slowly(state: *mut State, event: Event<'_>) {
-    // SAFETY: the caller's.
+    // SAFETY: as the caller guarantees.
     unsafe {
         let stamp = stamp_slowly(state);
         (*state).writer.put(&event, Some(stamp));

@@ -1,5 +1,6 @@
-//! Calls that cannot simply be noted in their thread's own stream: it has none yet or any more, is in the middle of another call, or
-//! was, when something jumped out of that.
+//! Calls that cannot simply be noted in their thread's own stream: the thread has no stream yet or
+//! any more, or it is in the middle of another call, or it was, when something jumped out of that
+//! call.
 
 use crate::chunk_space::put;
 use crate::clock;
@@ -11,10 +12,12 @@ use crate::witness::stands;
 use core::sync::atomic::Ordering;
 use heapmark_wire::capture::{Event, Writer};
 
-/// No allocator calls itself so often in one call. What seems to has jumped out of that call, and nothing has come where its frame was.
+/// No allocator calls itself this often in one call. If it seems to, the program has jumped out of
+/// that call, and the frame was not overwritten.
 const MOST_INNER: u32 = 1000;
 
-/// The thread's state, if it gets one now, or if the call that is said to be under way is not. Null if the next library has called itself.
+/// The thread's state, if it gets one now, or if the call marked as under way is not. Null if the
+/// next library has called itself.
 #[cold]
 #[inline(never)]
 pub fn enter_slowly(state: *mut State, depth: usize) -> *mut State {
@@ -32,7 +35,7 @@ pub fn enter_slowly(state: *mut State, depth: usize) -> *mut State {
     state
 }
 
-/// Counts what the next library calls of itself.
+/// Counts the calls that the next library makes to itself.
 fn may_be_inner(state: &mut State) -> bool {
     // SAFETY: the state's own.
     let events = unsafe { Writer::events(&raw const state.writer) };
@@ -50,12 +53,12 @@ fn may_be_inner(state: &mut State) -> bool {
     false
 }
 
-/// Whether the writer is ours after all: the event that was being written is one that something has jumped away from. Otherwise a handler
-/// has interrupted its writing.
+/// Whether the caller may use the writer: true if the program has jumped away from the event that
+/// was being written. False if this is a signal handler that interrupted the writing.
 #[cold]
 #[inline(never)]
 pub unsafe fn take_over(state: *mut State, witness: usize) -> bool {
-    // SAFETY: the caller's.
+    // SAFETY: as the caller guarantees.
     unsafe {
         let then = (&raw const (*state).writing).read_volatile();
         if then != 0 && stands(then, witness) || State::claim(state, then, witness) != then {
@@ -68,12 +71,13 @@ pub unsafe fn take_over(state: *mut State, witness: usize) -> bool {
     true
 }
 
-/// What was being written may be torn. Where the stream stands is what a reader would find.
+/// Repairs the writer after a possibly torn event. The end of the stream is where a reader would
+/// find it.
 ///
 /// # Safety
 /// The state is the caller's, and nothing else writes to it.
 pub unsafe fn recover(state: *mut State) {
-    // SAFETY: the caller's.
+    // SAFETY: as the caller guarantees.
     unsafe {
         if !(*state).writer.at().is_null() {
             let clocked = (*state).writer.recover();
@@ -91,19 +95,19 @@ pub unsafe fn recover(state: *mut State) {
     }
 }
 
-/// Notes a call for which [`enter_slowly`] had no state: what the C library of a thread still frees after its destructors. What the next
-/// library calls of itself is not noted.
+/// Notes a call for which [`enter_slowly`] had no state: frees of the C library after the thread's
+/// destructors. Calls that the next library makes to itself are not noted.
 #[cold]
 #[inline(never)]
 pub fn note_streamless(event: &Event<'_>) {
-    // SAFETY: the thread's own.
+    // SAFETY: the calling thread's own variable.
     let local = unsafe { &*local() };
     if state().is_null() && local.ended {
         note_elsewhere(local.thread_and_one.saturating_sub(1), event);
     }
 }
 
-/// Notes an event in a stream that is nobody's, and leaves it.
+/// Notes an event in an idle stream, and leaves it.
 #[cold]
 #[inline(never)]
 pub fn note_elsewhere(thread: u32, event: &Event<'_>) {

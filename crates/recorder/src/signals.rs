@@ -1,6 +1,7 @@
-//! Handlers of signals come between any two instructions.
+//! Signal handlers run between any two instructions.
 
-/// While this lives, the thread gets no signals: what is done meanwhile must not be left in the middle.
+/// While this lives, the thread gets no signals: work done meanwhile must not be abandoned in the
+/// middle.
 pub struct Quiet(u64);
 
 impl Quiet {
@@ -15,10 +16,11 @@ impl Drop for Quiet {
     }
 }
 
-/// The kernel's own call: the library's keeps some signals back for itself, which jump as well.
+/// A direct system call: the library's function leaves some signals of its own unblocked, and their
+/// handlers may jump as well.
 fn mask(how: i32, signals: u64) -> u64 {
     let mut before = 0_u64;
-    // SAFETY: eight bytes are the kernel's set of signals.
+    // SAFETY: the kernel's signal set has eight bytes.
     unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, &raw const signals, &raw mut before, 8_usize) };
     before
 }

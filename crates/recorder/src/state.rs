@@ -1,5 +1,5 @@
-//! A state is what a thread writes with, and what its stream is made of. One thread at a time owns it; when that ends, the next
-//! one that comes takes it up. The idle ones lie on a stack without a lock.
+//! A state holds what a thread needs to write its stream. One thread at a time owns it; when that
+//! ends, the next new thread takes it over. Idle states form a lock-free stack.
 
 use crate::chunk_space;
 use crate::clock;
@@ -10,55 +10,57 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use heapmark_wire::capture::{Event, Writer};
 
-/// Threads that can live at a time. What nobody uses is address space only.
+/// Threads that can live at a time. Unused states are only address space.
 const MOST_STATES: usize = 1 << 16;
 
-/// Of so many states it is asked whether their threads are still there, before there is a further one.
+/// How many states are checked for a vanished thread before a new state is used.
 const ASKED: u32 = 4;
 
-/// Zeros are a state that nobody has, with no chunk; and what a child finds after a fork.
+/// All zero is a free state without a chunk; a child finds this after a fork.
 #[repr(C, align(128))]
 pub struct State {
     pub writer: Writer,
-    /// From here on the next event needs room made for it.
+    /// At this address, the next event needs new space.
     pub limit: *mut u8,
-    /// The witness of the call that is writing an event; 0 if none is.
+    /// The witness of the call that is writing an event; 0 if there is none.
     pub writing: usize,
-    /// The witness of the call of the next library that is under way; 0 where none is.
+    /// The witness of the running call of the next library; 0 if there is none.
     pub calling: usize,
-    /// One of `clock`'s kinds. Others may set it to `WANTED`.
+    /// One of `clock`'s kinds. Other threads may set it to `WANTED`.
     pub clocked: AtomicU8,
     /// How often the thread's destructors have run.
     pub rounds: u8,
-    /// Whose events come now.
+    /// The thread whose events come now.
     pub thread: u32,
-    /// Its number and one.
+    /// The state's number plus one.
     pub number_and_one: u32,
     /// Chunks so far.
     pub chunks: u32,
-    /// The kernel's number for its thread; 0 where it has none.
+    /// The kernel's number of its thread; 0 if it has none.
     pub task: AtomicU32,
-    /// Calls that the next library made of itself.
+    /// Calls that the next library made to itself.
     pub inner: u64,
-    /// Of these, those since so many events.
+    /// How many of these came since the last event, and the number of events then.
     pub inner_since: (u64, u64),
-    /// The idle state below it and one.
+    /// The number plus one of the idle state below it.
     below: AtomicU32,
-    /// What a new thread is to run.
+    /// The function that a new thread is to run.
     pub start: Option<extern "C" fn(*mut c_void) -> *mut c_void>,
     pub argument: *mut c_void,
 }
 
 impl State {
-    /// Begins to write, with that witness, if what is under way is what it was: in one instruction, since a handler may come between
-    /// two, write too, and be left for another stack in the middle of it. Gives what was under way.
+    /// Begins to write with this witness if the present one is `was`. One instruction: between two,
+    /// a signal handler could run, write too, and be left for another stack in the middle. Returns
+    /// the witness found.
     ///
     /// # Safety
     /// The state is this thread's.
     #[inline(always)]
     pub unsafe fn claim(this: *mut State, was: usize, witness: usize) -> usize {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the caller's. Other threads write nothing there, so nothing has to be locked.
+        // SAFETY: as the caller guarantees. Other threads do not write there, so no lock prefix is
+        // needed.
         unsafe {
             let found;
             core::arch::asm!(
@@ -71,7 +73,7 @@ impl State {
             found
         }
         #[cfg(not(target_arch = "x86_64"))]
-        // SAFETY: the caller's.
+        // SAFETY: as the caller guarantees.
         unsafe {
             let writing = core::sync::atomic::AtomicUsize::from_ptr(&raw mut (*this).writing);
             match writing.compare_exchange(was, witness, Ordering::Relaxed, Ordering::Relaxed) {
@@ -89,11 +91,12 @@ impl State {
 /// All states.
 #[repr(C)]
 pub struct States {
-    /// How many somebody ever had.
+    /// How many states were ever used.
     used: AtomicU32,
-    /// The top idle state and one; above it a count of changes, so that nobody takes one stack for another.
+    /// The number plus one of the top idle state; above it a count of changes, so that a changed
+    /// stack is not mistaken for the same one.
     idle: AtomicU64,
-    /// Whose thread is asked for next.
+    /// The state that is checked next for a vanished thread.
     asked: AtomicU32,
     all: core::cell::UnsafeCell<[State; MOST_STATES]>,
 }
@@ -114,10 +117,11 @@ impl States {
         self.all.get().cast::<State>().wrapping_add(number as usize)
     }
 
-    /// From now on events of all streams have stamps. Before there is a second stream, the first is the only one.
+    /// Gives the events of all streams stamps from now on. Before there is a second stream, the
+    /// first is the only one.
     pub fn clock_all(&self, process: &Process) {
         if !process.clocked.swap(true, Ordering::SeqCst) {
-            // SAFETY: the flag is atomic, and the state is there.
+            // SAFETY: the flag is atomic, and the state exists.
             unsafe { (*self.get(0)).want_clock() };
             fence(Ordering::SeqCst);
         }
@@ -128,7 +132,8 @@ impl States {
         loop {
             let number = (top as u32).checked_sub(1)?;
             let state = self.get(number);
-            // SAFETY: states stay; a value that somebody changes meanwhile is thrown away with the exchange.
+            // SAFETY: states stay; if another thread changes the value meanwhile, the exchange
+            // fails and the value is dropped.
             let below = unsafe { (*state).below.load(Ordering::Relaxed) };
             match self.exchange(top, below) {
                 Ok(()) => return Some(state),
@@ -137,13 +142,13 @@ impl States {
         }
     }
 
-    /// Gives a state back.
+    /// Returns a state to the idle ones.
     ///
     /// # Safety
     /// It is the caller's, and not used afterwards.
     pub unsafe fn give(&self, state: *mut State) {
         let mut top = self.idle.load(Ordering::Acquire);
-        // SAFETY: the caller's.
+        // SAFETY: as the caller guarantees.
         unsafe {
             (*state).task.store(0, Ordering::Relaxed);
             loop {
@@ -168,18 +173,18 @@ impl States {
             return None;
         }
         let state = self.get(number);
-        // SAFETY: nobody else has it.
+        // SAFETY: no other thread has it.
         unsafe { (*state).number_and_one = number + 1 };
         Some(state)
     }
 
-    /// A state whose thread has gone without a word, by the kernel's own `exit`.
+    /// A state whose thread has ended without notice, by a direct `exit` system call.
     #[inline(never)]
     fn left_behind(&self) -> Option<*mut State> {
         let used = self.used.load(Ordering::Acquire).min(MOST_STATES as u32);
         for _ in 0..ASKED.min(used) {
             let state = self.get(self.asked.fetch_add(1, Ordering::Relaxed) % used);
-            // SAFETY: the number is atomic; who changes it to 0 has the state.
+            // SAFETY: the number is atomic; the thread that changes it to 0 has the state.
             unsafe {
                 let task = (*state).task.load(Ordering::Acquire);
                 let is_mine = || (*state).task.compare_exchange(task, 0, Ordering::Acquire, Ordering::Relaxed).is_ok();
@@ -195,7 +200,8 @@ impl States {
         None
     }
 
-    /// A state for a thread, ready for its next event. `None` where there is none, or no room in the file.
+    /// A state for a thread, ready for its next event. `None` if there is none, or no space in the
+    /// file.
     pub fn take(&self, thread: u32) -> Option<*mut State> {
         let process = &WIPED.process;
         let idle = self.pop();
@@ -230,21 +236,22 @@ impl States {
         }
     }
 
-    /// The events of each stream.
+    /// The number of events of each stream.
     pub fn events(&self) -> impl Iterator<Item = (u32, u64)> {
         let used = (self.used.load(Ordering::Acquire) as usize).min(MOST_STATES);
         // SAFETY: states stay.
         (0..used as u32).map(|number| (number, unsafe { Writer::events(&raw const (*self.get(number)).writer) }))
     }
 
-    /// Calls that the next library made of itself, in all threads.
+    /// Calls that the next library made to itself, in all threads.
     pub fn inner(&self) -> u64 {
         let used = self.used.load(Ordering::Acquire).min(MOST_STATES as u32);
-        // SAFETY: a number that its thread may be changing; it is told of, and nothing depends on it.
+        // SAFETY: a number that its thread may be changing; it is only reported, and nothing
+        // depends on it.
         (0..used).map(|number| unsafe { (&raw const (*self.get(number)).inner).read_volatile() }).sum()
     }
 
-    /// Seals the chunks of the idle ones, which stay with us: the process ends.
+    /// Seals the chunks of the idle states and keeps these: the process ends.
     pub fn seal_idle(&self) {
         while let Some(state) = self.pop() {
             // SAFETY: the state is ours.
@@ -253,9 +260,9 @@ impl States {
     }
 }
 
-/// There is no thread of this number any more.
+/// Whether there is no longer a thread of this number.
 fn is_gone(task: u32) -> bool {
     let _errno = Errno::keep();
-    // SAFETY: signal 0 is none; only whether it could be sent is asked.
+    // SAFETY: signal 0 sends nothing; only whether it could be sent is asked.
     unsafe { libc::syscall(libc::SYS_tkill, task, 0) == -1 && *libc::__errno_location() == libc::ESRCH }
 }

@@ -1,4 +1,4 @@
-//! Threads come and go, and with the last of them the process.
+//! Starts and ends of threads, and the end of the process.
 
 use crate::chunk_space::seal;
 use crate::local::{Errno, local};
@@ -12,14 +12,14 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 use heapmark_wire::capture::Event;
 
-/// How often POSIX promises to run the destructors of a thread.
+/// How many rounds of a thread's destructors POSIX guarantees.
 const ROUNDS: u8 = 4;
 
-/// Gives the calling thread a state, in which that witness is writing. Null where nothing is recorded, where it has ended, or while the
-/// process is still being set up.
+/// Gives the calling thread a state in which this witness is writing. Null if nothing is recorded,
+/// if the thread has ended, or while the process is still being set up.
 pub fn begin_thread_of_caller(witness: usize) -> *mut State {
     let _errno = Errno::keep();
-    // SAFETY: the thread's own.
+    // SAFETY: the calling thread's own variable.
     let local = unsafe { &mut *local() };
     let process = &WIPED.process;
     if !next::find() || local.ended || !process.start() {
@@ -39,14 +39,15 @@ pub fn begin_thread_of_caller(witness: usize) -> *mut State {
     }
 }
 
-/// As [`begin_thread_of_caller`], where the thread's state is wiped: this is a child, and its only thread. It forgets which of its parent's it was.
+/// As [`begin_thread_of_caller`], if the thread's state is wiped: this is a child, and its only
+/// thread. It forgets which thread of its parent it was.
 pub fn begin_child(witness: usize) -> *mut State {
-    // SAFETY: the thread's own.
+    // SAFETY: the calling thread's own variable.
     unsafe { ((*local()).state, (*local()).thread_and_one) = (ptr::null_mut(), 0) };
     begin_thread_of_caller(witness)
 }
 
-/// The state is the calling thread's until it ends.
+/// Makes the state the calling thread's until it ends.
 pub fn own(state: *mut State) -> *mut State {
     // SAFETY: both are the thread's own.
     unsafe {
@@ -60,7 +61,7 @@ pub fn own(state: *mut State) -> *mut State {
     state
 }
 
-/// The key whose destructor tells us that a thread ends.
+/// The key whose destructor is called when a thread ends.
 fn key() -> Option<libc::pthread_key_t> {
     static KEY_AND_ONE: AtomicU32 = AtomicU32::new(0);
     if KEY_AND_ONE.load(Ordering::Relaxed) == 0 {
@@ -73,8 +74,8 @@ fn key() -> Option<libc::pthread_key_t> {
     KEY_AND_ONE.load(Ordering::Relaxed).checked_sub(1)
 }
 
-/// The destructors of a thread run in rounds, as long as there is something to destroy. Others may still allocate and free: we
-/// go last.
+/// The destructors of a thread run in rounds, as long as there is something to destroy. Others may
+/// still allocate and free, so this one runs last.
 extern "C" fn end_thread(state: *mut c_void) {
     let state = state.cast::<State>();
     // SAFETY: the key's value is the thread's state, unless a fork has wiped it.
@@ -89,7 +90,7 @@ extern "C" fn end_thread(state: *mut c_void) {
             return;
         }
         record_rare(&Event::ThreadExit);
-        // After a fork noting moves it.
+        // After a fork, noting changes the state.
         let state = core::mem::replace(&mut (*local).state, ptr::null_mut());
         (*local).ended = true;
         if !state.is_null() && (*state).number_and_one != 0 {
@@ -106,20 +107,21 @@ fn own_again(state: *mut State) {
 }
 
 unsafe extern "C" {
-    // As glibc declares it: the function, its argument, and whose it is.
+    // As glibc declares it: the function, its argument, and its library.
     fn __cxa_atexit(call: extern "C" fn(*mut c_void), argument: *mut c_void, library: *mut c_void) -> c_int;
 }
 
-/// The destructors of other libraries are still to come. They are all one function of those that `exit` has to call, and what is
-/// registered meanwhile is called after it.
+/// Runs after the destructors of other libraries. Together they are one of the functions that
+/// `exit` calls; a function registered during it is called after it.
 pub fn end_process_last() {
-    // SAFETY: the function stays: with no library named, none can be unloaded.
+    // SAFETY: the function stays loaded: no library is named, so none can be unloaded.
     if unsafe { __cxa_atexit(end_process, ptr::null_mut(), ptr::null_mut()) } != 0 {
         end_process(ptr::null_mut());
     }
 }
 
-/// The process ends as it should: what is known now is written down, and the chunks that nobody writes to are sealed.
+/// A regular end of the process: writes down what is known now, and seals the chunks that are not
+/// in use.
 extern "C" fn end_process(_: *mut c_void) {
     let _errno = Errno::keep();
     let process = &WIPED.process;
@@ -129,7 +131,7 @@ extern "C" fn end_process(_: *mut c_void) {
     large::tell_of_all(&WIPED.large);
     process.tell(|text, room| metadata::at_end(text, room, WIPED.states.inner()));
     process.stop("exit");
-    // SAFETY: the thread's own.
+    // SAFETY: the calling thread's own variable.
     unsafe {
         let state = (*local()).state;
         if !state.is_null() {

@@ -1,10 +1,10 @@
-//! Buckets for times, laid out as HdrHistogram does: exact where numbers are small, then the same number of buckets for each
-//! power of two, so that no bucket is wider than a 64th of what it holds.
+//! Buckets for times, laid out as in HdrHistogram: exact for small numbers, then the same number of
+//! buckets for each power of two, so that no bucket is wider than a 64th of its values.
 
 /// Buckets of each power of two.
 const EACH: usize = 1 << EACH_BITS;
 const EACH_BITS: u32 = 6;
-/// What is larger falls into the last bucket: 2^42 ns are 73 minutes.
+/// Larger values fall into the last bucket: 2^42 ns are 73 minutes.
 const MOST: u64 = (1 << 42) - 1;
 
 /// How many buckets there are.
@@ -18,7 +18,7 @@ pub const fn bucket_of(number: u64) -> usize {
     shift as usize * EACH + (number >> shift) as usize
 }
 
-/// The smallest and the largest number of a bucket; `None` where there is no such bucket.
+/// The smallest and the largest number of a bucket; `None` if there is no such bucket.
 pub const fn bucket_range(bucket: usize) -> Option<(u64, u64)> {
     if bucket >= BUCKETS {
         return None;

@@ -1,8 +1,9 @@
-//! What a process saw of its own memory, at places that its work names: lines of the report.
+//! Figures of a process about its own memory, at points that its workload chooses: lines of the
+//! report.
 
 use core::fmt::{self, Display};
 
-/// What was there at one place.
+/// The figures of one point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Point {
     /// Bytes that had been allocated by then.
@@ -11,35 +12,36 @@ pub struct Point {
     pub time_ns: u64,
     /// Requested bytes of live blocks.
     pub live_bytes: u64,
-    /// Bytes of the pages that hold any of them.
+    /// Bytes of the pages that hold any live byte.
     pub occupied_bytes: u64,
-    /// Growth of the memory that lies in no file since just before the first operation, the harness's tables taken out.
+    /// Growth of memory that lies in no file since just before the first operation, without the
+    /// harness's tables.
     pub heap_bytes: u64,
 }
 
-/// What was there when most was live.
+/// The figures at the peak of live bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peak {
     /// As in [`Point`].
     pub live_bytes: u64,
     /// As in [`Point`].
     pub occupied_bytes: u64,
-    /// As in [`Point`], and no less than what live blocks take.
+    /// As in [`Point`], and at least the resident bytes of live blocks.
     pub heap_bytes: u64,
-    /// What the allocator says that the live blocks have room for; 0 where it does not tell.
+    /// The usable size of the live blocks as the allocator reports it; 0 if it does not.
     pub usable_bytes: u64,
     /// Anonymous memory in huge pages.
     pub anon_huge_bytes: u64,
-    /// A tenth of the pages with live blocks hold at most so many live bytes.
+    /// A tenth of the pages with live blocks hold at most this many live bytes.
     pub tenth_page_bytes: u64,
     /// Pages with live blocks that are less than a quarter full.
     pub sparse_pages: u64,
 }
 
-/// What the kernel's quick count and its page tables said of one moment, both as in [`Point::heap_bytes`].
+/// The kernel's counters and its page tables at one moment, both as in [`Point::heap_bytes`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RssCrossCheck {
-    /// By the count, which some kernels keep per CPU.
+    /// By the counters, which some kernels keep per CPU.
     pub counted_bytes: u64,
     /// By a walk of the page tables.
     pub walked_bytes: u64,
@@ -98,7 +100,7 @@ impl Display for Peak {
     }
 }
 
-/// Exactly so many numbers.
+/// Exactly this many numbers.
 fn numbers<const N: usize>(line: &str) -> Option<[u64; N]> {
     let mut words = line.split(' ');
     let mut numbers = [0; N];

@@ -1,20 +1,20 @@
-//! What a launcher says of the process that it ran.
+//! The report of a launcher about the process that it ran.
 
 use crate::pairs;
 use core::fmt;
 
-/// The kernel's account of a process, start to end. The process began as a child of the small launcher, so its peak
-/// resident set is its own.
+/// The kernel's account of a process, from start to end. The process began as a child of the small
+/// launcher, so its peak resident set is its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Launched {
-    /// Why the command could not be started; 0 where it was. The process that tried says so in the same words before the
-    /// launcher writes the rest: the first line counts.
+    /// Why the command could not be started; 0 if it was. The process that tried writes this in the
+    /// same format before the launcher writes the rest: the first line counts.
     pub errno: i32,
-    /// As `wait4` tells it.
+    /// As `wait4` returns it.
     pub status: i32,
     /// From before the fork to after the wait.
     pub wall_ns: u64,
-    /// User CPU time, of children that it waited for, too.
+    /// User CPU time, including children that it waited for.
     pub user_ns: u64,
     /// System CPU time, likewise.
     pub sys_ns: u64,
@@ -28,7 +28,7 @@ pub struct Launched {
     pub involuntary_switches: u64,
     /// Peak resident set.
     pub max_rss_bytes: u64,
-    /// Processes that it had started, that outlived it, and that the launcher ended.
+    /// Processes that it started, that outlived it, and that the launcher killed.
     pub left_behind: u64,
 }
 
@@ -54,7 +54,7 @@ impl Launched {
         ]
     }
 
-    /// What a launcher wrote; `None` where it did not come to its end.
+    /// Parses a launcher's text; `None` if the launcher did not finish it.
     pub fn parse(text: &str) -> Option<Launched> {
         let find = |key: &str| pairs(text).find(|(name, _)| *name == key).map(|(_, value)| value);
         let number = |key: &str| find(key)?.parse().ok();

@@ -1,19 +1,22 @@
-//! How a process that may not open its own capture asks heapmark for it: it has given up the right, or never had it. heapmark waits at
-//! an abstract address, which needs no folder, and answers with the open file; or with nothing.
+//! How a process that may not open its own capture asks heapmark for it: it has given up the right,
+//! or never had it. heapmark listens at an abstract socket address, which needs no folder, and
+//! answers with the open file, or with nothing.
 
-/// The variable that says where to ask: [`ADDRESS_BYTES`] letters that are the address, [`SECRET_BYTES`] that strangers do not know, then
-/// how many filters of system calls (seccomp) heapmark itself is under. A process under more may be ended for asking, and does not ask.
+/// The variable with the data for asking: [`ADDRESS_BYTES`] letters of the address,
+/// [`SECRET_BYTES`] letters of a secret, then the number of system call filters (seccomp) that
+/// heapmark itself is under. A process under more may be killed for asking, and does not ask.
 pub const VARIABLE: &core::ffi::CStr = c"HEAPMARK_RECORD_ASK";
-/// The variable that names the file for programs that are executed.
+/// The variable that names the file in which executed programs are listed.
 pub const LOG: &core::ffi::CStr = c"HEAPMARK_RECORD_PROGRAMS";
 /// Letters of the address.
 pub const ADDRESS_BYTES: usize = 24;
-/// Letters behind it.
+/// Letters of the secret after it.
 pub const SECRET_BYTES: usize = 32;
 /// Bytes of a question: the secret, then the number of the file's inode; 0 for a new file.
 pub const QUESTION_BYTES: usize = SECRET_BYTES + 8;
 
-/// How many filters there are, as a process's `/proc/PID/status` tells it; a piece of it will do. Old kernels do not count them.
+/// How many filters there are, from a process's `/proc/PID/status`, or a piece of it. Old kernels
+/// do not report them.
 pub fn filters(status: &[u8]) -> Option<u32> {
     const NAMES: [&[u8]; 2] = [b"\nSeccomp_filters:\t", b"\nSeccomp:\t"];
     NAMES.iter().find_map(|name| {

@@ -1,5 +1,6 @@
-//! What crosses the border between the host and a measured process: the job, the report and the shared page that
-//! carries both; and the files that the recorder writes. No dependencies, no allocation: the guest reads and writes this under the allocator being measured.
+//! Data exchanged between the host and a measured process: the job, the report and the shared page
+//! with both; and the files that the recorder writes. No dependencies, no allocation: the guest
+//! reads and writes this under the allocator being measured.
 
 #![no_std]
 

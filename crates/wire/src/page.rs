@@ -1,14 +1,14 @@
-//! The shared page: a memory file that host and guest both map. The host writes the job before the guest starts; the
-//! guest writes its phase and its report. What the guest wrote survives any death of it.
+//! The shared page: a memory file that host and guest both map. The host writes the job before the
+//! guest starts; the guest writes its phase and its report, which survive any death of the guest.
 
 use crate::{Phase, Watched};
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Room for the job.
+/// Bytes for the job.
 pub const JOB_BYTES: usize = 64 << 10;
-/// Room for the report: 512 threads and their lines fit many times.
+/// Bytes for the report: many times the lines of 512 threads.
 pub const REPORT_BYTES: usize = 448 << 10;
 
 /// The memory that host and guest share. Zeroed memory is a valid empty page.
@@ -22,8 +22,9 @@ pub struct Page {
     watched: Watched,
 }
 
-// SAFETY: the job is written once before the guest exists and only read afterwards; the report is append-only by one
-// thread at a time, and readers see only the part that `report_len` has published with release order.
+// SAFETY: the job is written once before the guest exists and only read afterwards; the report is
+// append-only by one thread at a time, and readers see only the part that `report_len` has
+// published with release order.
 unsafe impl Sync for Page {}
 
 /// The text does not fit into its part of the page.
@@ -31,12 +32,12 @@ unsafe impl Sync for Page {}
 pub struct TextFull;
 
 impl Page {
-    /// Where the guest stands.
+    /// The guest's present phase.
     pub fn phase(&self) -> Phase {
         Phase::from_number(self.phase.load(Ordering::Acquire))
     }
 
-    /// The guest goes on to its next phase.
+    /// The guest enters its next phase.
     pub fn enter(&self, phase: Phase) {
         self.phase.store(phase as u32, Ordering::Release);
     }
@@ -46,32 +47,35 @@ impl Page {
         if text.len() > JOB_BYTES {
             return Err(TextFull);
         }
-        // SAFETY: no guest runs yet, so nobody reads the job, and the length was checked.
+        // SAFETY: no guest runs yet, so the job is not being read, and the length was checked.
         unsafe { self.job.get().cast::<u8>().copy_from(text.as_ptr(), text.len()) };
         self.job_len.store(text.len() as u32, Ordering::Release);
         Ok(())
     }
 
-    /// What a host may look at while the guest runs.
+    /// The part that a host may read while the guest runs.
     pub fn watched(&self) -> &Watched {
         &self.watched
     }
 
-    /// The job's text; empty where it is not valid UTF-8. For the guest, which alone has the page by then.
+    /// The job's text; empty if it is not valid UTF-8. For the guest, which alone has the page by
+    /// then.
     pub fn job(&self) -> &str {
         let len = (self.job_len.load(Ordering::Acquire) as usize).min(JOB_BYTES);
-        // SAFETY: `len` is within the job, whose bytes are all initialised and not written any more.
+        // SAFETY: `len` is within the job, whose bytes are all initialised and no longer written.
         core::str::from_utf8(unsafe { core::slice::from_raw_parts(self.job.get().cast(), len) }).unwrap_or("")
     }
 
-    /// The bytes of the report so far, each as it stands when it is read: whoever has the page may still write there.
+    /// The bytes of the report so far, each as it is when it is read: any process with the page may
+    /// still write there.
     pub fn report(&self) -> impl Iterator<Item = u8> {
         let len = (self.report_len.load(Ordering::Acquire) as usize).min(REPORT_BYTES);
         // SAFETY: `len` is within the report, whose bytes are all initialised.
         (0..len).map(|at| unsafe { self.report.get().cast::<u8>().add(at).read_volatile() })
     }
 
-    /// Appends one line to the report. For one thread at a time. A line that does not fit is left out whole.
+    /// Appends one line to the report. For one thread at a time. A line that does not fit is left
+    /// out completely.
     pub fn say(&self, line: fmt::Arguments<'_>) -> Result<(), TextFull> {
         let mut tail = Tail { page: self, len: self.report_len.load(Ordering::Relaxed) as usize };
         fmt::Write::write_fmt(&mut tail, line).map_err(|_| TextFull)?;
@@ -91,7 +95,8 @@ impl fmt::Write for Tail<'_> {
         if text.len() > REPORT_BYTES.saturating_sub(self.len) {
             return Err(fmt::Error);
         }
-        // SAFETY: the room was checked; the bytes beyond the published length belong to the one thread that appends.
+        // SAFETY: the space was checked; the bytes beyond the published length belong to the one
+        // thread that appends.
         unsafe {
             let end = self.page.report.get().cast::<u8>().add(self.len);
             end.copy_from(text.as_ptr(), text.len());

@@ -1,4 +1,4 @@
-//! Jobs and reports are text, one `key=value` per line, so that a person can read them and write one by hand.
+//! Jobs and reports are text, one `key=value` per line, so that a person can read and write them.
 
 /// The pairs of a job or report, in order. A line without `=` counts as a key with an empty value.
 ///

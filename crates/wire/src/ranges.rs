@@ -1,15 +1,16 @@
-//! Ranges of the address space that are not the allocator's: a guest makes them known, and its host reads them while it runs.
+//! Ranges of the address space that are not the allocator's: a guest publishes them, and its host
+//! reads them while it runs.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Address ranges that can be known at a time: 1024 stacks and the harness's tables.
+/// Address ranges that can be published at a time: 1024 stacks and the harness's tables.
 const RANGES: usize = 4096;
 
-/// All ranges that are known. Zeroed memory is none.
+/// All published ranges. All zero means none.
 #[repr(C)]
 pub struct Ranges([Slot; RANGES]);
 
-/// One known range. `end` is 0 while the slot is free or being written.
+/// One published range. `end` is 0 while the slot is free or being written.
 #[repr(C)]
 struct Slot {
     /// Address and, in the bits below the page size, the kind plus one; 0 = free.
@@ -17,7 +18,7 @@ struct Slot {
     end: AtomicU64,
 }
 
-/// What a range that is not the allocator's holds.
+/// The contents of a range that is not the allocator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The stack of a worker.
@@ -44,16 +45,16 @@ impl Kind {
 /// A range of the address space that is not the allocator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// First address, on a page border.
+    /// First address, on a page boundary.
     pub start: u64,
-    /// First address behind it.
+    /// First address after it.
     pub end: u64,
-    /// What it holds.
+    /// Its contents.
     pub kind: Kind,
 }
 
 impl Ranges {
-    /// Makes a range known. One that finds no room is left out, and counts as the allocator's.
+    /// Publishes a range. If there is no slot, it is left out, and counts as the allocator's.
     pub fn know(&self, range: Known) {
         let tagged = range.start & !0xfff | range.kind as u64;
         let free = |slot: &&Slot| slot.start.compare_exchange(0, tagged, Ordering::AcqRel, Ordering::Relaxed).is_ok();
@@ -62,7 +63,7 @@ impl Ranges {
         }
     }
 
-    /// Before the range that starts here is unmapped.
+    /// Called before the range that starts here is unmapped.
     pub fn forget(&self, start: u64) {
         let ours = |slot: &&Slot| {
             slot.start.load(Ordering::Relaxed) & !0xfff == start && slot.end.load(Ordering::Acquire) != 0
@@ -73,7 +74,7 @@ impl Ranges {
         }
     }
 
-    /// The ranges known now. One that changes while it is read is left out.
+    /// The ranges published now. One that changes while it is read is left out.
     pub fn known(&self) -> impl Iterator<Item = Known> {
         self.0.iter().filter_map(|slot| {
             let end = slot.end.load(Ordering::Acquire);
@@ -93,7 +94,7 @@ mod tests {
     use std::vec::Vec;
 
     fn ranges() -> Box<Ranges> {
-        // SAFETY: zeroed memory is a valid one.
+        // SAFETY: zeroed memory is a valid value.
         unsafe { Box::<Ranges>::new_zeroed().assume_init() }
     }
 

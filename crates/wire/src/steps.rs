@@ -1,11 +1,12 @@
-//! How far the threads of a replay are: what a host can still read after a crash or a hang.
+//! The progress of a replay's threads, which a host can still read after a crash or a hang.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Threads whose steps have a place in the shared page.
 pub const STEPS: usize = 1024;
 
-/// One thread's. It alone writes here, on cache lines of its own; the others wait for what it has done.
+/// The progress of one thread. Only this thread writes here, on cache lines of its own; others wait
+/// for the ops it has done.
 #[repr(C, align(128))]
 #[derive(Default)]
 pub struct Step {
@@ -15,18 +16,18 @@ pub struct Step {
     waits_for: AtomicU64,
 }
 
-/// A thread that is not at work holds nobody back.
+/// The position of a thread that does not play: no other thread waits for it.
 const IDLE: u64 = u64::MAX;
 
 impl Step {
-    /// Before anything is played. `at_work` are those that are there from the start.
+    /// Called before a replay. `at_work` is true for threads that exist from the start.
     pub fn reset(&self, at_work: bool) {
         self.done.store(0, Ordering::Release);
         self.waits_for.store(0, Ordering::Relaxed);
         self.reach(if at_work { 0 } else { IDLE });
     }
 
-    /// So many ops are done.
+    /// Stores the number of ops done.
     #[inline(always)]
     pub fn finish(&self, ops: u64) {
         self.done.store(ops, Ordering::Release);
@@ -38,22 +39,22 @@ impl Step {
         self.done.load(Ordering::Acquire)
     }
 
-    /// This thread's next op has this place in the recorded order.
+    /// Sets the position of this thread's next op in the recorded order.
     pub fn reach(&self, position: u64) {
         self.position.store(position, Ordering::Release);
     }
 
-    /// It plays nothing any more.
+    /// It no longer plays.
     pub fn rest(&self) {
         self.reach(IDLE);
     }
 
-    /// The place of its next op in the recorded order; the largest number where it has none.
+    /// The position of its next op in the recorded order; the largest number if it has none.
     pub fn position(&self) -> u64 {
         self.position.load(Ordering::Acquire)
     }
 
-    /// It waits for another thread, or for none.
+    /// Sets the thread that it waits for, if any.
     pub fn wait_for(&self, thread: Option<usize>) {
         self.waits_for.store(thread.map_or(0, |thread| thread as u64 + 1), Ordering::Release);
     }

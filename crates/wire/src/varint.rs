@@ -1,5 +1,6 @@
-//! Numbers in one to nine bytes. The zeros that the first byte ends with say how many bytes follow, so that a number is
-//! written with one store and read with one load, whatever its length. Captures and traces consist of them.
+//! Numbers in one to nine bytes. The number of trailing zero bits in the first byte is the number
+//! of further bytes, so that a number of any length is written with one store and read with one
+//! load. Captures and traces consist of them.
 
 /// The largest number of bytes.
 pub const MOST_BYTES: usize = 9;
@@ -7,17 +8,18 @@ pub const MOST_BYTES: usize = 9;
 /// Numbers below this fit into one word together with their length.
 const ONE_WORD: u64 = 1 << 56;
 
-/// Writes a number and returns where the next one goes.
+/// Writes a number and returns the address of the next one.
 ///
 /// # Safety
-/// [`MOST_BYTES`] bytes at `at` must be the caller's to write.
+/// The caller must be allowed to write [`MOST_BYTES`] bytes at `at`.
 #[inline(always)]
 pub unsafe fn put(at: *mut u8, value: u64) -> *mut u8 {
     if value < ONE_WORD {
         let last_bit = 63 - (value | 1).leading_zeros();
         // last_bit / 7 without a division; exact up to 56.
         let further = (last_bit * 37) >> 8;
-        // SAFETY: eight bytes are written, of which the next number overwrites those that are not needed.
+        // SAFETY: eight bytes are written, of which the next number overwrites those that are not
+        // needed.
         unsafe {
             at.cast::<u64>().write_unaligned((((value << 1) | 1) << further).to_le());
             at.add(further as usize + 1)
@@ -32,7 +34,8 @@ pub unsafe fn put(at: *mut u8, value: u64) -> *mut u8 {
     }
 }
 
-/// The number that `bytes` begin with and how many bytes it takes; `None` where they end before it does.
+/// The number that `bytes` begin with and how many bytes it takes; `None` if they end before it
+/// does.
 #[inline]
 pub fn get(bytes: &[u8]) -> Option<(u64, usize)> {
     let first = *bytes.first()?;
@@ -47,7 +50,7 @@ pub fn get(bytes: &[u8]) -> Option<(u64, usize)> {
     Some((value & (u64::MAX >> (64 - 7 * length)), length))
 }
 
-/// The first eight bytes as a number; zeros where there are fewer.
+/// The first eight bytes as a number; missing ones are zeros.
 #[inline]
 fn word(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {
@@ -56,13 +59,13 @@ fn word(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Small numbers for small differences of either sign.
+/// Maps small differences of either sign to small numbers.
 #[inline(always)]
 pub fn zigzag(difference: i64) -> u64 {
     ((difference << 1) ^ (difference >> 63)) as u64
 }
 
-/// The difference that [`zigzag`] made a number of.
+/// The inverse of [`zigzag`].
 #[inline(always)]
 pub fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)

@@ -1,28 +1,30 @@
-//! The part of the shared page that a host looks at while the guest runs: how many bytes the workload holds, and which
-//! ranges of the address space are not the allocator's. Plain stores on one side, plain loads on the other.
+//! The part of the shared page that a host reads while the guest runs: the workload's live bytes,
+//! and the ranges of the address space that are not the allocator's. Plain stores on one side,
+//! plain loads on the other.
 
 use crate::{Ranges, STEPS, Step};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Threads that can publish what they requested and released.
+/// Threads that can publish their requested and released bytes.
 pub const LEDGERS: usize = 1024;
 
-/// What a host sees of a running guest. Zeroed memory is a valid one: nothing published, no range known.
+/// The state of a running guest that its host reads. All zero is valid: nothing published, no range
+/// known.
 #[repr(C)]
 pub struct Watched {
-    /// Times the host has looked.
+    /// How often the host has sampled.
     looks: AtomicU32,
-    /// Ledgers in use; 0 where the kernel publishes nothing.
+    /// Ledgers in use; 0 if the kernel publishes nothing.
     ledgers_used: AtomicU32,
     ledgers: [Ledger; LEDGERS],
     ranges: Ranges,
     held: Held,
-    /// Threads of a replay whose steps stand here.
+    /// Threads of a replay whose steps are stored here.
     steps_used: AtomicU32,
     steps: [Step; STEPS],
 }
 
-/// What a guest's blocks hold, where it follows each of them, and what its own tables hold.
+/// The bytes in a guest's blocks, if it accounts each of them, and in its own tables.
 #[repr(C)]
 #[derive(Default)]
 pub struct Held {
@@ -32,7 +34,8 @@ pub struct Held {
 }
 
 impl Held {
-    /// Requested bytes of live blocks, and bytes of the pages that hold any of them. Under the lock that guards the blocks.
+    /// Sets the requested bytes of live blocks, and the bytes of the pages that hold any live byte.
+    /// Under the lock that guards the blocks.
     pub fn set(&self, live_bytes: u64, occupied_bytes: u64) {
         self.live.store(live_bytes, Ordering::Release);
         self.occupied.store(occupied_bytes, Ordering::Release);
@@ -43,12 +46,12 @@ impl Held {
         self.live.load(Ordering::Acquire)
     }
 
-    /// Bytes of the pages that hold any of them.
+    /// Bytes of the pages that hold any live byte.
     pub fn occupied_bytes(&self) -> u64 {
         self.occupied.load(Ordering::Acquire)
     }
 
-    /// The harness's tables take so many resident bytes more, or less where it is negative.
+    /// The harness's tables take this many resident bytes more, or fewer if it is negative.
     pub fn harness_grows(&self, bytes: i64) {
         self.harness.fetch_add(bytes as u64, Ordering::AcqRel);
     }
@@ -59,7 +62,8 @@ impl Held {
     }
 }
 
-/// Bytes that one thread has requested and released so far. Written by that thread alone, on cache lines of its own.
+/// Bytes that one thread has requested and released so far. Only this thread writes them, on cache
+/// lines of its own.
 #[repr(C, align(128))]
 pub struct Ledger {
     requested: AtomicU64,
@@ -67,13 +71,13 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// After the allocation.
+    /// Called after the allocation.
     #[inline(always)]
     pub fn request(&self, bytes: u64) {
         self.requested.store(self.requested.load(Ordering::Relaxed) + bytes, Ordering::Release);
     }
 
-    /// Before the release: the published bytes are then never more than what is live.
+    /// Called before the release: so the published bytes are never more than the live bytes.
     #[inline(always)]
     pub fn release(&self, bytes: u64) {
         self.released.store(self.released.load(Ordering::Relaxed) + bytes, Ordering::Release);
@@ -81,7 +85,7 @@ impl Ledger {
 }
 
 impl Watched {
-    /// What blocks and tables hold.
+    /// The bytes in blocks and tables.
     pub fn held(&self) -> &Held {
         &self.held
     }
@@ -91,20 +95,21 @@ impl Watched {
         &self.ranges
     }
 
-    /// A replay of so many threads writes its steps here from now on; `None` where there are not so many places.
+    /// From now on, a replay of this many threads writes its steps here; `None` if there are not so
+    /// many places.
     pub fn open_steps(&self, threads: usize) -> Option<&[Step]> {
         let steps = self.steps.get(..threads)?;
         self.steps_used.store(threads as u32, Ordering::Release);
         Some(steps)
     }
 
-    /// The steps of a replay; none where nothing is replayed.
+    /// The steps of a replay; empty if there is none.
     pub fn steps(&self) -> &[Step] {
         self.steps.get(..self.steps_used.load(Ordering::Acquire) as usize).unwrap_or_default()
     }
 
-    /// The guest's first `threads` ledgers are in use from now on; `None` where there are not so many. Touches each, so
-    /// that no page fault is left for the measured phase.
+    /// From now on, the guest's first `threads` ledgers are in use; `None` if there are not so
+    /// many. Touches each, so that no page fault is left for the measured phase.
     pub fn open_ledgers(&self, threads: usize) -> Option<&[Ledger]> {
         let ledgers = self.ledgers.get(..threads)?;
         ledgers.iter().for_each(|ledger| ledger.request(0));
@@ -112,8 +117,8 @@ impl Watched {
         Some(ledgers)
     }
 
-    /// Requested bytes of live blocks; `None` where the kernel publishes none. While threads go on it errs downwards:
-    /// what was requested is read before what was released.
+    /// Requested bytes of live blocks; `None` if the kernel publishes none. While threads continue,
+    /// the value errs downwards: requested bytes are read before released ones.
     pub fn live_bytes(&self) -> Option<u64> {
         let used = self.ledgers_used.load(Ordering::Acquire) as usize;
         let ledgers = self.ledgers.get(..used).filter(|ledgers| !ledgers.is_empty())?;
@@ -122,12 +127,12 @@ impl Watched {
         Some(requested.saturating_sub(released))
     }
 
-    /// The host has looked once more.
+    /// Counts a sample of the host.
     pub fn looked(&self) {
         self.looks.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// How often the host has looked.
+    /// How often the host has sampled.
     pub fn looks(&self) -> u32 {
         self.looks.load(Ordering::Acquire)
     }
@@ -140,7 +145,7 @@ mod tests {
     use std::boxed::Box;
 
     fn watched() -> Box<Watched> {
-        // SAFETY: zeroed memory is a valid one.
+        // SAFETY: zeroed memory is a valid value.
         unsafe { Box::<Watched>::new_zeroed().assume_init() }
     }
 

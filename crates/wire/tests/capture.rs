@@ -1,4 +1,5 @@
-//! What a writer puts into chunks is what a reader finds, and any other bytes are events or damage, never a panic.
+//! A reader finds exactly what a writer puts into chunks; any other bytes are events or damage,
+//! never a panic.
 
 use heapmark_wire::capture::{
     CHUNK_BYTES, Call, Chunk, Event, HEADER_BYTES, Header, Kind, MOST_EVENT_BYTES, MOST_OPEN_BYTES, Record, Start,
@@ -81,7 +82,7 @@ fn events(clocked: bool) -> impl Strategy<Value = Vec<(Event<'static>, u64)>> {
         19 => [Event::Clock, Event::FreeNull, Event::ThreadExit][size as usize % 3],
         _ => [Event::Time { ns: size }, Event::Mark { text: b"half way" }][operator as usize],
     });
-    // Stamps that grow; a realloc is entered a little before it returns.
+    // Increasing stamps; a realloc is entered a little before it returns.
     prop::collection::vec((event, 0..100_000u64, 0..50u64), 0..300).prop_map(move |events| {
         let mut now = 1000;
         let timed = |(event, passed, within)| {
@@ -122,7 +123,7 @@ proptest! {
         let chunk = Chunk::parse(&bytes).unwrap().unwrap();
         let found: Vec<_> = chunk.records().collect();
         prop_assert!(found.len() <= payload.len());
-        // Nothing comes after damage.
+        // Damage comes last.
         prop_assert!(found.iter().rev().skip(1).all(|record| record.is_ok()));
     }
 
@@ -195,7 +196,8 @@ fn a_pair_of_calls_close_by_takes_five_bytes() {
     let far = write(&[(MALLOC, 0)], false, false);
     let pair = write(&[(MALLOC, 0), (FREE, 0), (MALLOC, 0), (FREE, 0)], false, false);
     let length = |bytes: &[u8]| Chunk::parse(bytes).unwrap().unwrap().payload.len();
-    // The distance from nowhere, once; then one byte for the address and one for the size.
+    // The distance from the start address 0, once; then one byte for the address and one for the
+    // size.
     assert_eq!((length(&far), length(&pair) - length(&far)), (6, 1 + 2 + 1));
 }
 
@@ -248,7 +250,7 @@ fn a_chunk_that_is_none_says_why() {
     assert_eq!(Chunk::parse(&good[..HEADER_BYTES + 3]).err(), Some(Wrong::Short));
     assert_eq!(Chunk::parse(&good[..20]).err(), Some(Wrong::Short));
     assert!(Chunk::parse(&[0; CHUNK_BYTES]).unwrap().is_none());
-    // What stands behind a sealed payload is nobody's.
+    // Bytes after a sealed payload are ignored.
     assert_eq!(with(HEADER_BYTES + 100, 1), None);
 }
 
@@ -293,12 +295,12 @@ fn what_is_sealed_as_it_comes_is_guarded_and_what_came_behind_it_is_read() {
     let mut damaged = open.clone();
     damaged[HEADER_BYTES + 2] ^= 1;
     assert_eq!(Chunk::parse(&damaged).err(), Some(Wrong::Checksum));
-    // Written where nothing can have been.
+    // Written where a writer leaves nothing.
     let mut damaged = open.clone();
     let sealed = u32::from_le_bytes(open[64..68].try_into().unwrap()) as usize;
     damaged[HEADER_BYTES + sealed + MOST_OPEN_BYTES] = 1;
     assert_eq!(Chunk::parse(&damaged).err(), Some(Wrong::Open));
-    // Zeros within what is not sealed are no events.
+    // Zeros within the unsealed part are no events.
     let mut damaged = open;
     damaged[HEADER_BYTES + 40] = 1;
     assert!(Chunk::parse(&damaged).unwrap().unwrap().records().any(|record| record.is_err()));

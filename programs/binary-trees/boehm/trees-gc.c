@@ -1,9 +1,9 @@
 // Binary trees on a conservative collector, through the interface of the Boehm-Demers-Weiser collector, which tiny-gc
-// has as well. How a tree is released is settled when compiling:
-//   (nothing)      it is forgotten; the collector finds out by itself
-//   -DFREE         collection is off, and every node is handed back with GC_FREE, child by child: a malloc
-//   -DINCREMENTAL  it is forgotten; marking goes on in steps between allocations, and practically all collections are
-//                  partial
+// has as well. Compile-time options choose how a tree is released:
+//   (nothing)      its references are dropped; the collector finds it
+//   -DFREE         collection is off, and every node is freed with GC_FREE, child by child, as with malloc
+//   -DINCREMENTAL  its references are dropped; marking is done in steps between allocations, and practically all
+//                  collections are partial
 
 #define GC_THREADS // newer releases start their marker threads only in programs that declare threads
 #include "probe.h"
@@ -15,7 +15,7 @@ struct node {
 };
 
 #ifndef FREE
-// A pause, as the collector announces it: the whole collection, or, where that goes on in steps, its stopped end.
+// A pause, as the collector reports it: the whole collection, or, if that is done in steps, its stopped end.
 #ifdef INCREMENTAL
 enum { PAUSE_START = GC_EVENT_MARK_START, PAUSE_END = GC_EVENT_RECLAIM_END };
 #else
@@ -31,9 +31,9 @@ static void on_collection_event(GC_EventType event) {
 }
 #endif
 
-// All but the last of this must be said before GC_INIT, or it comes too late.
+// All but the last of these calls must come before GC_INIT to have an effect.
 static void start_collector(void) {
-    GC_set_all_interior_pointers(0); // nodes are only ever pointed at where they begin
+    GC_set_all_interior_pointers(0); // all pointers to nodes point to their first byte
 #ifdef INCREMENTAL
     GC_set_warn_proc(GC_ignore_warn_proc);
     GC_set_handle_fork(0);
@@ -51,7 +51,7 @@ static void start_collector(void) {
     GC_enable_incremental();
 #endif
     GC_INIT();
-    GC_start_mark_threads(); // as many as GC_MARKERS says, less the program's own; without this call, none
+    GC_start_mark_threads(); // GC_MARKERS threads, minus the program's own; without this call, none
 }
 
 static uint64_t threads(void) {
@@ -73,7 +73,7 @@ static uint64_t cpu_ns(clockid_t clock) {
 static void report_collector(void) {
     if (!probe.on)
         return;
-    // What proves that the collector runs as it was told.
+    // The evidence that the collector runs with the requested settings.
     probe_figure("markers", (uint64_t)GC_get_parallel() + 1);
     probe_figure("threads", threads());
     uint64_t here = cpu_ns(CLOCK_THREAD_CPUTIME_ID);

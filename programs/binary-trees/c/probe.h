@@ -1,5 +1,5 @@
 // The command line and the probe of the C programs. With --probe single steps are timed: building one tree, and
-// releasing one or, where there is a collector, its pauses. Without --probe no clock is read.
+// releasing one or, with a collector, its pauses. Without --probe no clock is read.
 
 #ifndef PROBE_H
 #define PROBE_H
@@ -83,7 +83,7 @@ static inline int probe_arguments(int argc, char **argv) {
     }
     int max = n < MIN_DEPTH + 2 ? MIN_DEPTH + 2 : (int)n;
     if (probing) {
-        // Not from malloc, which is what gets measured. There are fewer than 2^(max + 1) trees.
+        // Not from malloc, which is measured. There are fewer than 2^(max + 1) trees.
         size_t bytes = ((size_t)2 << max) * sizeof *probe.release_ns;
         probe.release_ns =
             mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

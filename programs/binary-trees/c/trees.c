@@ -1,5 +1,5 @@
 // Binary trees in C: every node is one malloc, and a tree is released by hand, child by child, before its parent.
-// Linked against nothing but libc, so whichever malloc is preloaded serves all of it.
+// Linked only against libc, so the malloc that is preloaded serves all of it.
 
 #include "probe.h"
 
@@ -14,7 +14,7 @@ static struct node *build(int depth) {
         right = build(depth - 1);
     }
     struct node *node = malloc(sizeof *node);
-    // To the compiler this could be any pointer now, so it cannot take the call away together with its free.
+    // To the compiler this could now be any pointer, so it cannot remove the call together with its free.
     __asm__ volatile("" : "+r"(node) : : "memory");
     if (node == NULL) {
         fprintf(stderr, "out of memory\n");

@@ -1,4 +1,4 @@
-// The command line and the probe. With --probe building and releasing of every tree is timed, else no clock is read.
+// The command line and the probe. With --probe building and releasing of every tree is timed, otherwise no clock is read.
 
 #pragma once
 
@@ -74,7 +74,7 @@ public:
     }
 
 private:
-    // Not from operator new, which is what gets measured. There are fewer than 2^(max + 1) trees.
+    // Not from operator new, which is measured. There are fewer than 2^(max + 1) trees.
     void map_releases() {
         std::size_t bytes = (std::size_t{2} << max) * sizeof *release_ns;
         void *mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

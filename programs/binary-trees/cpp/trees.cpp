@@ -1,11 +1,11 @@
-// Binary trees in C++: smart pointers release a whole tree when its last owner goes. Who owns a node is settled when
-// compiling:
+// Binary trees in C++: smart pointers release a whole tree when its last owner is destroyed. Compile-time options choose
+// the owner of a node:
 //   -DUNIQUE            unique_ptr
-//   -DSHARED_VALUE      shared_ptr; the walk takes it by value and so counts every node up and down once
+//   -DSHARED_VALUE      shared_ptr; the walk takes it by value, which counts every node up and down once
 //   -DSHARED_REFERENCE  shared_ptr; the walk takes it by reference and counts nothing
 //
-// make_shared, as everybody writes it: node and counts are one block of 48 bytes instead of two blocks. libstdc++
-// counts without atomic instructions as long as a process has one thread, as this one has.
+// make_shared, the usual way: node and counts are one block of 48 bytes instead of two blocks. libstdc++ counts without
+// atomic instructions while a process has one thread, as here.
 
 #include "probe.hpp"
 #include <cstdio>

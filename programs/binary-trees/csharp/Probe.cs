@@ -1,4 +1,4 @@
-// What the probing process (--probe) times.
+// The timings of the probing process (--probe).
 
 using System;
 using System.Diagnostics;
@@ -10,7 +10,7 @@ using System.Text.RegularExpressions;
 sealed class Probe {
     readonly long[] longest = new long[64]; // in ticks of the clock, by depth
 
-    // Is build(depth); the longest one of each depth is kept.
+    // Calls build(depth), and keeps the longest time of each depth.
     public T Timed<T>(Func<int, T> build, int depth) {
         long start = Stopwatch.GetTimestamp();
         T tree = build(depth);
@@ -27,8 +27,8 @@ sealed class Probe {
         ReportPauses();
     }
 
-    // Mono tells its pauses to nobody but its own log, where the environment asks for one: `stw 1.25ms`, the world stood still
-    // for so long.
+    // Mono reports its pauses only in its own log, if the environment asks for one: `stw 1.25ms` is a stop of the world of
+    // that length.
     static void ReportPauses() {
         string log = Environment.GetEnvironmentVariable("MONO_LOG_DEST");
         if (log == null) return;

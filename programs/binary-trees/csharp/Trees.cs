@@ -1,5 +1,5 @@
-// Binary trees in C#. A tree is let go by no longer being reachable; the generational collector finds out: young nodes are
-// copied, old ones marked and swept, largely beside the program. Nodes are two references and a header: 32 bytes.
+// Binary trees in C#. A tree is released by becoming unreachable, for the generational collector to find: young nodes are
+// copied, old ones marked and swept, mostly concurrently. Nodes are two references and a header: 32 bytes.
 
 using System;
 

@@ -1,4 +1,4 @@
-// What the probing process (--probe) times: buildings by the clock. Pauses are counted by the collector, always.
+// The timings of the probing process (--probe): buildings by the clock. The collector always counts its pauses.
 
 module probe;
 
@@ -15,7 +15,7 @@ struct Probe {
         this.probing = probing;
     }
 
-    /// Is `build(depth)`; the longest one of each depth is kept.
+    /// Calls `build(depth)`, and keeps the longest time of each depth.
     auto timed(alias build)(int depth) {
         if (!probing)
             return build(depth);

@@ -1,6 +1,6 @@
-// Binary trees in D. A tree is let go by no longer being reachable; the collector marks and sweeps while the program stands
-// still, and moves nothing. Nodes are objects of a class, two words of header and two references, or, with
-// -d-version=PlainStruct, two pointers and nothing else.
+// Binary trees in D. A tree is released by becoming unreachable; the collector marks and sweeps while the program is
+// stopped, and moves nothing. Nodes are objects of a class, two words of header and two references, or, with
+// -d-version=PlainStruct, only two pointers.
 
 module trees;
 

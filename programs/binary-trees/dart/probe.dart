@@ -1,4 +1,4 @@
-// What the probing process (--probe) times. The runtime does not tell a program how long its collections took.
+// The timings of the probing process (--probe). The runtime does not report the duration of its collections.
 
 import 'dart:io';
 
@@ -6,7 +6,7 @@ class Probe {
   final _clock = Stopwatch()..start(); // monotonic
   final _longest = <int, int>{}; // building, in ticks of the clock, by depth
 
-  // Is build(depth); the longest one of each depth is kept.
+  // Calls build(depth), and keeps the longest time of each depth.
   T timed<T>(T Function(int) build, int depth) {
     final start = _clock.elapsedTicks;
     final tree = build(depth);

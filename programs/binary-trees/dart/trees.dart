@@ -1,5 +1,5 @@
-// Binary trees in Dart. A tree is let go by no longer being reachable; the generational collector finds out: young nodes are
-// copied, old ones marked beside the program by tasks of their own, one with DART_VM_OPTIONS=--marker_tasks=1.
+// Binary trees in Dart. A tree is released by becoming unreachable, for the generational collector to find: young nodes
+// are copied, old ones marked concurrently by separate tasks, one with DART_VM_OPTIONS=--marker_tasks=1.
 // --longlived-extra=1 builds the long-lived tree one level deeper than it prints, as published results for Dart did.
 
 import 'dart:io';
@@ -40,7 +40,7 @@ void run(int n, int extra, Probe? probe) {
     }
     print('$iterations\t trees of depth $depth\t check: $sum');
   }
-  // A level more shows in the check only.
+  // The extra level is visible only in the check.
   print('long lived tree of depth $maxDepth\t check: ${longLived.check()}');
 }
 

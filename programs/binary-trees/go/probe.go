@@ -1,4 +1,4 @@
-// What the probing process (--probe) times.
+// The timings of the probing process (--probe).
 
 package main
 
@@ -14,7 +14,7 @@ type probe struct {
 	longest [64]time.Duration // by depth
 }
 
-// Is build(depth); the longest one of each depth is kept.
+// Calls build(depth), and keeps the longest time of each depth.
 func (p *probe) timed(build func(int) *node, depth int) *node {
 	if p == nil {
 		return build(depth)
@@ -27,7 +27,7 @@ func (p *probe) timed(build func(int) *node, depth int) *node {
 	return tree
 }
 
-// Prints the figures to stderr. A pause is all stops of the world of one collection together, as the runtime counts them.
+// Prints the figures to stderr. A pause is the sum of all stops of one collection, as the runtime counts them.
 func (p *probe) report() {
 	for depth, longest := range p.longest {
 		if longest > 0 {
@@ -41,7 +41,7 @@ func (p *probe) report() {
 	if collector.NumGC > 0 {
 		fmt.Fprintf(os.Stderr, "figure=pause_mean_ns %d\n", collector.PauseTotal.Nanoseconds()/collector.NumGC)
 	}
-	// The runtime remembers the last 256 only. A longest of some of them would not be the longest.
+	// The runtime keeps only the last 256. The longest of these may not be the longest of all.
 	if int64(len(collector.Pause)) == collector.NumGC {
 		var longest time.Duration
 		for _, pause := range collector.Pause {

@@ -1,5 +1,5 @@
-// Binary trees in Go. A tree is let go by no longer being reachable; the collector marks beside the program on up to a
-// quarter of GOMAXPROCS (more when the program allocates faster than it marks), and stops it only briefly.
+// Binary trees in Go. A tree is released by becoming unreachable; the collector marks concurrently on up to a quarter
+// of GOMAXPROCS (more if the program allocates faster than it marks), and stops the program only briefly.
 // The program itself is one goroutine. Nodes are two pointers, 16 bytes without any header.
 
 package main

@@ -1,4 +1,4 @@
--- What the probing process (--probe) times.
+-- The timings of the probing process (--probe).
 module Probe (Probe, none, start, timed, report) where
 
 import Control.Monad (forM_, when)

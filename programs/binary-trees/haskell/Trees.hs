@@ -1,5 +1,5 @@
--- Binary trees in Haskell. A tree is let go by no longer being reachable; the generational collector copies what is alive.
--- Trees are built by actions, not by pure functions: those the compiler may share between iterations, or never run.
+-- Binary trees in Haskell. A tree is released by becoming unreachable; the generational collector copies live nodes.
+-- Trees are built by actions, not by pure functions: the compiler may share those between iterations, or never run them.
 -- Nodes are a header and two fields: 24 bytes.
 module Main (main) where
 
@@ -16,8 +16,8 @@ import qualified Probe
 
 data Tree = Empty | Node Tree Tree
 
--- The empty tree comes as an argument. If its constructor stood here, the node of two empty trees would be a constant,
--- placed once in the executable, and half of the nodes would never be allocated.
+-- The empty tree is an argument. If its constructor were used here, the node of two empty trees would be a constant in
+-- the executable, and half of the nodes would never be allocated.
 build :: Tree -> Int -> IO Tree
 build empty 0 = return (Node empty empty)
 build empty depth = do

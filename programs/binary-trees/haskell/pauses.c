@@ -1,5 +1,5 @@
-// The runtime tells each collection's time to a hook that only C can set, before the runtime starts: this is the program's
-// main. Without --probe it sets nothing. The whole collection is a pause: it is neither concurrent nor incremental.
+// The runtime reports each collection's time to a hook that only C can set, before the runtime starts: so this is the
+// program's main. Without --probe it sets no hook. The whole collection is a pause: it is neither concurrent nor incremental.
 
 #include <Rts.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ void probe_report_pauses(void) {
 
 int main(int count, char *words[]) {
     RtsConfig config = defaultRtsConfig;
-    // Nobody's options but these; not even those of the environment.
+    // Only these options; those of the environment are ignored, too.
     config.rts_opts_enabled = RtsOptsIgnoreAll;
     if (count > 2 && strcmp(words[2], "--probe") == 0) config.gcDoneHook = collected;
     return hs_main(count, words, &ZCMain_main_closure, config);

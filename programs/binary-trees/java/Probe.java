@@ -9,8 +9,8 @@ import jdk.jfr.Recording;
 import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordingFile;
 
-// What the probing process (--probe) times: buildings by the clock, and every pause of the collector as the virtual
-// machine's flight recorder saw it. All five collectors write the same event for each time they stop the program.
+// The timings of the probing process (--probe): buildings by the clock, and every pause of the collector from the virtual
+// machine's flight recorder. All five collectors write the same event each time they stop the program.
 final class Probe {
     private final long[] longestNs = new long[64]; // by depth
     private final Recording recording = new Recording();
@@ -20,7 +20,7 @@ final class Probe {
         recording.start();
     }
 
-    // Is build(depth); the longest one of each depth is kept.
+    // Calls build(depth), and keeps the longest time of each depth.
     <T> T timed(IntFunction<T> build, int depth) {
         long start = System.nanoTime();
         T tree = build.apply(depth);

@@ -1,5 +1,5 @@
-// Binary trees in Java. A tree is let go by no longer being reachable; which collector finds out, moving what is alive,
-// is chosen on the command line of the virtual machine. Nodes are two references and a header: 24 bytes, 32 with ZGC.
+// Binary trees in Java. A tree is released by becoming unreachable; the collector, which moves live nodes, is chosen on
+// the command line of the virtual machine. Nodes are two references and a header: 24 bytes, 32 with ZGC.
 // --longlived-extra=1 builds the long-lived tree one level deeper than it prints, as published results for Java did.
 
 final class Trees {
@@ -33,7 +33,7 @@ final class Trees {
             }
             System.out.printf("%d\t trees of depth %d\t check: %d%n", iterations, depth, sum);
         }
-        // A level more shows in the check only.
+        // The extra level is visible only in the check.
         System.out.printf("long lived tree of depth %d\t check: %d%n", maxDepth, longLived.check());
     }
 

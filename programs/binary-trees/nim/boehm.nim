@@ -1,8 +1,8 @@
-## The Boehm collector's own functions that Nim's library does not pass on.
+## The Boehm collector's own functions that Nim's library does not export.
 
 import std/monotimes
 
-# The file that Nim's library opens, or there would be two collectors.
+# Must be the file that Nim's library opens, otherwise there would be two collectors.
 {.push cdecl, dynlib: "libgc.so.1".}
 proc startMarkThreads() {.importc: "GC_start_mark_threads".}
 proc parallel(): cint {.importc: "GC_get_parallel".}
@@ -18,7 +18,7 @@ var
   startNs: int64
 
 proc startMarkers*() =
-  ## In a program of one thread the collector starts none by itself, whatever GC_MARKERS says.
+  ## In a program with one thread the collector starts no markers by itself, whatever GC_MARKERS is.
   startMarkThreads()
 
 proc markers*(): int =
@@ -26,7 +26,7 @@ proc markers*(): int =
   int(parallel()) + 1
 
 proc onEvent(event: cint) {.cdecl.} =
-  # Called inside of a collection: must not allocate.
+  # Called inside a collection: must not allocate.
   if event == collectionStart:
     startNs = getMonoTime().ticks
   elif event == collectionEnd:

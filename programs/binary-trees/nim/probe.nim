@@ -1,11 +1,11 @@
-## What the probing process (--probe) times. Without `startProbe` no clock is read.
+## The timings of the probing process (--probe). Without `startProbe` no clock is read.
 
 import std/monotimes
 
 when defined(boehmgc):
   import boehm
 
-# With these, dropping the last reference releases the tree there and then. Elsewhere it is a store to be found out later.
+# With these, dropping the last reference releases the tree immediately. Otherwise the collector finds it later.
 const releasesAtOnce = defined(gcArc) or defined(gcOrc)
 when releasesAtOnce:
   import std/algorithm
@@ -22,7 +22,7 @@ proc startProbe*() =
     watchPauses()
 
 proc timedBuild*[T](build: proc (depth: int): T {.nimcall.}, depth: int): T =
-  ## Is `build(depth)`; the longest one of each depth is kept.
+  ## Calls `build(depth)`, and keeps the longest time of each depth.
   if not probing:
     return build(depth)
   let start = getMonoTime().ticks
@@ -30,7 +30,7 @@ proc timedBuild*[T](build: proc (depth: int): T {.nimcall.}, depth: int): T =
   longestNs[depth] = max(longestNs[depth], getMonoTime().ticks - start)
 
 proc timedRelease*[T](tree: var T, depth: int) =
-  ## Lets go of the only reference to a tree.
+  ## Drops the only reference to a tree.
   when releasesAtOnce:
     if probing:
       let start = getMonoTime().ticks

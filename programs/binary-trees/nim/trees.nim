@@ -1,6 +1,6 @@
-## Binary trees in Nim. How a tree is let go is the compiler's option --mm: `arc` and `orc` count references and release the
-## tree at once when the last one goes; `refc` counts too but puts off what the stack may still hold; `markAndSweep` and
-## `boehm` trace. The type cannot make cycles and says so, which frees the counting ones from looking for them.
+## Binary trees in Nim. The compiler's option --mm chooses how a tree is released: `arc` and `orc` count references and
+## release the tree immediately with the last one; `refc` counts too but defers objects that the stack may still
+## reference; `markAndSweep` and `boehm` trace. The type is declared acyclic, so the counting ones do not search cycles.
 
 import std/[os, parseutils]
 import probe
@@ -23,7 +23,7 @@ proc check(tree: Tree): int =
   if tree.left == nil: 1
   else: 1 + check(tree.left) + check(tree.right)
 
-# Each tree has a procedure of its own: once it is left, nothing on the stack looks like a reference to that tree.
+# Each tree has its own procedure call: after its return nothing on the stack looks like a reference to that tree.
 
 proc stretchTree(depth: int): int =
   var tree = build(depth)

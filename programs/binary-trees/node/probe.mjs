@@ -1,5 +1,5 @@
-// What the probing process (--probe) times: buildings by the clock, and V8's collections as Node.js notes them. Marking that
-// is done in slices between two collections is not in their time, the stop that ends it is.
+// The timings of the probing process (--probe): buildings by the clock, and V8's collections as Node.js reports them.
+// Marking in slices between two collections is not in their time, the stop that ends it is.
 
 import { PerformanceObserver } from "node:perf_hooks";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -17,7 +17,7 @@ export class Probe {
     for (const collection of list.getEntries()) this.pausesMs.push(collection.duration);
   }
 
-  // Is build(depth); the longest one of each depth is kept.
+  // Calls build(depth), and keeps the longest time of each depth.
   timed(build, depth) {
     const start = process.hrtime.bigint();
     const tree = build(depth);
@@ -30,7 +30,7 @@ export class Probe {
   async report() {
     const figure = (name, value) => console.error(`figure=${name} ${value}`);
     for (const [depth, ns] of this.longestNs) figure(`depth_${depth}_longest_build_ns`, ns);
-    // What the collector did is handed to the observer in one turn of the event loop, and by it in a later one.
+    // Collections reach the observer in one turn of the event loop, and its callback in a later one.
     for (let turns = 0; turns < 10; turns++) await nextTurn();
     this.observer.disconnect();
     const ns = (ms) => Math.round(ms * 1e6);

@@ -1,5 +1,5 @@
-// Binary trees in JavaScript. A tree is let go by no longer being reachable; V8's generational collector finds out: young
-// nodes are copied by helper threads, old ones marked beside the program. Nodes are objects of a class, whose fields are
+// Binary trees in JavaScript. A tree is released by becoming unreachable, for V8's generational collector to find: young
+// nodes are copied by helper threads, old ones marked concurrently. Nodes are objects of a class, whose fields are
 // full words in Node.js: 40 bytes with the header.
 
 import { Probe } from "./probe.mjs";

@@ -1,6 +1,6 @@
 // The runtime's own timing hooks, which only C can reach: a minor collection and a slice of the major one are a pause
-// each. They may nest (a slice that compacts empties the minor heap first); the outermost counts. And the monotonic clock,
-// which OCaml's library lacks.
+// each. They may nest (a slice that compacts empties the minor heap first); the outermost counts. Also the monotonic
+// clock, which OCaml's library lacks.
 
 #define CAML_INTERNALS
 #include <caml/misc.h>

@@ -1,8 +1,8 @@
-(** What the probing process (--probe) times. Without [start] no clock is read. *)
+(** The timings of the probing process (--probe). Without [start] no clock is read. *)
 
 val start : unit -> unit
 
-(** [timed build depth] is [build depth]; the longest one of each depth is kept. *)
+(** [timed build depth] calls [build depth], and keeps the longest time of each depth. *)
 val timed : (int -> 'tree) -> int -> 'tree
 
 (** Prints the figures to stderr. *)

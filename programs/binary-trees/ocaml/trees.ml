@@ -1,11 +1,11 @@
-(* Binary trees in OCaml. A tree is let go by no longer being reachable; the generational collector finds out.
+(* Binary trees in OCaml. A tree is released by becoming unreachable, for the generational collector to find.
    The minor heap is 64 MiB, so that most small trees are dead before it is full and cost nothing to collect.
    Nodes are a constant leaf and a block of two fields: 24 bytes with the header. *)
 
 type tree = Empty | Node of tree * tree
 
 (* [Node (Empty, Empty)] is a constant: the compiler would place one in the executable and share it among all trees,
-   and half of the nodes would never be allocated. It must not see what the fields are. *)
+   and half of the nodes would never be allocated. It must not see the values of the fields. *)
 let rec build depth =
   if depth = 0 then
     let nothing = Sys.opaque_identity Empty in

@@ -1,5 +1,5 @@
-"""What the probing process (--probe) times: buildings, releases, and the pauses of the collector of cycles, which may fall
-into a building. Releases are no pauses.
+"""The timings of the probing process (--probe): buildings, releases, and the pauses of the collector of cycles, which may
+occur during a building. Releases are not pauses.
 """
 
 import gc
@@ -22,7 +22,7 @@ class Probe:
             self.pauses_ns.append(monotonic_ns() - self.pause_start)
 
     def timed(self, build, depth):
-        """Is build(depth); the longest one of each depth is kept."""
+        """Calls build(depth), and keeps the longest time of each depth."""
         start = monotonic_ns()
         tree = build(depth)
         self.longest_ns[depth] = max(self.longest_ns.get(depth, 0), monotonic_ns() - start)

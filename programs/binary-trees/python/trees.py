@@ -1,5 +1,5 @@
-"""Binary trees in Python. A tree is released at once, node by node, when its last reference goes; the collector of cycles
-runs beside that, finds nothing, and takes its time for it. Nodes come from Python's own pools, not from malloc: 48 bytes,
+"""Binary trees in Python. A tree is released immediately, node by node, with its last reference; the collector of cycles
+also runs, finds nothing, and takes time. Nodes come from Python's own pools, not from malloc: 48 bytes,
 a header for the collector, one for the object, and two references.
 """
 

@@ -1,4 +1,4 @@
-//! The command line and the probe. With `--probe` building and releasing of every tree is timed, else no clock is read.
+//! The command line and the probe. With `--probe` building and releasing of every tree is timed, otherwise no clock is read.
 
 use std::env;
 use std::process::exit;
@@ -34,7 +34,7 @@ impl Probe {
             max_depth,
             on,
             longest_build: vec![Duration::ZERO; max_depth as usize + 2],
-            // Room for all of them, fewer than 2^(max + 1), so that nothing is obtained while trees come and go.
+            // Capacity for all of them, fewer than 2^(max + 1), so that it does not allocate while trees are built and released.
             releases: Vec::with_capacity(if on { 2 << max_depth } else { 0 }),
         }
     }

@@ -1,5 +1,5 @@
-//! Binary trees in Rust: a node owns its children in boxes, so dropping the root releases the whole tree, at once and
-//! in code that the compiler wrote. The system's allocator serves the boxes: whichever malloc is preloaded.
+//! Binary trees in Rust: a node owns its children in boxes, so dropping the root releases the whole tree, immediately
+//! and in compiler-generated code. The system's allocator serves the boxes: the malloc that is preloaded.
 
 mod probe;
 
@@ -15,7 +15,7 @@ struct Node {
     right: Option<Box<Node>>,
 }
 
-// One place that makes nodes. Of a second one for leaves, all zero, the compiler makes calloc.
+// The only place that makes nodes. A second one for leaves, all zero, would be compiled to calloc.
 fn build(depth: u32) -> Box<Node> {
     let (left, right) = match depth {
         0 => (None, None),

@@ -2,13 +2,13 @@
 //
 //   objects     each is one block of malloc with a header of 16 bytes before it
 //   regions     bitmaps, one bit for every 16 bytes of a MiB of addresses: does an object begin here? is it marked?
-//   marking     from stack, registers and static data; objects still to be looked through are linked through headers,
-//               so marking takes no memory, however deep or wide the graph
-//   sweeping    what is an object and not marked goes back to malloc
+//   marking     from stack, registers and static data; objects still to be scanned are linked through headers, so
+//               marking takes no memory, however deep or wide the graph
+//   sweeping    objects that are not marked go back to malloc
 //   interface   when to collect
 //
-// Bitmaps instead of a hash table of objects: looking up an address takes three loads, and sweeping goes through memory
-// in the order of addresses without touching what lives.
+// Bitmaps instead of a hash table of objects: looking up an address takes three loads, and sweeping visits memory in
+// address order without touching live objects.
 
 #define _GNU_SOURCE
 #include "gc.h"
@@ -19,9 +19,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Memcheck knows which words of the stack were never written, and rightly complains if such a word decides anything.
-// Only the word that was copied out of the stack is declared written, nothing in memory, so every other complaint still
-// comes.
+// Memcheck knows which words of the stack were never written, and rightly reports a branch on one of them. Only the copy
+// of the word is declared written, nothing in memory, so all other faults are still reported.
 #ifdef MEMCHECK
 #include <valgrind/memcheck.h>
 #else
@@ -36,7 +35,7 @@ static _Noreturn void die(const char *why) {
 // ---- objects
 
 struct header {
-    size_t bytes; // of the object, this header not included
+    size_t bytes; // of the object, without this header
     struct header *next_gray;
 };
 
@@ -62,7 +61,7 @@ struct region {
 };
 
 static struct region **leaves[1 << ROOT_BITS]; // a tree of two levels, from address to region
-static struct region *all_regions;             // they stay: malloc comes back to the same addresses
+static struct region *all_regions;             // never released: malloc reuses the same addresses
 
 static size_t leaf_of(uintptr_t address) {
     return address >> (REGION_BITS + LEAF_BITS);
@@ -116,7 +115,7 @@ static struct region *region_of_object(uintptr_t address) {
 
 // ---- marking
 
-static struct header *gray; // marked, but not looked through yet
+static struct header *gray; // marked, but not scanned yet
 static uintptr_t stack_base;
 
 static void mark_if_object(uintptr_t word) {
@@ -129,7 +128,7 @@ static void mark_if_object(uintptr_t word) {
     gray = header;
 }
 
-// Looks at words whatever their type, and on the stack also at what AddressSanitizer puts between variables.
+// Scans words of any type, and on the stack also AddressSanitizer's areas between variables.
 __attribute__((no_sanitize("address"))) static void scan(uintptr_t from, uintptr_t to) {
     typedef uintptr_t __attribute__((may_alias)) any_word;
     from = (from + sizeof from - 1) / sizeof from * sizeof from;
@@ -181,7 +180,7 @@ static void sweep(void) {
 
 // ---- interface
 
-// A collection costs time in proportion to what lives, so it waits until a part of that was allocated anew.
+// The cost of a collection is proportional to the live bytes, so it waits until a share of them was newly allocated.
 enum { LEAST_ALLOCATED = 256 * 1024 };
 
 static size_t allocated_bytes; // since the last collection
@@ -191,8 +190,8 @@ static GC_on_collection_event_proc on_collection_event;
 void GC_gcollect(void) {
     if (on_collection_event != NULL)
         on_collection_event(GC_EVENT_START);
-    // Puts every register that a function must preserve into this frame. (setjmp would do, were it not that the C
-    // library encrypts some of them in its buffer.) The others were the callers' to save.
+    // Puts every register that a function must preserve into this frame. (setjmp would do, but the C library
+    // encrypts some of them in its buffer.) The callers have saved the others.
     __builtin_unwind_init();
     mark();
     sweep();
@@ -247,7 +246,7 @@ void GC_free(void *object) {
     struct header *header = (struct header *)object - 1;
     size_t whole = sizeof *header + header->bytes;
     heap_bytes -= whole;
-    // Whether it is new or old is not known; taken for new, it only delays the next collection.
+    // Whether it is new or old is unknown; treating it as new only delays the next collection.
     allocated_bytes -= whole < allocated_bytes ? whole : allocated_bytes;
     free(header);
 }

@@ -2,9 +2,9 @@
 // interface is a subset of the Boehm-Demers-Weiser collector's, whose words are used here, so that one source compiles
 // with either.
 //
-// An object lives as long as a word that is equal to its address lies on the stack, in a register, in the static data
-// of the program or of a library, or in a living object. Not looked at: memory from malloc itself, thread-local
-// variables, and addresses inside an object.
+// An object lives as long as a word that is equal to its address is on the stack, in a register, in the static data of
+// the program or of a library, or in a live object. Not scanned: memory from malloc itself and thread-local variables.
+// Addresses inside an object do not count.
 
 #ifndef GC_H
 #define GC_H
@@ -15,24 +15,24 @@
 #define GC_MALLOC(bytes) GC_malloc(bytes)
 #define GC_FREE(object) GC_free(object)
 
-// Once, first of all, from the main thread.
+// Call once, before anything else, from the main thread.
 void GC_init(void);
 
 // Zeroed memory, aligned to 16 bytes, or NULL if there is none. May collect first.
 void *GC_malloc(size_t bytes);
 
-// Releases an object now. Nobody may use it any more. NULL is nothing; what is no object ends the process.
+// Releases an object now; it must not be used afterwards. Ignores NULL; any other non-object ends the process.
 void GC_free(void *object);
 
 void GC_gcollect(void);
 
-// The argument if it is an object's address, else NULL.
+// The argument if it is an object's address, otherwise NULL.
 void *GC_base(void *address);
 
-// How many collections there have been.
+// The number of collections so far.
 size_t GC_get_gc_no(void);
 
-// All that is held from malloc for objects, and what of it no object uses: nothing, free memory is malloc's.
+// Bytes held from malloc for objects; and the unused part of them: 0, free memory is malloc's.
 size_t GC_get_heap_size(void);
 size_t GC_get_free_bytes(void);
 
@@ -41,8 +41,8 @@ typedef enum { GC_EVENT_START, GC_EVENT_END } GC_EventType;
 typedef void (*GC_on_collection_event_proc)(GC_EventType event);
 void GC_set_on_collection_event(GC_on_collection_event_proc callback);
 
-// Things that can be chosen there and not here. The divisor: a collection comes when half of what lives was allocated
-// anew.
+// Options of the Boehm collector that have no effect here. The divisor: a collection comes when half as many bytes as
+// are live were newly allocated.
 enum { GC_FREE_SPACE_DIVISOR = 2 };
 static inline size_t GC_get_free_space_divisor(void) { return GC_FREE_SPACE_DIVISOR; }
 static inline int GC_is_incremental_mode(void) { return 0; }

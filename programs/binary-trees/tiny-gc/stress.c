@@ -1,14 +1,14 @@
-// Tries to catch tiny-gc losing an object, keeping garbage, or changing contents. Prints one line and ends with 0, or
-// with 1 and what was wrong. `./stress DIVISOR` makes everything smaller by that factor, for slow checkers:
+// Tests whether tiny-gc loses an object, keeps garbage, or changes contents. Prints one line and exits with 0, or with 1
+// and the fault. `./stress DIVISOR` makes everything smaller by that factor, for slow checkers:
 //
 //   cc -std=gnu11 -g -O1 -DMEMCHECK -I. stress.c gc.c -o stress-memcheck
 //   valgrind --error-exitcode=1 ./stress-memcheck 20
 //   cc -std=gnu11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -I. stress.c gc.c -o stress-asan
 //   ASAN_OPTIONS=detect_leaks=0 ./stress-asan 4
 //
-// An object that is reachable must be there: one that is missing is an error. One that is not reachable may stay, if a
-// word left over on the stack looks like its address. So garbage is made many times over, and only a little of it may
-// stay. Addresses that must not count as references are kept complemented, in a `hidden` word.
+// A missing reachable object is an error. An unreachable one may stay, if an old word on the stack looks like its
+// address. So garbage is made many times, and only a little of it may stay. Addresses that must not count as references
+// are kept complemented, in a `hidden` word.
 
 #include <gc.h>
 #include <stdbool.h>
@@ -124,12 +124,12 @@ static NOINLINE void test_cycles(void) {
     hidden rings[RINGS];
     for (int i = 0; i < RINGS; i++)
         rings[i] = make_ring(LENGTH);
-    hold_ring(rings[RINGS / 2], LENGTH); // collects all the others, at that
+    hold_ring(rings[RINGS / 2], LENGTH); // also collects all the others
     collect();
     int kept = 0;
     for (int i = 0; i < RINGS; i++)
         kept += exists(rings[i]);
-    expect(kept <= 5, "cycle", "cycles that nobody holds stay");
+    expect(kept <= 5, "cycle", "unreachable cycles stay");
 }
 
 static NOINLINE void test_wide(void) {
@@ -144,7 +144,7 @@ static NOINLINE void test_wide(void) {
         expect(exists(hide(array[i])) && array[i]->value == (uint64_t)i, "wide", "an element is gone or changed");
 }
 
-// Random directed graph with a few roots. What is reachable is computed here too, on indices.
+// Random directed graph with a few roots. The test computes reachability too, on indices.
 struct vertex {
     uint64_t index;
     struct vertex *to[4];
@@ -162,7 +162,7 @@ static NOINLINE void make_graph(long vertices, hidden *where, uint32_t (*to)[4])
     }
     for (long i = 0; i < vertices; i++) {
         for (int edge = 0; edge < 4; edge++) {
-            // Few of the edges lead anywhere, so that a good part is out of reach.
+            // Few of the edges lead to a vertex, so that a large part is unreachable.
             to[i][edge] = random_bits() % 3 == 0 ? (uint32_t)(random_bits() % (uint64_t)vertices) : (uint32_t)i;
             all[i]->to[edge] = all[to[i][edge]];
         }
@@ -221,8 +221,8 @@ static NOINLINE hidden make_link(uint64_t value) {
     return hide(link);
 }
 
-// The only reference is a variable that the compiler keeps in a register across the call: nothing else needs a place
-// for it. With four of them at once several registers are tried.
+// The only reference is a variable that the compiler keeps in a register across the call. Four of them at once test
+// several registers.
 static NOINLINE void test_registers(void) {
     hidden h0 = make_link(0), h1 = make_link(1), h2 = make_link(2), h3 = make_link(3);
     scrub();
@@ -251,7 +251,7 @@ static NOINLINE void test_interior(void) {
     memset(interior, 0, sizeof interior);
 }
 
-// Objects of all sizes come and go in a table. Each is filled with bytes that follow from its number.
+// A table of objects of all sizes that are made and dropped. Each is filled with bytes that follow from its number.
 struct blob {
     size_t bytes;
     uint64_t number;
@@ -305,7 +305,7 @@ static size_t peak_rss_bytes(void) {
     return (size_t)usage.ru_maxrss * 1024;
 }
 
-// List after list is forgotten: some may stay for a while, not many. Collections come by themselves here.
+// Drops list after list: a few may stay for a while. Collections start automatically here.
 static NOINLINE void test_leak(void) {
     enum { ROUNDS = 100 };
     long length = 100000 / divisor;

@@ -1,11 +1,13 @@
-//! Whether a block that realloc moved still holds what it held. The bytes are mixed with a pattern before the call, since a
-//! kernel may have written nothing, and mixed back after it: what the kernel wrote stays what it was.
+//! Whether a block that realloc moved still has its contents. The bytes are mixed with a pattern
+//! before the call, since a kernel may have written nothing, and mixed back after it, so that the
+//! kernel's own data stay unchanged.
 
-/// Blocks up to this size are looked at byte by byte.
+/// Blocks up to this size are checked byte by byte.
 const WHOLE_BYTES: usize = 64 << 10;
-/// Of larger ones so much at both ends, where a copy of a wrong length shows, ...
+/// Of larger ones this many bytes at both ends, where a copy of a wrong length shows, ...
 const END_BYTES: usize = 16 << 10;
-/// ... and so many single words between: a large block that is only reserved must not become resident.
+/// ... and this many single words between: a large block that is only reserved must not become
+/// resident.
 const BETWEEN: usize = 64;
 
 /// A word of the block.
@@ -13,7 +15,7 @@ const WORD: usize = size_of::<u64>();
 /// Odd, with no pattern in its bits: 2^64 over the golden ratio.
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What the first bytes of a block held when they were mixed.
+/// The first bytes of a block at the time they were mixed.
 #[derive(Clone, Copy)]
 pub(super) struct Contents {
     bytes: usize,
@@ -25,7 +27,7 @@ impl Contents {
     /// Mixes a pattern into the first `bytes` of a block.
     ///
     /// # Safety
-    /// The block must have that many bytes, which nobody else reads or writes meanwhile.
+    /// The block must have that many bytes, and no other thread may read or write them meanwhile.
     pub unsafe fn seal(block: *mut u8, bytes: usize) -> Contents {
         let key = (block as u64 ^ bytes as u64).wrapping_mul(ODD) | 1;
         let mut sum = key;
@@ -36,7 +38,8 @@ impl Contents {
         Contents { bytes, key, sum }
     }
 
-    /// Mixes the pattern back out of the block that has the contents now; says whether they are the same.
+    /// Mixes the pattern back out of the block that now has the contents; returns whether they are
+    /// the same.
     ///
     /// # Safety
     /// As for [`Contents::seal`].
@@ -54,10 +57,11 @@ fn add(sum: u64, word: u64) -> u64 {
     (sum ^ word).wrapping_mul(ODD).rotate_left(29)
 }
 
-/// Mixes the pattern into the parts that are looked at, and tells what each word was before and after.
+/// Mixes the pattern into the parts that are checked, and passes each word's value before and after
+/// to `tell`.
 ///
 /// # Safety
-/// The block must have `bytes` bytes, which nobody else reads or writes meanwhile.
+/// The block must have `bytes` bytes, and no other thread may read or write them meanwhile.
 unsafe fn mix(block: *mut u8, bytes: usize, key: u64, mut tell: impl FnMut(u64, u64)) {
     let pattern = |at: usize| key.wrapping_mul(at as u64 | 1);
     // SAFETY: `at` is a word of the block, which may start anywhere.
@@ -79,7 +83,7 @@ unsafe fn mix(block: *mut u8, bytes: usize, key: u64, mut tell: impl FnMut(u64, 
         (words - end..words).for_each(&mut word);
     }
     for at in words * WORD..bytes {
-        // SAFETY: one of the last bytes, which make no word.
+        // SAFETY: one of the last bytes, which do not fill a word.
         unsafe {
             let before = block.add(at).read();
             let after = before ^ pattern(at) as u8;
@@ -106,7 +110,7 @@ mod tests {
         block
     }
 
-    /// Whether a block is found to be what it was, where all but the last bytes arrive in another.
+    /// Whether a block passes the check if all but the last `lost` bytes arrive in another.
     fn arrives(block: &mut Table<u8>, lost: usize) -> (bool, Table<u8>) {
         let (bytes, mut moved) = (block.len(), Table::zeroed(block.len()));
         // SAFETY: a block of that size.

@@ -1,10 +1,11 @@
-//! The checked run: every block that the allocator hands out is held against all that are live, calloc's zeros are read, and
-//! what realloc moves must arrive. Overlap, misalignment and lost contents end the process as `wrong-result`. Never timed: it
-//! stands between the kernel and the allocator.
+//! The checked run. Every block that the allocator hands out is compared with all live blocks,
+//! calloc's zeros are read, and the contents that realloc moves must arrive. Overlap, misalignment
+//! and lost contents end the process as `wrong-result`. Never timed: it stands between the kernel
+//! and the allocator.
 //!
-//! A shadow of the address space in granules of 8 bytes: one bit says "taken", one "a block starts here". Each page has a lock
-//! of its own, so that threads which share no page do not wait for each other. Nothing stays written in the blocks themselves,
-//! since kernels write there.
+//! Keeps a shadow of the address space in granules of 8 bytes: one bit means "taken", one "a block
+//! starts here". Each page has its own lock, so that threads which share no page do not wait for
+//! each other. Nothing stays written in the blocks themselves, since kernels write there.
 
 mod contents;
 mod page;
@@ -22,9 +23,9 @@ use heapmark_wire::Held;
 use page::GRANULES;
 use shadow::Shadow;
 
-/// The allocator that is watched.
+/// The allocator that is checked.
 struct Watched {
-    /// Taken for each call if somebody is told what is live: only then the order of what they are told matters.
+    /// Taken for each call if live bytes are published: only then the order of the updates matters.
     locked: Option<AtomicBool>,
     real: Api,
     shadow: Shadow,
@@ -32,12 +33,12 @@ struct Watched {
 
 static WATCHED: AtomicPtr<Watched> = AtomicPtr::new(ptr::null_mut());
 
-/// Functions that call `real` and watch what it returns. `held` is kept told of what is live.
+/// Functions that call `real` and check what it returns. Live bytes are published in `held`.
 pub fn watch(real: Api, held: Option<&'static Held>) -> Api {
     let mut watched = core::mem::ManuallyDrop::new(Table::<Watched>::zeroed(1));
     let locked = held.map(|_| AtomicBool::new(false));
     let fresh = Watched { locked, real, shadow: Shadow::new(held) };
-    // SAFETY: zeroed memory is no `Watched`: it is written before anybody reads it.
+    // SAFETY: zeroed memory is no valid `Watched`: it is written before it is read.
     unsafe { ptr::write(watched.as_mut_ptr(), fresh) };
     WATCHED.store(watched.as_mut_ptr(), Ordering::Release);
     let aligned = real.aligned.map(|real| AlignedOperators {
@@ -80,7 +81,7 @@ unsafe extern "C" fn malloc(size: usize) -> *mut u8 {
 unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut u8 {
     // SAFETY: the allocator's own function.
     let block = unsafe { (real().calloc)(count, size) };
-    // An overflow is the allocator's to refuse; then there is no block.
+    // Refusing an overflow is the allocator's task; then there is no block.
     let bytes = count.saturating_mul(size);
     take("calloc", block, bytes);
     // SAFETY: calloc promised that many zeroed bytes.
@@ -93,9 +94,10 @@ unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut u8 {
 /// Whether all bytes of a block are zero.
 ///
 /// # Safety
-/// It must have that many bytes.
+/// The block must have that many bytes.
 unsafe fn is_zero(block: *mut u8, bytes: usize) -> bool {
-    // SAFETY: as the caller promises; an allocator's block may hold anything, which makes a number.
+    // SAFETY: as the caller promises; an allocator's block may hold any bytes, and any bytes are a
+    // valid number.
     let (head, words, tail) = unsafe { core::slice::from_raw_parts(block, bytes).align_to::<u64>() };
     words.iter().all(|word| *word == 0) && head.iter().chain(tail).all(|byte| *byte == 0)
 }
@@ -104,9 +106,9 @@ unsafe extern "C" fn realloc(block: *mut u8, size: usize) -> *mut u8 {
     // Before the call: another thread may get the block at once.
     let old = if block.is_null() { None } else { with_shadow(|shadow| shadow.give_back(block as usize)) };
     let kept = old.unwrap_or(0).min(size);
-    // Where memory is followed, looking at a block's bytes would bring them into memory.
+    // If memory is sampled, reading a block's bytes would make them resident.
     let looks = watched().locked.is_none() && kept > 0;
-    // SAFETY: a live block of at least that many bytes, which is this thread's to move.
+    // SAFETY: a live block of at least that many bytes, which this thread may move.
     let contents = looks.then(|| unsafe { Contents::seal(block, kept) });
     // SAFETY: the allocator's own function with a block of its own.
     let moved = unsafe { (real().realloc)(block, size) };
@@ -167,7 +169,7 @@ unsafe extern "C" fn delete_sized(block: *mut u8, size: usize) {
 }
 
 unsafe extern "C" fn new_aligned(size: usize, alignment: usize) -> *mut u8 {
-    // SAFETY: the allocator's own function, handed out only where it is there.
+    // SAFETY: the allocator's own function, handed out only if it exists.
     let block = real().aligned.map_or(ptr::null_mut(), |real| unsafe { (real.new)(size, alignment) });
     take("operator new", block, size);
     must_be_aligned("operator new", block, alignment, size);
@@ -187,7 +189,7 @@ unsafe extern "C" fn delete_aligned_sized(block: *mut u8, size: usize, alignment
     delete.iter().for_each(|delete| unsafe { delete(block, size, alignment) });
 }
 
-/// Ends the process where a block is not aligned as it was asked for.
+/// Ends the process if a block does not have the requested alignment.
 pub fn must_be_aligned(call: &str, block: *mut u8, alignment: usize, size: usize) {
     if !block.addr().is_multiple_of(alignment) {
         fail::give_up(
@@ -220,13 +222,13 @@ fn give_back(block: *mut u8) {
 pub struct Occupied {
     /// How many there are.
     pub pages: u64,
-    /// A tenth of them hold at most so many live bytes.
+    /// A tenth of the pages hold at most this many live bytes.
     pub tenth_page_bytes: u64,
-    /// Those that are less than a quarter full.
+    /// Pages that are less than a quarter full.
     pub sparse_pages: u64,
 }
 
-/// Looks at every page. Bytes are counted in granules.
+/// Reads every page of the shadow. Bytes are counted in granules.
 pub fn occupied() -> Occupied {
     if WATCHED.load(Ordering::Acquire).is_null() {
         return Occupied::default();
@@ -243,8 +245,9 @@ pub fn occupied() -> Occupied {
     Occupied { pages, tenth_page_bytes: tenth.unwrap_or(0) as u64 * 8, sparse_pages }
 }
 
-/// Bytes of memory that the pages with live blocks take, as far as the kernel shows page tables: whatever they are mapped from, but not
-/// what several places share, the page of zeros first of all.
+/// Resident bytes of the pages with live blocks, whatever they are mapped from, as far as the
+/// kernel shows page tables. Pages shared by several places do not count, above all the page of
+/// zeros.
 pub fn present_bytes() -> Option<u64> {
     if WATCHED.load(Ordering::Acquire).is_null() {
         return None;

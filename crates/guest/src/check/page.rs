@@ -1,4 +1,5 @@
-//! A page of the address space in granules of 8 bytes: one bit says "taken", one "a block starts here".
+//! A page of the address space in granules of 8 bytes: one bit means "taken", one "a block starts
+//! here".
 
 use crate::threads::wait_until;
 use core::cell::UnsafeCell;
@@ -7,19 +8,19 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// Granules of a page.
 pub(super) const GRANULES: usize = 512;
 
-/// An entry of the shadow's table. All zero is one that no page has.
+/// An entry of the shadow's table. All zero is an unused entry.
 pub(super) struct Entry {
     number: AtomicUsize,
     locked: AtomicBool,
     page: UnsafeCell<Page>,
 }
 
-// SAFETY: the page is reached under its lock only.
+// SAFETY: the page is accessed only under its lock.
 unsafe impl Sync for Entry {}
 
-/// How an entry was found.
+/// The owner of an entry.
 pub(super) enum Found {
-    /// It has been this page's.
+    /// It was this page's before.
     Own,
     /// It is this page's from now on.
     Fresh,
@@ -28,7 +29,7 @@ pub(super) enum Found {
 }
 
 impl Entry {
-    /// Whose it is; an entry of none becomes this page's.
+    /// Looks up the owner; a free entry becomes this page's.
     pub fn claim(&self, number: usize) -> Found {
         let mut found = self.number.load(Ordering::Acquire);
         if found == 0 {
@@ -40,12 +41,12 @@ impl Entry {
         if found == number { Found::Own } else { Found::Other }
     }
 
-    /// Whose it is; 0: nobody's.
+    /// The page's number; 0 if the entry is free.
     pub fn number(&self) -> usize {
         self.number.load(Ordering::Acquire)
     }
 
-    /// The page, as long as no other thread looks at it.
+    /// Locks the page and passes it to `act`.
     pub fn with<T>(&self, act: impl FnOnce(&mut Page) -> T) -> T {
         // With more threads than CPUs, the thread that holds the lock may be waiting for a CPU.
         wait_until(|| !self.locked.swap(true, Ordering::Acquire));
@@ -61,7 +62,8 @@ impl Entry {
 pub(super) struct Page {
     pub taken: Granules,
     start: Granules,
-    /// Of a block that starts here: by how many bytes its granules are more than what was requested, in three bits.
+    /// For a block that starts here: by how many bytes its granules exceed the requested size, in
+    /// three bits.
     slack: [Granules; 3],
 }
 
@@ -73,7 +75,7 @@ impl Page {
         self.taken.iter().all(|word| *word == 0)
     }
 
-    /// A block starts here, whose granules hold `slack` bytes more than it asked for.
+    /// Marks the start of a block whose granules hold `slack` bytes more than requested.
     pub fn begin(&mut self, granule: usize, slack: usize) {
         let (word, bit) = (granule % GRANULES / 64, granule % 64);
         self.start[word] |= 1 << bit;
@@ -82,7 +84,7 @@ impl Page {
         }
     }
 
-    /// The block that starts here is no more; returns its slack. `None` where none starts.
+    /// Removes the block that starts here; returns its slack. `None` if none starts.
     pub fn end(&mut self, granule: usize) -> Option<usize> {
         let (word, bit) = (granule % GRANULES / 64, granule % 64);
         if self.start[word] & 1 << bit == 0 {
@@ -92,8 +94,8 @@ impl Page {
         Some((0..3).map(|place| (self.slack[place][word] >> bit & 1) as usize * (1 << place)).sum())
     }
 
-    /// Clears from this granule to the end of the block or of the page; returns how many granules. The block goes on as long as
-    /// granules are taken and no other block starts.
+    /// Clears from this granule to the end of the block or of the page; returns how many granules.
+    /// The block extends as long as granules are taken and no other block starts.
     pub fn clear(&mut self, mut granule: usize) -> usize {
         let first = granule;
         for word in granule % GRANULES / 64..GRANULES / 64 {
@@ -112,7 +114,7 @@ impl Page {
     }
 }
 
-/// The bits of `granule..end` in granule's own word, and the first granule after that word.
+/// The bits of `granule..end` in the granule's own word, and the first granule after that word.
 pub(super) fn span(granule: usize, end: usize) -> (u64, usize) {
     let next = (granule / 64 + 1) * 64;
     let low = u64::MAX << (granule % 64);

@@ -8,28 +8,29 @@ use crate::watched;
 use core::sync::atomic::{AtomicU64, Ordering};
 use heapmark_wire::Held;
 
-/// The least page that a system has. The shadow's are as large on all: figures of two machines are of the same pages.
+/// The smallest page size of all systems. The shadow uses it on all: figures of two machines refer
+/// to the same pages.
 const LEAST_PAGE: usize = 8 * GRANULES;
-/// Pages that the shadow has room for: 16 GiB of blocks.
+/// Pages that the shadow can hold: 16 GiB of blocks.
 const MOST_PAGES: usize = 1 << 22;
-/// So many pages in a row share one place in the table of pages.
+/// This many consecutive pages share one place in the table of pages.
 const GROUP: usize = 64;
 
-/// Everything that is live. Threads work on different pages side by side.
+/// Everything that is live. Threads work on different pages in parallel.
 pub(super) struct Shadow {
     pages: Table<Entry>,
-    /// Which pages of that table hold anything: a bit for each.
+    /// Which pages of that table hold anything: one bit each.
     touched: Table<AtomicU64>,
-    /// Of the system's pages, in which that table comes into memory.
+    /// The system's page size, in which that table becomes resident.
     page_bytes: usize,
-    /// What is live, counted only if somebody is told: all threads would share it.
+    /// Live bytes, counted only if they are published: the counter is shared by all threads.
     live_bytes: AtomicU64,
     occupied_pages: AtomicU64,
     held: Option<&'static Held>,
 }
 
 impl Shadow {
-    /// Of an address space without blocks.
+    /// The shadow of an address space without blocks.
     pub fn new(held: Option<&'static Held>) -> Shadow {
         Shadow::with_pages_of(memory::page_bytes(), held)
     }
@@ -45,24 +46,25 @@ impl Shadow {
         }
     }
 
-    /// A block that `call` returned; it must overlap none.
+    /// Adds a block that `call` returned; it must overlap no other.
     pub fn take(&self, call: &str, address: usize, size: usize) {
         let (first, end) = (address / 8, address / 8 + size.div_ceil(8).max(1));
-        // A block of 0 bytes is told as one of 8: it has an address, and so a granule.
+        // A block of 0 bytes is counted as 8 bytes: it has an address, and so a granule.
         let slack = (8 - size % 8) % 8;
         let (mut granule, mut occupied) = (first, 0);
         while granule < end {
             let page_end = end.min((granule / GRANULES + 1) * GRANULES);
             self.entry(granule / GRANULES).with(|page| {
                 occupied += u64::from(page.is_empty());
-                // Together with its granules: a block that ends right before it must not go on into it.
+                // Together with its granules: otherwise a block that ends right before it would
+                // extend into it.
                 if granule == first {
                     page.begin(first, slack);
                 }
                 while granule < page_end {
                     let (bits, next) = span(granule, page_end);
                     let taken = &mut page.taken[granule % GRANULES / 64];
-                    // Blocks of 0 bytes may share an address: nobody writes to them.
+                    // Blocks of 0 bytes may share an address: they are never written.
                     if *taken & bits != 0 && size > 0 {
                         fail::give_up(
                             "wrong-result",
@@ -77,7 +79,7 @@ impl Shadow {
         self.tell((8 * (end - first) - slack) as u64, occupied);
     }
 
-    /// The block that starts here is no more; returns its size. `None` if none does.
+    /// Removes the block that starts here; returns its size. `None` if there is none.
     pub fn give_back(&self, address: usize) -> Option<usize> {
         let first = address / 8;
         let (mut granule, mut occupied, mut slack) = (first, 0, 0);
@@ -91,7 +93,7 @@ impl Shadow {
                 Some(freed)
             })?;
             granule += freed;
-            // It goes on in the next page only where it reached the end of this one.
+            // It extends into the next page only if it reached the end of this one.
             if freed == 0 || !granule.is_multiple_of(GRANULES) {
                 break;
             }
@@ -101,8 +103,8 @@ impl Shadow {
         Some(size)
     }
 
-    /// The shadow of a page of the address space. Pages that have no block left keep their entry. Neighbours stay together:
-    /// a large block's pages are found in a row.
+    /// The shadow of a page of the address space. Pages that have no block left keep their entry.
+    /// Neighbours stay together: a large block's pages are in consecutive entries.
     fn entry(&self, number: usize) -> &Entry {
         let group = (number / GROUP).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - (MOST_PAGES / GROUP).ilog2());
         let mut index = group * GROUP + number % GROUP;
@@ -119,7 +121,7 @@ impl Shadow {
         fail::give_up("unsupported", format_args!("blocks are spread over more pages than the check can watch"))
     }
 
-    /// An entry is written to for the first time: its pages of the table become resident.
+    /// Called at the first write to an entry: its pages of the table become resident.
     fn touch(&self, index: usize) {
         let (start, bytes) = (index * size_of::<Entry>(), size_of::<Entry>());
         for page in self.own_page(start)..=self.own_page(start + bytes - 1) {
@@ -130,12 +132,13 @@ impl Shadow {
         }
     }
 
-    /// The system's page of a byte of the table.
+    /// The system page that contains a byte of the table.
     fn own_page(&self, at: usize) -> usize {
         at >> self.page_bytes.ilog2()
     }
 
-    /// So many bytes and pages more; negative numbers wrap. Under a lock of the caller's, or what is told last may be old.
+    /// Adds bytes and pages; negative numbers wrap. Needs a lock of the caller's; otherwise the
+    /// value published last may be an old one.
     fn tell(&self, bytes: u64, pages: u64) {
         if let Some(held) = self.held {
             let live_bytes = self.live_bytes.fetch_add(bytes, Ordering::Relaxed).wrapping_add(bytes);
@@ -144,7 +147,7 @@ impl Shadow {
         }
     }
 
-    /// Pages by how many of their granules are taken. Pages that have no block left count as pages of 0.
+    /// Pages by their number of taken granules. Pages that have no block left count as pages of 0.
     pub fn by_granules(&self) -> [u64; GRANULES + 1] {
         let mut pages = [0; GRANULES + 1];
         for entry in self.seen() {
@@ -156,7 +159,7 @@ impl Shadow {
 
     /// Every page that may have held a block.
     fn seen(&self) -> impl Iterator<Item = &Entry> {
-        // Most of the table was never touched, and looking at it would bring it into memory.
+        // Most of the table was never touched, and reading it would make it resident.
         let touched = |index: &usize| {
             let own_page = self.own_page(index * size_of::<Entry>());
             self.touched[own_page / 64].load(Ordering::Relaxed) & 1 << (own_page % 64) != 0
@@ -164,13 +167,14 @@ impl Shadow {
         (0..MOST_PAGES).filter(touched).map(|index| &self.pages[index])
     }
 
-    /// How many pages that hold a live block are in memory and mapped at one place; `None` where the kernel does not tell.
+    /// How many pages with a live block are resident and mapped at one place only; `None` if the
+    /// kernel does not report it.
     pub fn present(&self) -> Option<u64> {
         const PRESENT_AT_ONE_PLACE: u64 = 1 << 63 | 1 << 56;
         let file = sys::File::open(c"/proc/self/pagemap")?;
         let (mut present, mut group, mut flags) = (0, usize::MAX, [0u64; GROUP]);
         for entry in self.seen().filter(|entry| !entry.with(|page| page.is_empty())) {
-            // Where the system's pages are larger, several of ours are one of them.
+            // If the system's pages are larger, several of ours are one of them.
             let number = entry.number() / (self.page_bytes / LEAST_PAGE);
             if number / GROUP != group {
                 group = number / GROUP;
@@ -197,7 +201,7 @@ mod tests {
             let shadow = Shadow::with_pages_of(page_bytes, None);
             (0..GROUP).for_each(|page| shadow.take("malloc", 0x7000_0000_0000 + page * LEAST_PAGE, 8));
             assert_eq!(shadow.by_granules()[1], GROUP as u64, "{page_bytes}");
-            // Entries of one group lie in a row.
+            // Entries of one group are consecutive.
             let pages = (GROUP * size_of::<Entry>()).div_ceil(page_bytes) as u32;
             assert!((pages..=pages + 1).contains(&own(&shadow)), "{page_bytes}: {}", own(&shadow));
             (0..GROUP).for_each(|page| assert_eq!(shadow.give_back(0x7000_0000_0000 + page * LEAST_PAGE), Some(8)));

@@ -1,6 +1,7 @@
-//! The calls by which memory comes from the kernel and goes back, counted without a tracer: the process asks for a
-//! notification of each (seccomp), and a thread of its own takes it, counts it and lets the call go on. That costs some
-//! microseconds per call, so nothing is timed meanwhile.
+//! Counts the system calls that get memory from the kernel and return it, without a tracer: the
+//! process requests a notification of each (seccomp), and a thread of its own takes it, counts it
+//! and lets the call continue. That costs some microseconds per call, so nothing is timed
+//! meanwhile.
 
 use crate::fail;
 use crate::threads;
@@ -9,7 +10,7 @@ use core::fmt::Arguments;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
-/// What is counted: names and numbers.
+/// The counted calls: names and numbers.
 pub const CALLS: [(&str, libc::c_long); 6] = [
     ("mmap", libc::SYS_mmap),
     ("munmap", libc::SYS_munmap),
@@ -21,12 +22,13 @@ pub const CALLS: [(&str, libc::c_long); 6] = [
 
 static COUNTS: [AtomicU64; CALLS.len()] = [const { AtomicU64::new(0) }; CALLS.len()];
 static COUNTING: AtomicBool = AtomicBool::new(false);
-/// Where notifications come from; 0 until there is such a file.
+/// The file that notifications come from; 0 until it exists.
 static NOTIFICATIONS: AtomicI32 = AtomicI32::new(0);
 
 pub(super) fn start() {
-    // The counting thread exists before the filter does, which holds for the calling thread and those that it creates.
-    // SAFETY: `count` wants no argument.
+    // The counting thread is created before the filter, which applies to the calling thread and
+    // those that it creates.
+    // SAFETY: `count` takes no argument.
     unsafe { threads::detach(count, ptr::null_mut()) };
     match filter() {
         Ok(file) => NOTIFICATIONS.store(file, Ordering::Release),
@@ -44,7 +46,7 @@ fn filter() -> Result<i32, i32> {
     const NOTIFY: usize = LET_GO + 1;
     let jump = |code: u32, jt: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf: 0, k };
     let mut program = [jump(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_USER_NOTIF); NOTIFY + 1];
-    // The call's number stands at the start of what a filter sees.
+    // The call's number is the first field of a filter's input.
     program[0] = jump(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0);
     for (place, (_, number)) in CALLS.iter().enumerate() {
         let here = CALLS_AT + place;
@@ -52,7 +54,7 @@ fn filter() -> Result<i32, i32> {
     }
     program[LET_GO] = jump(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW);
     let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    // SAFETY: the program lives beyond the call, which copies it.
+    // SAFETY: the program outlives the call, which copies it.
     unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         let file = libc::syscall(
@@ -70,7 +72,8 @@ extern "C" fn count(_: *mut c_void) -> *mut c_void {
     threads::wait_until(|| NOTIFICATIONS.load(Ordering::Acquire) != 0);
     let file = NOTIFICATIONS.load(Ordering::Acquire);
     loop {
-        // SAFETY: the kernel wants it zeroed, fills it and reads the answer; both live beyond the calls.
+        // SAFETY: the kernel requires it zeroed, fills it and reads the answer; both outlive the
+        // calls.
         unsafe {
             let mut asked: libc::seccomp_notif = core::mem::zeroed();
             if libc::ioctl(file, libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut asked) != 0 {

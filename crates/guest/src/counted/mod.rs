@@ -1,5 +1,6 @@
-//! What is counted instead of timed, in the measured phases of measured rounds only: the processor's events, or the calls
-//! that ask the kernel for memory. The job's key `counter` says which.
+//! What is counted instead of timed, only in the measured phases of measured rounds: the
+//! processor's events, or the calls that request memory from the kernel. The job's key `counter`
+//! selects one.
 
 pub mod kernel;
 pub mod perf;
@@ -13,15 +14,15 @@ const NOTHING: u8 = 0;
 const PERF: u8 = 1;
 const KERNEL: u8 = 2;
 
-/// Who counts in this process.
+/// The counter of this process.
 static COUNTER: AtomicU8 = AtomicU8::new(NOTHING);
-/// Who counts in this round: nobody in a cold one.
+/// The counter of this round: `NOTHING` in a cold one.
 static THIS_ROUND: AtomicU8 = AtomicU8::new(NOTHING);
 
-/// Before any thread exists: what is counted of this one is counted of all that come from it.
+/// Called before any thread is created: threads inherit the counters of this one.
 pub fn start(job: &Job<'_>) {
     let counter = match job.get("counter") {
-        // Below valgrind, where a waiting loop would count most of all.
+        // Under valgrind, where a busy-waiting loop would dominate the counts.
         Some("callgrind") => return threads::wait_asleep(),
         Some("perf") => {
             perf::start();
@@ -36,7 +37,7 @@ pub fn start(job: &Job<'_>) {
     COUNTER.store(counter, Ordering::Relaxed);
 }
 
-/// Before each round.
+/// Called before each round.
 pub fn round(cold: bool) {
     THIS_ROUND.store(if cold { NOTHING } else { COUNTER.load(Ordering::Relaxed) }, Ordering::Relaxed);
 }
@@ -59,7 +60,7 @@ fn switch(on: bool) {
     }
 }
 
-/// Tells each count: `count` and its value, or `note` and why there is none.
+/// Reports each count: `count` and its value, or `note` and why there is none.
 pub fn report(mut say: impl FnMut(&str, Arguments<'_>)) {
     match COUNTER.load(Ordering::Relaxed) {
         PERF => perf::report(&mut say),

@@ -1,15 +1,15 @@
-//! Events that the kernel counts for a process: the processor's own, where the machine lets us have them, and page faults.
-//! In user mode only: what the kernel does for a process may be nobody's to see.
+//! Events that the kernel counts for a process: the processor's own, if the machine allows it, and
+//! page faults. In user mode only: counts of the kernel's own work may be closed to all users.
 
 use crate::fail;
 use crate::sys;
 use core::fmt::Arguments;
 use core::sync::atomic::{AtomicI32, Ordering};
 
-/// Something that can be counted.
+/// An event that can be counted.
 #[derive(Clone, Copy)]
 pub struct Event {
-    /// What it is called in reports.
+    /// Its name in reports.
     pub name: &'static str,
     kind: u32,
     config: u64,
@@ -23,7 +23,7 @@ const READ_MISSES: u64 = 1 << 16;
 /// Instructions that were retired.
 pub const INSTRUCTIONS: Event = Event { name: "instructions", kind: HARDWARE, config: 1 };
 
-/// What a process is counted by.
+/// The events that are counted.
 pub const EVENTS: [Event; 6] = [
     INSTRUCTIONS,
     Event { name: "cycles", kind: HARDWARE, config: 0 },
@@ -33,7 +33,7 @@ pub const EVENTS: [Event; 6] = [
     Event { name: "page_faults", kind: SOFTWARE, config: 2 },
 ];
 
-/// The first version of the kernel's `perf_event_attr`, which every kernel takes.
+/// The first version of the kernel's `perf_event_attr`, which every kernel accepts.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -56,23 +56,24 @@ const _: () = assert!(size_of::<Attributes>() == 64);
 pub enum Whom {
     /// The calling thread, at once.
     Caller,
-    /// It and all threads that it creates from now on, from when it is switched on.
+    /// The calling thread and all threads that it creates from now on, once it is switched on.
     Descendants,
 }
 
-/// What a counter says: its count, how long it was switched on, and how long of that it really counted.
+/// A counter's values: its count, how long it was switched on, and how long of that it really
+/// counted.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct Reading {
     /// Events.
     pub count: u64,
-    /// Switched on for so long.
+    /// Time switched on.
     pub enabled_ns: u64,
-    /// Had a place in the processor for so long.
+    /// Time with a counter of the processor.
     pub running_ns: u64,
 }
 
-/// A file that counts an event in user mode, or the error's number.
+/// Opens a file that counts an event in user mode, or returns the error's number.
 pub fn open(event: Event, whom: Whom) -> Result<i32, i32> {
     const TIME_ENABLED: u64 = 1 << 0;
     const TIME_RUNNING: u64 = 1 << 1;
@@ -95,12 +96,13 @@ pub fn open(event: Event, whom: Whom) -> Result<i32, i32> {
     };
     let attributes = (&raw const attributes).addr();
     let arguments = [attributes, THIS_THREAD as usize, ANY_CPU as usize, NO_GROUP as usize, CLOSE_ON_EXEC, 0];
-    // SAFETY: the kernel reads `size` bytes of attributes, which live beyond the call, and writes nothing.
+    // SAFETY: the kernel reads `size` bytes of attributes, which outlive the call, and writes
+    // nothing.
     let file = unsafe { sys::call(libc::SYS_perf_event_open, arguments) } as i32;
     if file < 0 { Err(-file) } else { Ok(file) }
 }
 
-/// What a counter says now.
+/// Reads a counter.
 pub fn read(file: i32) -> Option<Reading> {
     let mut reading = Reading::default();
     // SAFETY: reads into a local of that size.
@@ -109,7 +111,7 @@ pub fn read(file: i32) -> Option<Reading> {
     (read == size_of::<Reading>() as isize).then_some(reading)
 }
 
-/// One for each event: its file, or minus the error's number.
+/// For each event its file, or minus the error's number.
 static FILES: [AtomicI32; EVENTS.len()] = [const { AtomicI32::new(0) }; EVENTS.len()];
 
 pub(super) fn start() {
@@ -120,7 +122,7 @@ pub(super) fn start() {
         file.store(opened.unwrap_or_else(|error| -error), Ordering::Relaxed);
     }
     if !any {
-        fail::give_up("unsupported", format_args!("this machine lets nobody count: errno {}", -first()));
+        fail::give_up("unsupported", format_args!("this machine does not allow counting: errno {}", -first()));
     }
 }
 
@@ -128,7 +130,7 @@ fn first() -> i32 {
     FILES[0].load(Ordering::Relaxed)
 }
 
-/// All events, of all threads.
+/// Switches all events of all threads.
 pub(super) fn switch(on: bool) {
     const ENABLE: usize = 0x2400;
     const DISABLE: usize = 0x2401;
@@ -149,8 +151,8 @@ pub(super) fn report(say: &mut impl FnMut(&str, Arguments<'_>)) {
     }
 }
 
-/// More events than the processor has counters take turns. A count of half the time or more is scaled up to all of it; of
-/// less than that it is not told.
+/// If there are more events than the processor has counters, they take turns. A count over half the
+/// time or more is scaled up to all of it; one over less is not reported.
 fn counted(Reading { count, enabled_ns, running_ns }: Reading) -> Option<u64> {
     if running_ns.saturating_mul(2) < enabled_ns {
         return None;

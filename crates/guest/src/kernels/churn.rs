@@ -1,5 +1,5 @@
-//! `churn` (LL): all threads free and allocate at random spots of one small buffer, or each of
-//! its own.
+//! `churn` (LL): all threads free and allocate at random spots, either of one small shared buffer
+//! or each of a buffer of its own.
 
 use super::Kernel;
 use crate::api::Api;
@@ -19,7 +19,7 @@ pub const KERNEL: Kernel = Kernel {
     run,
 };
 
-/// What one worker does, drawn before the clock.
+/// One step of a worker, drawn before the clock starts.
 #[derive(Clone, Copy)]
 struct Step {
     spot: u32,
@@ -40,7 +40,7 @@ struct Shared<'a> {
     spots: &'a [AtomicPtr<u8>],
     /// Entries of `spots` from one spot to the next.
     stride: usize,
-    /// Spots of each thread; 0 where all share one buffer.
+    /// Spots of each thread; 0 if all share one buffer.
     private: usize,
 }
 
@@ -93,19 +93,20 @@ fn run(bench: &mut Bench) {
     for spot in spots.iter() {
         let block = spot.swap(ptr::null_mut(), Ordering::AcqRel);
         if !block.is_null() {
-            // SAFETY: a live block that no worker holds any more.
+            // SAFETY: a live block that no worker holds any longer.
             unsafe { (bench.api.free)(block) };
             done.free += 1;
         }
     }
-    // Who frees what is a race; that everything is freed once is not.
+    // Which thread frees a block is a race; that each block is freed once is not.
     expected.free = expected.malloc;
     bench.account(&done, &expected);
-    // Sizes of live blocks are not tracked in the loop; no more than this can be live.
+    // Sizes of live blocks are not tracked in the loop; this is the upper bound.
     bench.requested_peak((buffers * count) as u64 * u64::from(sizes.largest()));
 }
 
-/// One buffer for all: a spot is emptied by a swap, and what another thread put there meanwhile is freed.
+/// One buffer for all threads: a swap empties a spot, and a block that another thread stored there
+/// in between is freed.
 fn among_others(shared: &Shared, index: usize) {
     let Api { malloc, free, .. } = shared.api;
     let (mut freed, mut bytes) = (0u64, 0u64);
@@ -114,7 +115,7 @@ fn among_others(shared: &Shared, index: usize) {
         let spot = &shared.spots[step.spot as usize * shared.stride];
         let old = spot.swap(ptr::null_mut(), Ordering::AcqRel);
         if !old.is_null() {
-            // SAFETY: the swap made this block this thread's.
+            // SAFETY: the swap made this thread the owner of the block.
             unsafe { free(old) };
             freed += 1;
         }
@@ -131,7 +132,7 @@ fn among_others(shared: &Shared, index: usize) {
     shared.tallies[index].0.bytes.set(bytes);
 }
 
-/// A buffer of its own for each thread: plain loads and stores.
+/// A buffer per thread: plain loads and stores.
 fn alone(shared: &Shared, index: usize) {
     let Api { malloc, free, .. } = shared.api;
     let (mut freed, mut bytes) = (0u64, 0u64);

@@ -1,7 +1,8 @@
-//! `cache-thrash` and `cache-scratch` (LL): every worker allocates one tiny object after
-//! the other and writes and reads it many times. Where objects of different workers share a cache line, each write takes the
-//! line away from the others. `cache-scratch` first has each worker free an object that the main thread allocated beside
-//! those of the others: an allocator that lets it reuse that place keeps the sharing alive.
+//! `cache-thrash` and `cache-scratch` (LL): every worker allocates one tiny object after the other
+//! and writes and reads each many times. If objects of different workers share a cache line, each
+//! write takes the line away from the others. In `cache-scratch`, each worker first frees an object
+//! that the main thread allocated next to those of the other workers: an allocator that reuses that
+//! place keeps the false sharing alive.
 
 use super::Kernel;
 use crate::api::Api;
@@ -17,11 +18,11 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 const PARAMETERS: &[&str] = &["iterations", "rw", "rw-mode", "size", "warm-up", "warm-up-live", "warm-up-size", "lead"];
 
-/// Does the allocator place objects of different threads in one line?
+/// Tests if the allocator places objects of different threads in one line (active false sharing).
 pub const THRASH: Kernel =
     Kernel { name: "cache-thrash", calls: &["malloc", "free"], parameters: PARAMETERS, run: |bench| run(bench, false) };
 
-/// Does it keep alive the sharing that a program began?
+/// Tests if it preserves false sharing that a program began (passive false sharing).
 pub const SCRATCH: Kernel =
     Kernel { name: "cache-scratch", calls: &["malloc", "free"], parameters: PARAMETERS, run: |bench| run(bench, true) };
 
@@ -35,11 +36,11 @@ struct Shared<'a> {
     size: usize,
     warm_up: usize,
     warm_up_size: usize,
-    /// Warm-up blocks that each worker holds at a time, and where it holds them.
+    /// Warm-up blocks that each worker holds at a time, and the places of their pointers.
     warm_up_live: usize,
     held: &'a [AtomicPtr<u8>],
-    /// What the main thread allocates: first some that it keeps, so that the others begin anywhere in a line, then one to
-    /// hand to each worker. Both empty for `cache-thrash`.
+    /// Blocks of the main thread: first some that it keeps, so that the next ones begin anywhere in
+    /// a line, then one to hand to each worker. Both are empty for `cache-thrash`.
     lead: &'a [AtomicPtr<u8>],
     given: &'a [AtomicPtr<u8>],
     all_freed: Barrier,
@@ -55,11 +56,11 @@ unsafe impl Sync for Shared<'_> {}
 struct Tally {
     work: Work,
     neighbours: Neighbours,
-    /// Objects that shared their line with one of another worker at least.
+    /// Objects that shared a line with an object of at least one other worker.
     shared_objects: u64,
 }
 
-/// Live objects of other workers, and how many of them begin in the same cache line as one's own.
+/// Live objects of other workers, and how many of them begin in the same cache line as the own one.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 struct Neighbours {
     all: u64,
@@ -132,7 +133,7 @@ fn run(bench: &mut Bench, scratch: bool) {
     bench.account(&done, &expected);
     bench.requested_peak((threads * size) as u64);
     bench.figure("pinned_cores", if pinned { cpus.cores(threads) as f64 } else { 0.0 });
-    // With one worker, or workers that never held objects at the same time, there is nothing to divide by.
+    // With one worker, or workers that never held objects at the same time, the divisor would be 0.
     if neighbours.all > 0 {
         bench.figure("line_overlap", neighbours.in_line as f64 / neighbours.all as f64);
         bench.figure("line_overlap_pairs", neighbours.all as f64);
@@ -169,7 +170,7 @@ impl Load for Shared<'_> {
         self.tallies[worker].0.set(Tally { work, ..Tally::default() });
     }
 
-    /// One object after the other, with nothing in between: neighbours, if the allocator will.
+    /// One object directly after the other, so that the allocator may place them as neighbours.
     fn all_here(&self, _lap: usize) {
         for place in self.lead.iter().chain(self.given) {
             place.store(allocate(&self.api, self.size), Ordering::Relaxed);
@@ -182,7 +183,7 @@ impl Load for Shared<'_> {
             // SAFETY: this worker's own object, released once.
             unsafe { (self.api.free)(given.load(Ordering::Relaxed)) };
             work.free += 1;
-            // Whoever began its loop earlier would not see the other places freed.
+            // A worker that began its loop earlier would not see the other places freed.
             self.all_freed.wait(self.threads);
         }
         let own = &self.published[worker].0;
@@ -206,10 +207,11 @@ impl Load for Shared<'_> {
     }
 }
 
-/// The load itself: every byte written, then read. Volatile, so that each access happens.
+/// The load itself: writes every byte, then reads it. Volatile, so that each access happens.
 #[inline(always)]
 unsafe fn write_and_read(object: *mut u8, size: usize, passes: u64) {
-    // The documents' size. The loop over the bytes would be ten of the fifteen instructions of such a pass.
+    // The documents' size. A loop over the bytes would be ten of the fifteen instructions of a
+    // pass.
     if size == 1 {
         for pass in 0..passes {
             // SAFETY: the object has one byte.
@@ -222,7 +224,7 @@ unsafe fn write_and_read(object: *mut u8, size: usize, passes: u64) {
     }
     for pass in 0..passes {
         for at in 0..size {
-            // SAFETY: within the object, as the caller vouches.
+            // SAFETY: within the object, as the caller guarantees.
             unsafe {
                 object.add(at).write_volatile(pass as u8);
                 object.add(at).read_volatile();

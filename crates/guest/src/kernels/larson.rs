@@ -1,6 +1,7 @@
-//! `larson` (Larson and Krishnan 1998; MM): a server-like load. Each thread slot owns a pool of live blocks; a thread replaces
-//! some of them at random, then starts its successor on the same pool and ends. So most blocks are freed by a later thread
-//! than the one that allocated them, and thread creation is part of the load.
+//! `larson` (Larson and Krishnan 1998; MM): a server-like load. Each thread slot owns a pool of
+//! live blocks. A thread replaces some of them at random, then starts its successor on the same
+//! pool and ends. So a later thread frees most blocks, not the thread that allocated them, and
+//! thread creation is part of the load.
 
 use super::Kernel;
 use crate::api::Api;
@@ -21,17 +22,17 @@ pub const KERNEL: Kernel = Kernel {
     run,
 };
 
-/// What all incarnations of a round share.
+/// State shared by all incarnations of a round.
 struct Shared {
     api: Api,
     gate: Gate,
     stop: AtomicBool,
     finished: Semaphore,
-    /// Ends by time, not after a number of incarnations.
+    /// Ends by time, not by number of incarnations.
     timed: bool,
-    /// Incarnations only start their successor: the floor of thread turnover.
+    /// Incarnations only start their successor: measures the floor of thread turnover.
     idle: bool,
-    /// Blocks have room for the byte that is written.
+    /// Blocks are large enough for the byte that is written.
     touch: bool,
     min: u32,
     range: Modulo,
@@ -45,7 +46,7 @@ struct Entry {
     size: u32,
 }
 
-/// A thread slot: handed from each incarnation to its successor.
+/// A thread slot, passed from each incarnation to its successor.
 struct Slot {
     shared: *const Shared,
     random: Larson,
@@ -54,7 +55,7 @@ struct Slot {
     tally: Tally,
 }
 
-/// What a slot has done in one round.
+/// The work of a slot in one round.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     pairs: u64,
@@ -116,7 +117,7 @@ fn run(bench: &mut Bench) {
         }
     }
 
-    // The slots' own running sums must agree with what the table holds in the end.
+    // The slots' own running sums must equal what the table holds at the end.
     done.checksum = entries.iter().map(|entry| u64::from(entry.size)).sum();
     expected.checksum = slots.iter().map(|Padded(slot)| slot.tally.live_bytes).sum();
     for entry in entries.iter() {
@@ -126,12 +127,13 @@ fn run(bench: &mut Bench) {
     }
     expected.free = expected.malloc;
     bench.account(&done, &expected);
-    // Slots peak at different moments: the sum of their peaks is an upper bound, a few per cent high.
+    // Slots peak at different moments: the sum of their peaks is an upper bound, a few per cent too
+    // high.
     bench.requested_peak(slots.iter().map(|Padded(slot)| slot.tally.peak_bytes).sum());
     bench.figure("incarnations", incarnations_measured as f64);
 }
 
-/// Fills the table as a server at work would have left it.
+/// Fills the table as a busy server would have left it.
 fn warm_up(api: &Api, random: &mut Larson, entries: &mut [Entry], min: u32, range: Modulo, done: &mut Work) {
     for entry in entries.iter_mut() {
         *entry = allocate(api, min + range.of(random.next()));
@@ -192,13 +194,14 @@ extern "C" fn first_incarnation(slot: *mut c_void) -> *mut c_void {
     // SAFETY: the slot was handed over to this thread, its round lives until the slot is finished.
     let (own, shared) = unsafe { (&mut *slot.cast::<Slot>(), &*(*slot.cast::<Slot>()).shared) };
     shared.gate.wait();
-    // What it used to wait for the clock is no part of the round; `incarnation` adds all that it has used.
+    // The CPU time of waiting for the start is no part of the round; `incarnation` adds all CPU
+    // time used.
     own.tally.cpu_ns = own.tally.cpu_ns.wrapping_sub(clock::thread_cpu_ns());
     incarnation(slot)
 }
 
 extern "C" fn incarnation(argument: *mut c_void) -> *mut c_void {
-    // SAFETY: the slot was handed over to this thread by its predecessor, which does not touch it any more.
+    // SAFETY: the predecessor handed the slot to this thread and no longer touches it.
     let slot = unsafe { &mut *argument.cast::<Slot>() };
     // SAFETY: the round lives until the last slot is finished.
     let shared = unsafe { &*slot.shared };
@@ -223,7 +226,7 @@ extern "C" fn incarnation(argument: *mut c_void) -> *mut c_void {
     ptr::null_mut()
 }
 
-/// The life of one incarnation: free a random block of the pool, allocate another in its place.
+/// One incarnation: frees a random block of the pool and allocates another in its place.
 fn replace_blocks(shared: &Shared, slot: &mut Slot) {
     let Shared { min, range, chunks, timed, touch, .. } = *shared;
     let Api { malloc, free, .. } = shared.api;
@@ -245,7 +248,8 @@ fn replace_blocks(shared: &Shared, slot: &mut Slot) {
         peak = peak.max(live);
         *entry = Entry { block, size };
         if touch {
-            // SAFETY: the block has at least two bytes. Volatile: the accesses are part of the load.
+            // SAFETY: the block has at least two bytes. Volatile: the accesses are part of the
+            // load.
             unsafe {
                 block.write_volatile(0);
                 strange |= block.read_volatile();
@@ -276,6 +280,6 @@ fn allocate(api: &Api, size: u32) -> Entry {
 
 fn sleep(seconds: f64) {
     let mut left = libc::timespec { tv_sec: seconds as libc::time_t, tv_nsec: ((seconds % 1.0) * 1e9) as i64 };
-    // SAFETY: sleeps; what an interruption leaves is slept again.
+    // SAFETY: sleeps; after an interruption, sleeps the remaining time.
     while unsafe { libc::nanosleep(&left, &mut left) } != 0 {}
 }

@@ -1,5 +1,5 @@
-//! `memory` (LL): each producer allocates objects for its consumers in turn, a consumer waits for
-//! a round of them and frees it. What the process holds over time is the result.
+//! `memory` (LL): each producer allocates objects for its consumers in turn; a consumer waits for a
+//! round of objects and frees them. The result is what the process holds over time.
 
 use super::Kernel;
 use crate::api::Api;
@@ -21,11 +21,11 @@ pub const KERNEL: Kernel = Kernel {
     run,
 };
 
-/// A producer looks at what is live after so many objects, which costs a cache miss per thread. And before it hands over a
-/// round, since frees begin then; but not at each of many short ones.
+/// A producer reads the live bytes once per this many objects, which costs a cache miss per thread;
+/// and before it hands over a round, since frees begin then, but not at each of many short rounds.
 const PEAK_EVERY: usize = 1024;
 
-/// What a point may take, in the guest's file and while the host reads it.
+/// Upper bound of a point's size, in the guest's file and while the host reads it.
 const POINT_BYTES: u64 = 16 << 10;
 
 struct Shared<'a> {
@@ -39,9 +39,10 @@ struct Shared<'a> {
     touch: bool,
     /// Operations from one point of the series to the next.
     every: usize,
-    /// Producer after producer, in the order of their allocation.
+    /// In the order of allocation, producer by producer.
     sizes: &'a [u32],
-    /// As `sizes`. Consumer c of a producer owns c, c + consumers, c + 2 consumers, ...: its buffer.
+    /// Indexed like `sizes`. Consumer c of a producer owns entries c, c + consumers, c + 2
+    /// consumers, ...: its buffer.
     buffers: &'a [Cell<*mut u8>],
     filled: &'a [Padded<Level>],
     ledgers: &'a [Ledger],
@@ -49,8 +50,8 @@ struct Shared<'a> {
     watched: &'a Watched,
 }
 
-// SAFETY: a buffer's entry belongs to the producer until `filled` publishes it and to the consumer from then on; each worker
-// uses its own tally and ledger.
+// SAFETY: a buffer's entry belongs to the producer until `filled` publishes it, then to the
+// consumer; each worker uses its own tally and ledger.
 unsafe impl Sync for Shared<'_> {}
 
 #[derive(Default)]
@@ -71,7 +72,8 @@ fn run(bench: &mut Bench) {
     let all = producers.saturating_mul(objects);
     let per_op = bench.parameter("sample") == "per-op";
     let every = if per_op { bench.count("every").max(1) } else { usize::MAX };
-    // Size and pointer of each object are the harness's; 32 bytes for what allocators add and round up to.
+    // Size and pointer of each object belong to the harness; 32 bytes for what allocators add and
+    // round up to.
     let objects_bytes = (all as u64).saturating_mul(u64::from(sizes.largest()) + 32 + 12);
     // Points are kept as text until the process has ended: some KiB each.
     let points = if watched::wanted() { all.saturating_mul(2) / every } else { 0 };
@@ -117,7 +119,7 @@ fn run(bench: &mut Bench) {
         done.checksum += tallies.iter().map(|Padded(tally)| tally.bytes.replace(0)).sum::<u64>();
         expected.malloc += all as u64;
         expected.free += all as u64;
-        // Once when it is allocated, once when it is freed.
+        // Once at allocation, once at free.
         expected.checksum += 2 * bytes_per_round;
     }
     bench.account(&done, &expected);
@@ -131,14 +133,14 @@ fn produce(shared: &Shared, producer: usize) {
     let filled = &shared.filled[producer * shared.consumers..][..shared.consumers];
     let (ledger, tally) = (&shared.ledgers[producer], &shared.tallies[producer].0);
     let look = || tally.peak_bytes.set(tally.peak_bytes.get().max(shared.watched.live_bytes().unwrap_or(0)));
-    // `row`: objects that the current consumer has got before this one.
+    // `row`: objects that the current consumer got before this one.
     let (mut row, mut consumer, mut full_at) = (0, 0, shared.round);
     let (mut until_point, mut look_from, mut bytes) = (shared.every, 0, 0);
     for (index, (&size, buffer)) in sizes.iter().zip(buffers).enumerate() {
         buffer.set(allocate(shared, size));
         bytes += u64::from(size);
         ledger.request(u64::from(size));
-        // Before the consumer hears of it, or its frees are part of this point.
+        // Before the consumer is notified; otherwise its frees would be part of this point.
         until_point -= 1;
         if until_point == 0 {
             until_point = shared.every;
@@ -184,7 +186,7 @@ fn consume(shared: &Shared, index: usize) {
             let place = turn * shared.consumers + consumer;
             let size = u64::from(sizes[place]);
             ledger.release(size);
-            // SAFETY: the producer published it, and nobody else frees it.
+            // SAFETY: the producer published it, and only this thread frees it.
             unsafe { free(buffers[place].get()) };
             bytes += size;
             until_point -= 1;
@@ -220,8 +222,8 @@ fn allocate(shared: &Shared, size: u32) -> *mut u8 {
     block
 }
 
-/// How far a buffer is filled. A consumer sleeps in the kernel meanwhile: one that spins would take the CPU that the
-/// producers need where threads outnumber CPUs.
+/// How far a buffer is filled. A waiting consumer sleeps in the kernel: if threads outnumber CPUs,
+/// a spinning one would take a CPU that the producers need.
 #[derive(Default)]
 struct Level {
     objects: AtomicU32,
@@ -243,7 +245,7 @@ impl Level {
             if filled >= objects {
                 return;
             }
-            // Returns at once where the level has risen since.
+            // Returns at once if the level has risen since.
             sys::sleep_on(self.objects.as_ptr(), filled);
         }
     }

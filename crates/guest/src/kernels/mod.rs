@@ -1,5 +1,5 @@
-//! The list of kernels: one file each, named as in `workloads/*.toml`. A kernel does not know which allocator it runs on,
-//! how often, nor who reads its numbers.
+//! The list of kernels: one file each, named as in `workloads/*.toml`. A kernel knows neither its
+//! allocator, nor how often it runs, nor which program reads its numbers.
 
 mod churn;
 mod cross_vector;
@@ -19,7 +19,8 @@ use crate::bench::Bench;
 pub struct Kernel {
     /// Its name in workload files.
     pub name: &'static str,
-    /// The functions of the malloc family that it calls: an allocator that leaves one of them to libc cannot run it.
+    /// The functions of the malloc family that it calls. An allocator that leaves one of them to
+    /// libc cannot run it.
     pub calls: &'static [&'static str],
     /// Its parameters, all of which a job must carry.
     pub parameters: &'static [&'static str],

@@ -1,5 +1,5 @@
-//! `same-thread` (MM): every thread allocates its share of the blocks, all wait for each other, then
-//! every thread frees its own.
+//! `same-thread` (MM): every thread allocates its share of the blocks, all threads wait for each
+//! other, then every thread frees its own.
 
 use super::{Kernel, touch};
 use crate::api::Api;
@@ -22,7 +22,7 @@ struct Shared<'a> {
     api: Api,
     purge: Option<Purge>,
     threads: usize,
-    /// Neighbouring entries belong to different threads: the document's own false sharing.
+    /// Adjacent entries belong to different threads: the document's own false sharing.
     interleaved: bool,
     touch: bool,
     sizes: &'a [u32],
@@ -31,7 +31,7 @@ struct Shared<'a> {
     sums: &'a [Padded<core::cell::Cell<u64>>],
 }
 
-// SAFETY: each worker writes its own entries of `pointers` and its own sum only.
+// SAFETY: each worker writes only its own entries of `pointers` and its own sum.
 unsafe impl Sync for Shared<'_> {}
 
 fn run(bench: &mut Bench) {
@@ -47,7 +47,8 @@ fn run(bench: &mut Bench) {
     let (mut done, mut expected, mut requested) = (Work::default(), Work::default(), 0);
     for round in bench.rounds() {
         bench.begin();
-        // Both arrays come from the allocator under test: the document's overhead formula counts on it.
+        // Both arrays come from the allocator under test: the document's overhead formula relies on
+        // it.
         let pointers = allocate::<*mut u8>(&bench.api, blocks);
         let sizes_at = allocate::<u32>(&bench.api, blocks);
         // SAFETY: freshly allocated for `blocks` entries; every entry is written before it is read.
@@ -92,7 +93,8 @@ fn run(bench: &mut Bench) {
     bench.account(&done, &expected);
     let arrays = blocks as u64 * (size_of::<*mut u8>() + size_of::<u32>()) as u64;
     bench.requested_peak(requested + arrays);
-    // The document's own overhead is (peak - arrays) / requested: the host has the peak, these are the other two.
+    // The document's own overhead is (peak - arrays) / requested: the host reads the peak, these
+    // are the other two.
     bench.figure("arrays_bytes", arrays as f64);
     bench.figure("requested_sum_bytes", requested as f64);
 }
@@ -107,7 +109,7 @@ fn allocate<T>(api: &Api, entries: usize) -> *mut T {
 }
 
 fn worker(shared: &Shared, index: usize) {
-    // In locals: for all the compiler knows, a call of malloc changes what `shared` holds.
+    // In locals: for all the compiler knows, a call of malloc may change `shared`.
     let Shared { sizes, pointers, touch, .. } = *shared;
     let blocks = sizes.len();
     let (first, end, step) = if shared.interleaved {

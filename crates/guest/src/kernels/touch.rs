@@ -1,10 +1,11 @@
-//! What programs write into fresh blocks so that their pages are there.
+//! Writes into fresh blocks, as programs do, so that their pages become resident.
 
-/// Bytes of a page, as the documents' programs have it.
+/// Bytes of a page in the documents' programs.
 const PAGE: usize = 4096;
 
-/// Writes one byte at every 4096th offset. Most blocks are below a page: the first byte is written straight, and the loop over the
-/// others is out of line. `step_by` would work out a number of steps for each block, 16 instructions for one store.
+/// Writes one byte at every 4096th offset. Most blocks are below a page: the first byte is written
+/// inline, the loop over the others is out of line. `step_by` would compute a number of steps for
+/// each block: 16 instructions for one store.
 ///
 /// # Safety
 /// The block must have that many bytes.
@@ -15,7 +16,7 @@ pub unsafe fn pages(block: *mut u8, size: usize) {
         unsafe { block.write_volatile(0) };
     }
     if size > PAGE {
-        // SAFETY: as the caller vouches.
+        // SAFETY: as the caller guarantees.
         unsafe { further_pages(block, size) };
     }
 }

@@ -1,22 +1,24 @@
-//! The clock of single calls: the CPU's own counter where that runs at one rate for ever and on all CPUs alike, otherwise
-//! the kernel's monotonic clock. A call must not slip out of the span between two readings, nor its neighbours in: fences
-//! stand on both sides of the counter.
+//! The clock for single calls: the CPU's own counter if it always runs at one rate and alike on all
+//! CPUs, otherwise the kernel's monotonic clock. No part of the call may leave the span between the
+//! two reads, and no other code may enter it: fences stand on both sides of each read.
 
 use crate::clock;
 
 /// A clock that counts up.
 #[derive(Clone, Copy)]
 pub struct Ticks {
-    /// The CPU's counter; otherwise ticks are nanoseconds of the kernel's clock.
+    /// Uses the CPU's counter; otherwise ticks are nanoseconds of the kernel's clock.
     counter: bool,
-    /// Nanoseconds per tick, 32 bits of them behind the point.
+    /// Nanoseconds per tick, with 32 fraction bits.
     ns_per_tick: u64,
 }
 
-/// How long the counter is held against the kernel's clock: reading both takes some 100 ns, so it is known to 1 in 10^5.
+/// How long the counter is compared with the kernel's clock: reading both takes some 100 ns, so its
+/// rate is known to 1 in 10^5.
 const COMPARE_NS: u64 = 10_000_000;
 
-/// Both clocks at one moment. Of some tries the quickest: others may have lost the CPU in between.
+/// Both clocks at one moment. The quickest of some tries: another program may have taken the CPU in
+/// between.
 fn both() -> (u64, u64) {
     let mut best = (u64::MAX, (0, 0));
     for _ in 0..16 {
@@ -42,27 +44,28 @@ impl Ticks {
         Ticks { counter: true, ns_per_tick: ((u128::from(ns) << 32) / u128::from(ticks)) as u64 }
     }
 
-    /// What is read.
+    /// The name of the clock.
     pub fn name(&self) -> &'static str {
         if self.counter { counter::NAME } else { "clock_gettime" }
     }
 
-    /// Before a call.
+    /// Read before a call.
     #[inline(always)]
     pub fn begin(&self) -> u64 {
         if self.counter { counter::begin() } else { clock::now_ns() }
     }
 
-    /// After it.
+    /// Read after a call.
     #[inline(always)]
     pub fn end(&self) -> u64 {
         if self.counter { counter::end() } else { clock::now_ns() }
     }
 
-    /// The time between two readings.
+    /// The time between two reads.
     #[inline(always)]
     pub fn ns(&self, begin: u64, end: u64) -> u64 {
-        // The counters of two CPUs may differ by a few ticks: a thread that has moved meanwhile must not see years.
+        // The counters of two CPUs may differ by a few ticks: a thread that was moved meanwhile
+        // must not get a huge time.
         let ticks = end.saturating_sub(begin);
         ((u128::from(ticks) * u128::from(self.ns_per_tick)) >> 32) as u64
     }
@@ -75,8 +78,8 @@ mod counter {
 
     pub const NAME: &str = "rdtsc";
 
-    /// The CPU promises one rate in all states of power (and `rdtscp`), and the kernel, which knows whether all CPUs count
-    /// alike, trusts it with its own time.
+    /// The CPU promises one rate in all power states (and has `rdtscp`), and the kernel, which
+    /// knows whether all CPUs count alike, uses it for its own time.
     pub fn is_steady() -> bool {
         let all = __cpuid(0x8000_0000).eax >= 0x8000_0007;
         let invariant = || __cpuid(0x8000_0007).edx >> 8 & 1 == 1 && __cpuid(0x8000_0001).edx >> 27 & 1 == 1;
@@ -85,22 +88,23 @@ mod counter {
         all && invariant() && crate::memory::read_file(file, &mut room).is_some_and(|name| name.trim() == "tsc")
     }
 
-    /// Not before all that comes before is done, and all that follows not before it.
+    /// The read waits for all earlier instructions, and later ones wait for the read.
     #[inline(always)]
     pub fn begin() -> u64 {
         let (low, high): (u32, u32);
-        // SAFETY: reads a counter. It counts as an access to memory, so the compiler moves no call across it.
+        // SAFETY: reads a counter. It counts as a memory access, so the compiler moves no call
+        // across it.
         unsafe {
             asm!("lfence", "rdtsc", "lfence", out("eax") low, out("edx") high, options(nostack, preserves_flags))
         };
         u64::from(high) << 32 | u64::from(low)
     }
 
-    /// `rdtscp` waits by itself for what comes before.
+    /// `rdtscp` itself waits for earlier instructions.
     #[inline(always)]
     pub fn end() -> u64 {
         let (low, high): (u32, u32);
-        // SAFETY: as above; the CPU's number goes unread.
+        // SAFETY: as above; the CPU's number is not used.
         unsafe {
             asm!("rdtscp", "lfence", out("eax") low, out("edx") high, out("ecx") _, options(nostack, preserves_flags));
         }
@@ -119,12 +123,12 @@ mod counter {
         true
     }
 
-    /// The counter may be read early or late without barriers, like any register.
+    /// Without barriers the counter may be read early or late, like any register.
     #[inline(always)]
     pub fn begin() -> u64 {
         let ticks;
-        // SAFETY: reads a counter that user code may read. It counts as an access to memory, so the compiler moves no call
-        // across it.
+        // SAFETY: reads a counter that user code may read. It counts as a memory access, so the
+        // compiler moves no call across it.
         unsafe { asm!("isb", "mrs {}, cntvct_el0", "isb", out(reg) ticks, options(nostack, preserves_flags)) };
         ticks
     }
@@ -153,7 +157,7 @@ mod tests {
         let (outer, begin, inner) = (clock::now_ns(), ticks.begin(), clock::now_ns());
         while clock::now_ns() - inner < 1_000_000 {}
         let (inner, end, outer) = (clock::now_ns() - inner, ticks.end(), clock::now_ns() - outer);
-        // Between the two spans that enclose it and that it encloses, but for 1 in 1000.
+        // Between the span that it encloses and the one that encloses it, within 1 in 1000.
         let ns = ticks.ns(begin, end);
         assert!((inner - inner / 1000..=outer + outer / 1000).contains(&ns), "{}: {inner} {ns} {outer}", ticks.name());
     }

@@ -1,27 +1,27 @@
-//! What is kept of the calls of one function: how many took how long, and the longest one.
+//! The record of one function's calls: a histogram of times, and the longest call.
 
 use core::cell::Cell;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use heapmark_wire::{BUCKETS, bucket_of, bucket_range};
 
-/// Counts by bucket. All zero is none. Written by one thread at a time.
+/// Counts by bucket. All zero is empty. Written by one thread at a time.
 #[repr(transparent)]
 pub struct Counts([AtomicU64; BUCKETS]);
 
 impl Counts {
-    /// One more.
+    /// Adds one call.
     #[inline(always)]
     pub fn note(&self, ns: u64) {
         add(&self.0[bucket_of(ns)], 1);
     }
 
-    /// Writes to each, so that no page fault is left for later.
+    /// Writes to each bucket, so that no page fault happens later.
     pub fn touch(&self) {
         self.0.iter().for_each(|count| add(count, 0));
     }
 
-    /// Sums up, thread by thread.
+    /// Adds the counts of another thread.
     pub fn add(&self, more: &Counts) {
         self.0.iter().zip(&more.0).for_each(|(count, more)| add(count, more.load(Ordering::Relaxed)));
     }
@@ -30,7 +30,7 @@ impl Counts {
         self.0.iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }
 
-    /// The smallest number that so many, counted from the smallest, do not exceed: 1 is the minimum.
+    /// The value at this rank, counted from the smallest: 1 is the minimum.
     fn ranked(&self, rank: u64) -> u64 {
         let mut seen = 0;
         let place = self.0.iter().position(|count| {
@@ -46,13 +46,13 @@ impl Counts {
     }
 }
 
-/// A plain addition: nobody else writes.
+/// A plain addition: no other thread writes.
 #[inline(always)]
 fn add(count: &AtomicU64, more: u64) {
     count.store(count.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }
 
-/// `BUCKET:COUNT` for each that is not empty.
+/// `BUCKET:COUNT` for each bucket that is not empty.
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = self.0.iter().map(|count| count.load(Ordering::Relaxed)).enumerate();
@@ -63,22 +63,22 @@ impl fmt::Display for Counts {
 /// A call that took long.
 #[derive(Clone, Copy, Default)]
 pub struct Stall {
-    /// How long.
+    /// Its duration.
     pub ns: u64,
-    /// What was asked for; 0 for free, which is not told.
+    /// The requested bytes; 0 for free, which is not reported.
     pub bytes: u64,
-    /// Its end, since recording began.
+    /// Its end, counted from the start of the recording.
     pub at_ns: u64,
 }
 
-/// The calls of one function. All zero is none.
+/// The calls of one function. All zero is empty.
 pub struct Tally {
     pub counts: Counts,
     pub longest: Cell<Stall>,
 }
 
 impl Tally {
-    /// One more call; `at_ns` is asked for only where it is the longest so far.
+    /// Adds a call; `at_ns` is called only if it is the longest so far.
     #[inline(always)]
     pub fn note(&self, ns: u64, bytes: u64, at_ns: impl FnOnce() -> u64) {
         self.counts.note(ns);
@@ -87,7 +87,7 @@ impl Tally {
         }
     }
 
-    /// Sums up, thread by thread.
+    /// Adds the calls of another thread.
     pub fn add(&self, more: &Tally) {
         self.counts.add(&more.counts);
         if more.longest.get().ns > self.longest.get().ns {

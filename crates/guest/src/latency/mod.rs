@@ -1,7 +1,9 @@
-//! How long single calls take. The functions under test stand behind ones that read a clock before and after one call in K
-//! of each thread, and count how many took how long. In processes of their own: nothing else is ever measured in one.
+//! How long single calls take. Wrappers of the functions under test read a clock before and after
+//! one call in K of each thread, and count the times in a histogram. This runs in processes of its
+//! own: nothing else is measured in them.
 //!
-//! What is counted is what the clock showed, its own cost included; that cost is told beside it.
+//! The histogram holds what the clock showed, including its own cost; that cost is reported with
+//! it.
 
 mod cycle_counter;
 mod histogram;
@@ -22,7 +24,8 @@ use heapmark_wire::Page;
 use histogram::{Counts, Stall, Tally};
 use thread_slots::{Seat, Seats};
 
-/// The functions, in the order of the enumeration. C++ operators are counted with what they stand for.
+/// The functions, in the order of the enumeration. C++ operators are counted with the C functions
+/// that they correspond to.
 const FUNCTIONS: [&str; 5] = ["malloc", "free", "calloc", "realloc", "posix_memalign"];
 
 #[derive(Clone, Copy)]
@@ -34,7 +37,7 @@ enum Function {
     PosixMemalign,
 }
 
-/// All that the functions need. Written before they are handed out, never changed.
+/// All that the wrappers need. Written before they are handed out, never changed.
 struct Mode {
     real: Api,
     every: u32,
@@ -42,7 +45,7 @@ struct Mode {
     ticks: Ticks,
     began: u64,
     seats: Seats,
-    /// Its destructor hands on the seat of a thread that ends.
+    /// Its destructor frees the seat of a thread that ends.
     key: libc::pthread_key_t,
 }
 
@@ -50,7 +53,7 @@ static MODE: AtomicPtr<Mode> = AtomicPtr::new(ptr::null_mut());
 
 std::thread_local! {
     // Const and without a destructor: an access is one load from the thread pointer.
-    /// Calls until the next timed one, itself included; 0 = this thread has no seat yet.
+    /// Calls until the next timed one, including that one; 0 = this thread has no seat yet.
     static LEFT: Cell<u32> = const { Cell::new(0) };
     static SEAT: Cell<*const Seat> = const { Cell::new(ptr::null()) };
 }
@@ -60,13 +63,14 @@ pub fn watch(real: Api, every: u64, seed: u64) -> Api {
     let every = u32::try_from(every).ok().filter(|every| (1..=1 << 30).contains(every));
     let every = every.unwrap_or_else(|| fail::give_up("error", format_args!("`latency` is no usable number")));
     let mut key = 0;
-    // SAFETY: made once; the destructor takes back what `pthread_setspecific` was given.
+    // SAFETY: made once; the destructor takes back the value passed to `pthread_setspecific`.
     if unsafe { libc::pthread_key_create(&mut key, Some(leave)) } != 0 {
         fail::give_up("error", format_args!("no key for the threads' seats"));
     }
     let ticks = Ticks::find();
     let mut mode = core::mem::ManuallyDrop::new(Table::<Mode>::zeroed(1));
-    // SAFETY: `Mode` holds functions, which zeroed memory is not: it is written before anybody reads it.
+    // SAFETY: zeroed memory is no valid `Mode`, which holds functions: it is written before it is
+    // read.
     unsafe {
         ptr::write(mode.as_mut_ptr(), Mode { real, every, seed, ticks, began: ticks.begin(), seats: Seats::new(), key })
     };
@@ -91,9 +95,9 @@ pub fn watch(real: Api, every: u64, seed: u64) -> Api {
     }
 }
 
-/// Gives a worker its seat before the clock, where there is one to give.
+/// Gives a worker its seat before the clock starts, if seats are in use.
 pub fn prepare() {
-    // SAFETY: null, or set by `watch` for ever.
+    // SAFETY: null, or set by `watch` permanently.
     if let Some(mode) = unsafe { MODE.load(Ordering::Acquire).as_ref() }
         && LEFT.get() == 0
     {
@@ -102,7 +106,7 @@ pub fn prepare() {
 }
 
 impl Mode {
-    /// A seat for the calling thread, and the first gap.
+    /// Takes a seat for the calling thread, and draws the first gap.
     #[cold]
     fn sit_down(&self) {
         let Some(seat) = self.seats.take(self.seed) else {
@@ -117,11 +121,11 @@ impl Mode {
 
 unsafe extern "C" fn leave(seat: *mut c_void) {
     LEFT.set(0);
-    // SAFETY: what `sit_down` has set, which this thread does not use any more.
+    // SAFETY: set by `sit_down`; this thread uses it no longer.
     unsafe { &*seat.cast::<Seat>() }.leave();
 }
 
-/// Makes a call, and times it where it is one of those.
+/// Makes a call, and times it if its turn has come.
 #[inline(always)]
 fn call<R>(function: Function, bytes: usize, make: impl Fn(&Api) -> R) -> R {
     // SAFETY: set by `watch` before these functions were handed out, never changed.
@@ -153,7 +157,7 @@ unsafe extern "C" fn malloc(size: usize) -> *mut u8 {
 unsafe extern "C" fn free(block: *mut u8) {
     // SAFETY: the allocator's own function with a block of its own.
     let free = |real: &Api| unsafe { (real.free)(block) };
-    // No block, no work, no operation: kernels do not count it either.
+    // Without a block there is no work and no operation: kernels do not count it either.
     if block.is_null() {
         // SAFETY: as in `call`.
         return free(unsafe { &(*MODE.load(Ordering::Relaxed)).real });
@@ -197,7 +201,7 @@ unsafe extern "C" fn delete_sized(block: *mut u8, size: usize) {
 }
 
 unsafe extern "C" fn new_aligned(size: usize, alignment: usize) -> *mut u8 {
-    // SAFETY: as in `new`; handed out only where it is there.
+    // SAFETY: as in `new`; handed out only if it exists.
     let new = |real: &Api| real.aligned.map_or(ptr::null_mut(), |real| unsafe { (real.new)(size, alignment) });
     call(Function::PosixMemalign, size, new)
 }
@@ -217,9 +221,9 @@ unsafe extern "C" fn delete_aligned_sized(block: *mut u8, size: usize, alignment
     call(Function::Free, 0, delete)
 }
 
-/// After the last call: what all threads have counted, and what the clock costs.
+/// Called after the last call: reports the counts of all threads, and the cost of the clock.
 pub fn report(page: &Page, job: &Job<'_>) {
-    // SAFETY: null, or set by `watch` for ever.
+    // SAFETY: null, or set by `watch` permanently.
     let Some(mode) = (unsafe { MODE.load(Ordering::Acquire).as_ref() }) else { return };
     let (least, middle) = cost(&mode.ticks);
     let mut full = page.say(format_args!("latency.every={}", job.word("latency"))).is_err();
@@ -237,7 +241,7 @@ pub fn report(page: &Page, job: &Job<'_>) {
     }
 }
 
-/// What two readings with nothing in between show: the least and the middle of many.
+/// The difference of two reads with nothing in between: the minimum and the median of many.
 fn cost(ticks: &Ticks) -> (u64, u64) {
     const PAIRS: usize = 10_000;
     let counts = Table::<Counts>::zeroed(1);

@@ -1,5 +1,5 @@
-//! Where each thread keeps its tallies: a seat of its own, which the next thread gets when it ends. Taking one needs no lock
-//! and no allocation, and touches its pages before anything is timed.
+//! The place of each thread's tallies: its own seat, which the next thread gets when it ends.
+//! Taking one needs no lock and no allocation, and touches its pages before anything is timed.
 
 use super::FUNCTIONS;
 use super::histogram::Tally;
@@ -8,25 +8,25 @@ use crate::rng::SplitMix;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-/// Threads that can live at a time. What nobody sits on is address space only.
+/// Threads that can live at a time. An unused seat is only address space.
 const MOST_SEATS: usize = 4096;
 
-/// The tallies of one thread. All zero is a free seat that nobody ever had.
+/// The tallies of one thread. All zero is a seat that was never used.
 #[repr(align(128))]
 pub struct Seat {
     taken: AtomicBool,
     touched: Cell<bool>,
-    /// Draws the gaps between the calls that are timed.
+    /// Draws the gaps between the timed calls.
     random: Cell<SplitMix>,
     pub tallies: [Tally; FUNCTIONS.len()],
 }
 
-// SAFETY: whoever has set `taken` is the only one to use the cells until it is unset; counts are atomic.
+// SAFETY: only the thread that has set `taken` uses the cells until it is unset; counts are atomic.
 unsafe impl Sync for Seat {}
 
 impl Seat {
-    /// How many calls from now the next timed one is: every gap from 1 to 2K - 1 is as likely, so that no pattern of calls
-    /// can hide between the steps, and K is the mean.
+    /// The number of calls until the next timed one: every gap from 1 to 2K - 1 is equally likely,
+    /// so that no pattern of calls can hide between the steps, and K is the mean.
     pub fn gap(&self, every: u32) -> u32 {
         let mut random = self.random.take();
         let gap = 1 + random.below(2 * every - 1);
@@ -34,7 +34,7 @@ impl Seat {
         gap
     }
 
-    /// The thread has ended; what it counted stays.
+    /// The thread has ended; its counts stay.
     pub fn leave(&self) {
         self.taken.store(false, Ordering::Release);
     }
@@ -48,7 +48,7 @@ impl Seats {
         Seats(Table::reserved(MOST_SEATS))
     }
 
-    /// A seat for the calling thread; `None` where all are taken.
+    /// A seat for the calling thread; `None` if all are taken.
     pub fn take(&self, seed: u64) -> Option<&Seat> {
         let free = |seat: &&Seat| !seat.taken.load(Ordering::Relaxed) && !seat.taken.swap(true, Ordering::Acquire);
         let (index, seat) = self.0.iter().enumerate().find(|(_, seat)| free(seat))?;
@@ -59,7 +59,7 @@ impl Seats {
         Some(seat)
     }
 
-    /// Those that somebody ever had. A seat is taken only where all before it were.
+    /// The seats that were ever used. A seat is taken only if all before it were.
     pub fn used(&self) -> impl Iterator<Item = &Seat> {
         self.0.iter().take_while(|seat| seat.touched.get())
     }

@@ -1,4 +1,4 @@
-//! Plain pthreads: a team of workers that are all there before the clock starts.
+//! Plain pthreads: a team of workers that all exist before the clock starts.
 
 mod wait;
 
@@ -34,7 +34,7 @@ struct Seat<'c, C> {
     crew: *const Crew<'c, C>,
     index: usize,
     thread: libc::pthread_t,
-    /// Its stack, where memory over time is recorded; otherwise the C library takes care of it.
+    /// Its stack, if memory over time is recorded; otherwise the C library provides one.
     stack: Stack,
     began_ns: u64,
     ended_ns: u64,
@@ -74,10 +74,10 @@ impl<'c, C: Sync> Team<'c, C> {
         self.crew[0].gate.open()
     }
 
-    /// Waits for the workers to end and hands each one's times to `note`.
+    /// Waits for the workers to end and passes each one's times to `note`.
     pub fn join(mut self, began: &Moment, mut note: impl FnMut(usize, ThreadTime)) {
         for Padded(seat) in self.seats.iter_mut() {
-            // SAFETY: a joinable thread of ours, joined once; then nobody runs on its stack.
+            // SAFETY: a joinable thread of ours, joined once; then no thread runs on its stack.
             unsafe {
                 libc::pthread_join(seat.thread, ptr::null_mut());
                 seat.stack.unmap();
@@ -91,7 +91,7 @@ impl<'c, C: Sync> Team<'c, C> {
 }
 
 extern "C" fn work<C: Sync>(seat: *mut c_void) -> *mut c_void {
-    // SAFETY: the seat that `gather` handed over; this thread alone writes to it until it is joined.
+    // SAFETY: the seat that `gather` handed over; only this thread writes to it until it is joined.
     let seat = unsafe { &mut *seat.cast::<Seat<'_, C>>() };
     // SAFETY: the crew outlives its threads.
     let crew = unsafe { &*seat.crew };
@@ -110,16 +110,16 @@ extern "C" fn work<C: Sync>(seat: *mut c_void) -> *mut c_void {
 /// What a thread runs.
 pub type Entry = extern "C" fn(*mut c_void) -> *mut c_void;
 
-/// Creates a thread that nobody joins, as larson's incarnations are.
+/// Creates a detached thread, like larson's incarnations.
 ///
 /// # Safety
 /// `argument` must be what `entry` expects and live until the thread has ended.
 pub unsafe fn detach(entry: Entry, argument: *mut c_void) {
-    // SAFETY: the caller vouches for the argument; the C library takes care of the stack.
+    // SAFETY: the caller guarantees the argument; the C library provides the stack.
     unsafe { create(entry, argument, &Stack::none(), true, 0) };
 }
 
-/// Creates a thread; `index` names it where that fails.
+/// Creates a thread; `index` names it in the error message.
 ///
 /// # Safety
 /// `argument` must be what `entry` expects. It and the stack live until the thread has ended.
@@ -130,7 +130,7 @@ pub unsafe fn create(
     detached: bool,
     index: usize,
 ) -> libc::pthread_t {
-    // SAFETY: attributes are initialised before their use; the caller vouches for the rest.
+    // SAFETY: attributes are initialised before their use; the caller guarantees the rest.
     let (thread, error) = unsafe {
         let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
         let mut thread: libc::pthread_t = 0;

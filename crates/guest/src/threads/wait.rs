@@ -1,11 +1,11 @@
-//! Where threads wait for each other, and how: spinning, giving way or asleep.
+//! How threads wait for each other: spinning, yielding or asleep.
 
 use crate::clock::Moment;
 use crate::sys;
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Threads wait here until everybody has come and the clock has started.
+/// Threads wait here until all have arrived and the clock has started.
 #[derive(Default)]
 pub struct Gate {
     arrived: AtomicU32,
@@ -13,7 +13,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// For the threads: counts itself in and waits for the start.
+    /// For the threads: counts the caller in and waits for the start.
     pub fn wait(&self) {
         self.arrived.fetch_add(1, Ordering::AcqRel);
         wait_until(|| self.open.load(Ordering::Acquire) == 1);
@@ -46,8 +46,8 @@ impl Barrier {
     }
 }
 
-/// A place where a fixed number of threads meet as often as they like. Who waits sleeps in the kernel: for waits so long
-/// that spinning would take CPUs from those that still work.
+/// A place where a fixed number of threads meet as often as they like. A waiting thread sleeps in
+/// the kernel: for waits so long that spinning would take CPUs from working threads.
 pub struct Rendezvous {
     threads: u32,
     arrived: AtomicU32,
@@ -60,7 +60,7 @@ impl Rendezvous {
         Rendezvous { threads: threads as u32, arrived: AtomicU32::new(0), meetings: AtomicU32::new(0) }
     }
 
-    /// Returns once all have called this.
+    /// Returns once all threads have called this.
     pub fn wait(&self) {
         let meeting = self.meetings.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
@@ -74,18 +74,19 @@ impl Rendezvous {
     }
 }
 
-/// What threads post, and others take, asleep until there is something to take. All zero is nothing posted.
+/// A semaphore: threads post, and others sleep until there is something to take. All zero is
+/// nothing posted.
 #[derive(Default)]
 pub struct Semaphore(AtomicU32);
 
 impl Semaphore {
-    /// Wakes one that waits, or the next that will.
+    /// Wakes a waiting thread, or lets the next one pass.
     pub fn post(&self) {
         self.0.fetch_add(1, Ordering::Release);
         sys::wake(self.0.as_ptr(), 1);
     }
 
-    /// Sleeps until somebody posts.
+    /// Sleeps until a post.
     pub fn wait(&self) {
         let one_less = |posted: u32| posted.checked_sub(1);
         while self.0.try_update(Ordering::Acquire, Ordering::Relaxed, one_less).is_err() {
@@ -94,18 +95,19 @@ impl Semaphore {
     }
 }
 
-/// Whether waiting shall take few instructions instead of little time.
+/// Whether waiting should take few instructions rather than little time.
 static PATIENT: AtomicBool = AtomicBool::new(false);
 
-/// From now on whoever waits sleeps: for a process whose instructions are counted.
+/// From now on waiting threads sleep: for a process whose instructions are counted.
 pub fn wait_asleep() {
     PATIENT.store(true, Ordering::Relaxed);
 }
 
-/// Lets others run so often before it sleeps: where many threads wait for long, each of them would take its turn.
+/// How often a thread yields before it sleeps: if many threads wait for long, each of them would
+/// keep taking its turn.
 const YIELDS: u32 = 2000;
 
-/// As [`wait_until`], for waits that may be long while more threads than there are CPUs have work to do.
+/// As [`wait_until`], for waits that may be long while there is work for more threads than CPUs.
 pub fn wait_long_until(done: impl Fn() -> bool) {
     for _ in 0..YIELDS {
         if done() {
@@ -119,7 +121,7 @@ pub fn wait_long_until(done: impl Fn() -> bool) {
     }
 }
 
-/// Spins a little, then lets others run: there may be more threads than CPUs.
+/// Spins a little, then yields: there may be more threads than CPUs.
 pub fn wait_until(done: impl Fn() -> bool) {
     let mut spins = 0u32;
     while !done() {

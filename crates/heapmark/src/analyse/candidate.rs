@@ -1,4 +1,5 @@
-//! The allocators that a verdict can speak about, and their order. Must not claim that the order is more than chance.
+//! The allocators that a verdict can name, and their order. Must not claim that the order is more
+//! than chance.
 
 use super::conclusion::LeftOut;
 use super::group::Group;
@@ -11,15 +12,17 @@ use std::collections::BTreeMap;
 pub(super) struct Candidate {
     /// Its name.
     pub name: String,
-    /// Per case: ln ns/op by block, relative to the baseline beside it; the baseline's own are 0.
+    /// Per case: ln ns/op by block, relative to the baseline's process of the same slot; 0 for the
+    /// baseline itself.
     pub logs: Vec<BTreeMap<u32, f64>>,
     /// Per case.
     pub memory: Vec<Option<Memory>>,
 }
 
 impl Candidate {
-    /// Its rows and the baseline's, case by case. Two candidates that ran in different parts of a block are compared through the
-    /// baseline that ran in both; where that has no numbers, as they are.
+    /// Its rows and the baseline's, case by case. Two candidates that ran in different parts of a
+    /// block are compared through the baseline that ran in both; if the baseline has no numbers
+    /// there, they are compared directly.
     pub fn new(name: &str, groups: &[(&Group, Option<&Group>)], memory: Vec<Option<Memory>>) -> Candidate {
         let logs = groups.iter().map(|(group, baseline)| logs(group, *baseline)).collect();
         Candidate { name: name.to_owned(), logs, memory }
@@ -34,7 +37,8 @@ fn logs(group: &Group, baseline: Option<&Group>) -> BTreeMap<u32, f64> {
     logs.into_iter().map(|((block, _), log)| (block, log)).collect()
 }
 
-/// The fastest first, by geometric mean of the ratios to the baseline, or to the first entrant where the baseline is none.
+/// The fastest first, by geometric mean of the ratios to the baseline, or to the first candidate if
+/// there is no baseline.
 pub(super) fn rank(baseline: &str, candidates: Vec<Candidate>, left_out: &mut Vec<LeftOut>) -> Vec<Candidate> {
     let reference = candidates.iter().position(|candidate| candidate.name == baseline).unwrap_or(0);
     let ratios: Vec<Vec<f64>> = candidates.iter().map(|candidate| ratios(candidate, &candidates[reference])).collect();
@@ -50,7 +54,7 @@ pub(super) fn rank(baseline: &str, candidates: Vec<Candidate>, left_out: &mut Ve
     ranked.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// One per case in which some block has both.
+/// One ratio per case in which some block has both.
 fn ratios(candidate: &Candidate, reference: &Candidate) -> Vec<f64> {
     let of_case = |(ours, theirs): (&BTreeMap<u32, f64>, &BTreeMap<u32, f64>)| {
         let logs: Vec<f64> = ours.iter().filter_map(|(block, log)| Some(log - theirs.get(block)?)).collect();

@@ -1,7 +1,9 @@
-//! Which one? The fastest allocator of a run, if the blocks carry that claim. Must never turn "cannot be told apart" into "same".
+//! The fastest allocator of a run, if the blocks support that claim. Must never turn "cannot be
+//! told apart" into "same".
 //!
-//! Raw times are never averaged across workloads: the leader has the smallest geometric mean of ratios, and each contest takes,
-//! block by block, the mean over cases of log ratios. A winner has to win every contest, corrected for their number.
+//! Raw times are never averaged across workloads: the leader has the smallest geometric mean of
+//! ratios, and each pairwise test takes, block by block, the mean over cases of log ratios. A
+//! winner has to win every pairwise test, corrected for their number.
 
 use super::Case;
 use super::candidate::{Candidate, rank};
@@ -15,22 +17,22 @@ use crate::plan::{Case as PlannedCase, blocks_needed};
 use crate::store::RunFile;
 use serde::Serialize;
 
-/// What the run says.
+/// The conclusion of a run.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Conclusion {
-    /// The run timed single calls: none of its times says how fast a program is.
+    /// The run timed single calls: none of its times shows how fast a program is.
     NotAsked,
     /// No allocator has numbers in every case.
     NothingOk,
-    /// One allocator has: there is nothing to compare.
+    /// Only one allocator has numbers in every case: there is nothing to compare.
     OnlyOne {
         /// Its name.
         allocator: String,
     },
-    /// The leader is told apart from all others.
+    /// The leader differs from all others.
     Fastest(Ranking),
-    /// It is not.
+    /// The leader does not differ from all others.
     Unclear(Ranking),
     /// Nothing is claimed, whatever the numbers are.
     Withheld(Withheld),
@@ -40,18 +42,18 @@ pub enum Conclusion {
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "why", rename_all = "kebab-case")]
 pub enum Withheld {
-    /// The baseline's copy came out different from it, over all cases or in each of them.
+    /// The A/A copy of the baseline came out different from it, over all cases or in each of them.
     Shadow {
-        /// The copy over the baseline.
+        /// The copy's time over the baseline's.
         ratio: Ratio,
     },
     /// In every case the harness takes more than half of the fastest allocator's time.
     Floor,
-    /// In every case the times are recorded ones.
+    /// In every case the times are the recorded ones.
     Paced,
 }
 
-/// The leader and its contests.
+/// The leader and its pairwise tests.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ranking {
     /// Smallest geometric mean of ratios.
@@ -60,11 +62,13 @@ pub struct Ranking {
     pub tests: Vec<PairwiseTest>,
     /// Cases that were compared.
     pub cases: usize,
-    /// Blocks of the contest that has fewest.
+    /// Blocks of the pairwise test that has fewest.
     pub blocks: usize,
-    /// Blocks that m comparisons (cases x allocators) need: max(10, 1 + log2(m / alpha)), rounded up.
+    /// Blocks that m comparisons (cases x allocators) need: max(10, 1 + log2(m / alpha)), rounded
+    /// up.
     pub blocks_needed: u32,
-    /// The leader's memory over the baseline's; `None` where the leader is the baseline, or there is nothing to compare.
+    /// The leader's memory over the baseline's; `None` if the leader is the baseline, or there is
+    /// nothing to compare.
     pub memory: Option<MemoryRatio>,
 }
 
@@ -80,25 +84,28 @@ pub struct LeftOut {
 }
 
 impl Ranking {
-    /// The contest with the baseline; `None` where that is the leader or has no numbers in every case.
+    /// The pairwise test with the baseline; `None` if the baseline is the leader or lacks numbers
+    /// in some case.
     pub fn against_baseline(&self) -> Option<&PairwiseTest> {
         self.tests.iter().find(|test| test.baseline)
     }
 
-    /// Those that the leader cannot be told from.
+    /// The candidates that do not differ from the leader.
     pub fn rivals(&self) -> impl Iterator<Item = &PairwiseTest> {
         self.tests.iter().filter(|test| test.doubt.is_some())
     }
 }
 
-/// Judges those cases of a run that are `asked` for: `grid` holds the rows of each case, in the same order as `cases` and their rows.
+/// Judges the `asked` cases of a run: `grid` holds the rows of each case, in the same order as
+/// `cases` and their rows.
 pub(super) fn judge(
     run: &RunFile,
     cases: &[Case],
     grid: &[Vec<Group>],
     asked: impl Fn(&PlannedCase) -> bool,
 ) -> (Conclusion, Vec<LeftOut>) {
-    // What only programs run says nothing about allocators, and what the harness hides nothing about anybody.
+    // A case that only programs ran gives no information about allocators, and neither does a case
+    // hidden by the harness's own time.
     let of_allocators =
         cases.iter().zip(grid).zip(&run.plan.cases).filter(|(_, case)| case.is_for_allocators() && asked(case));
     let tables: Vec<Table> = of_allocators.map(|((case, groups), _)| Table { case, groups }).collect();
@@ -107,7 +114,8 @@ pub(super) fn judge(
         let paced = tables.iter().all(|table| table.case.paced);
         return (Conclusion::Withheld(if paced { Withheld::Paced } else { Withheld::Floor }), Vec::new());
     }
-    // Nothing is claimed of a case in which the copy differs; where it differs on the whole, of none.
+    // A case in which the A/A copy differs yields no claim; if the copy differs over all cases,
+    // none does.
     let judged: Vec<&Table> = seen.iter().filter(|table| !table.case.shadow_differs).copied().collect();
     let copy = run.plan.shadow.as_ref().and_then(|shadow| copy(shadow, &seen));
     let copy = copy.filter(|copy| judged.is_empty() || copy.p < run.plan.alpha());
@@ -158,7 +166,7 @@ fn beside_baseline<'a, 'g>(name: &str, tables: &[&Table<'a, 'g>]) -> Vec<(&'a Gr
     tables.iter().filter_map(pair).collect()
 }
 
-/// The baseline's copy over the baseline, over all cases.
+/// The A/A copy over the baseline, over all cases.
 fn copy(shadow: &str, tables: &[&Table]) -> Option<Tested> {
     let copy = Candidate::new(shadow, &beside_baseline(shadow, tables), Vec::new());
     let blocks = copy.logs.first()?.keys();

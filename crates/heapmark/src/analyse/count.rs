@@ -1,5 +1,5 @@
-//! Tables of a run that counted instead of timing. No interval: counts of instructions and of the kernel's calls hardly move
-//! between processes, and several blocks show how far they do.
+//! Tables of a run that counted instead of timing. No interval: counts of instructions and of
+//! system calls hardly vary between processes, and several blocks show by how much they do.
 
 use super::failure::Failed;
 use super::group::RecordsByRow;
@@ -19,11 +19,11 @@ pub struct CountCase {
     pub threads: u32,
     /// More threads than usable CPUs.
     pub oversubscribed: bool,
-    /// Who counted.
+    /// What counted.
     pub counter: Counter,
     /// The row that the others are compared with.
     pub baseline: String,
-    /// What nobody should read the table without.
+    /// A caution that the table must not be read without.
     pub caution: Option<String>,
     /// The lowest count of the first event first.
     pub rows: Vec<CountRow>,
@@ -36,22 +36,22 @@ pub struct CountRow {
     pub allocator: String,
     /// What it is in the comparison.
     pub role: Role,
-    /// One per event of the counter, in its order; none where the row failed or nothing ran.
+    /// One per event of the counter, in its order; empty if the row failed or nothing ran.
     pub counts: Vec<Count>,
     /// How it failed, if it did.
     pub failed: Option<Failed>,
 }
 
-/// How often an event came.
+/// How often an event occurred.
 #[derive(Clone, Debug, Serialize)]
 pub struct Count {
     /// The event.
     pub event: String,
-    /// For each operation, over its blocks; `None` where the machine does not tell.
+    /// Per operation, over its blocks; `None` if the machine cannot count it.
     pub per_operation: Option<Spread>,
     /// Its median over the baseline's.
     pub ratio: Option<f64>,
-    /// Why it is not told.
+    /// Why it was not counted.
     pub why_not: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What did not end `ok`. Must not lose one: a failure is a result.
+//! The processes that did not end `ok`. Must not lose one: a failure is a result.
 
 use crate::execute::Outcome;
 use crate::store::Record;
@@ -7,16 +7,17 @@ use serde::Serialize;
 /// Why a row has no numbers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Failed {
-    /// How many processes ended in which way, without `ok`, in the order in which the ways came up.
+    /// How many processes ended in which way other than `ok`, in the order in which the ways first
+    /// occurred.
     pub counts: Vec<(&'static str, usize)>,
-    /// Checks and samples that ran, the good ones too.
+    /// Checks and samples that ran, including those that ended `ok`.
     pub of: usize,
     /// How the first of them ended.
     pub first: Outcome,
 }
 
 impl Failed {
-    /// `None` where all ended `ok`.
+    /// `None` if all ended `ok`.
     pub(super) fn among(records: &[&Record]) -> Option<Failed> {
         let mut failures = records.iter().map(|record| &record.outcome).filter(|outcome| !outcome.is_ok());
         let first = failures.next()?;
@@ -40,13 +41,13 @@ impl Failed {
         format!("{} of {}: {}", counts.join(", "), self.of, detail(&self.first))
     }
 
-    /// The outcome's word, of the first one.
+    /// The word for the first one's outcome.
     pub fn word(&self) -> &'static str {
         self.first.word()
     }
 }
 
-/// An outcome's sentence without the word that opens it.
+/// An outcome's sentence without its first word.
 pub fn detail(outcome: &Outcome) -> String {
     let sentence = outcome.to_string();
     match sentence.strip_prefix(outcome.word()) {
@@ -72,7 +73,8 @@ pub struct Failure {
     pub stderr: String,
 }
 
-/// Every process that did not end `ok`, like ones together. What is absent has not failed: its row says so.
+/// Every process that did not end `ok`, with equal ones grouped. Absent allocators have not failed:
+/// their rows report them.
 pub(super) fn collect(records: &[&Record]) -> Vec<Failure> {
     let mut failures: Vec<Failure> = Vec::new();
     for record in records.iter().filter(|record| !record.outcome.is_ok() && !record.outcome.is_absent()) {

@@ -1,4 +1,4 @@
-//! Runs that never ran, for tests: a plan in two lines, times by formula, failures where a test wants them.
+//! Fake runs for tests: a plan in two lines, times by formula, failures on demand.
 
 use crate::catalog::Iterations;
 use crate::catalog::workload::Row;
@@ -13,14 +13,15 @@ use std::collections::BTreeMap;
 /// Operations in each iteration of a sample.
 const OPS: u64 = 1_000_000;
 
-/// A run in the making.
+/// A run under construction.
 pub(crate) struct FakeRun {
     pub run: RunFile,
     pub records: Vec<Record>,
 }
 
 impl FakeRun {
-    /// A run of these allocators, the first as baseline, on these workloads with 2 threads each; no records yet.
+    /// A run of these allocators, the first as baseline, on these workloads with 2 threads each; no
+    /// records yet.
     pub fn new(allocators: &[&str], workloads: &[&str], blocks: u32) -> FakeRun {
         let run = RunFile {
             schema: SCHEMA,
@@ -58,7 +59,7 @@ impl FakeRun {
         FakeRun { run, records: Vec::new() }
     }
 
-    /// One check and all samples of every row; `ns_per_op` says what each sample takes.
+    /// One check and all samples of every row; `ns_per_op` gives the time of each sample.
     pub fn fill(mut self, ns_per_op: impl Fn(&str, &str, u32) -> f64) -> FakeRun {
         for case in self.run.plan.cases.clone() {
             for allocator in self.run.rows_of(&case).cloned().collect::<Vec<_>>() {
@@ -73,7 +74,7 @@ impl FakeRun {
         self
     }
 
-    /// Makes the first case one of whole processes, with these programs as rows besides.
+    /// Makes the first case one of whole processes, with these programs as additional rows.
     pub fn whole(mut self, programs: &[&str]) -> FakeRun {
         let case = &mut self.run.plan.cases[0];
         (case.kernel, case.program, case.whole_process) = (None, Some("trees-c".into()), true);
@@ -85,7 +86,8 @@ impl FakeRun {
         self
     }
 
-    /// Makes it a run that times one call in `every`; `buckets` says how many calls of malloc took how many nanoseconds.
+    /// Makes it a run that times one call in `every`; `buckets` gives how many calls of malloc took
+    /// how many nanoseconds.
     pub fn timing_calls(mut self, every: u32, buckets: impl Fn(&str) -> Vec<(u64, u64)>) -> FakeRun {
         self.run.plan.latency_every = Some(every);
         for record in self.records.iter_mut().filter(|record| record.purpose == Purpose::Sample) {
@@ -97,7 +99,8 @@ impl FakeRun {
         self
     }
 
-    /// Makes it a run that follows memory; `course` says what was seen of a process, in MiB of live and of resident memory.
+    /// Makes it a run that samples memory; `course` gives the live and the resident MiB that were
+    /// seen of a process.
     pub fn following_memory(mut self, course: impl Fn(&str) -> Option<(u64, u64)>) -> FakeRun {
         self.run.plan.memory = true;
         for record in self.records.iter_mut().filter(|record| record.purpose == Purpose::Sample) {
@@ -127,19 +130,19 @@ impl FakeRun {
         self
     }
 
-    /// What a check told, besides that all was well.
+    /// Adds figures that a check reported.
     pub fn told(mut self, cell: &str, figures: &[(&str, f64)]) -> FakeRun {
         let figures = figures.iter().map(|(name, value)| (name.to_string(), *value)).collect();
         self.cell(cell).measurement = Some(Measurement { figures, ..Measurement::default() });
         self
     }
 
-    /// The record of a cell that is there.
+    /// The record of an existing cell.
     pub fn cell(&mut self, cell: &str) -> &mut Record {
         self.records.iter_mut().find(|record| record.cell == cell).expect("the cell is in the plan")
     }
 
-    /// Lets a cell end badly.
+    /// Gives a cell this outcome.
     pub fn fail(mut self, cell: &str, outcome: Outcome) -> FakeRun {
         let record = self.cell(cell);
         record.outcome = outcome;
@@ -148,7 +151,7 @@ impl FakeRun {
         self
     }
 
-    /// Takes records away.
+    /// Removes records.
     pub fn without(mut self, gone: impl Fn(&Record) -> bool) -> FakeRun {
         self.records.retain(|record| !gone(record));
         self
@@ -165,7 +168,7 @@ pub(crate) fn crash() -> Outcome {
     Outcome::Crash { signal: "SIGSEGV".into(), phase: "run".into() }
 }
 
-/// Even scatter of up to +-1 %, different for each of the words: noise that a test can rely on.
+/// Uniform scatter of up to +-1 %, different for each of the words: noise that a test can rely on.
 pub(crate) fn noise(words: &str, block: u32) -> f64 {
     let mix = words.bytes().fold(u64::from(block) + 1, |mix, byte| {
         (mix ^ u64::from(byte)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
@@ -224,7 +227,8 @@ fn latency(every: u32, times: &[(u64, u64)]) -> Latency {
     Latency { every, clock: "rdtsc".into(), timer_least_ns: 18, timer_median_ns: 20, functions: vec![calls] }
 }
 
-/// What a process measures that takes this long per operation, its cold iteration ten times as long.
+/// The measurement of a process that takes this long per operation, and ten times as long in its
+/// cold iteration.
 pub(crate) fn measurement(ns_per_op: f64) -> Measurement {
     let wall_ns = (ns_per_op * OPS as f64 / 2.0).round() as u64;
     let warm = Iteration { wall_ns, user_ns: wall_ns, sys_ns: wall_ns / 4, ops: OPS, ..Iteration::default() };
@@ -239,7 +243,7 @@ pub(crate) fn measurement(ns_per_op: f64) -> Measurement {
     }
 }
 
-/// A process that ended `ok` and has nothing to say.
+/// The record of a process that ended `ok`, otherwise empty.
 pub(crate) fn record(purpose: Purpose, workload: &str, threads: u32, allocator: &str, block: u32) -> Record {
     let place = if purpose == Purpose::Check { "check".to_owned() } else { format!("b{block:02}") };
     let id = format!("{workload}@{threads}/{place}/{allocator}");

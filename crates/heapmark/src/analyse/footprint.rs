@@ -1,5 +1,5 @@
-//! Tables of a run that followed memory. Medians over processes, with their range: memory hardly differs between processes, so
-//! ranges that do not overlap are told apart without a test.
+//! Tables of a run that sampled memory. Medians over processes, with their range: memory hardly
+//! differs between processes, so ranges that do not overlap count as different without a test.
 
 use super::failure::Failed;
 use super::group::RecordsByRow;
@@ -25,9 +25,9 @@ pub struct FootprintCase {
     pub baseline: String,
     /// Least overhead at the peak of the footprint first.
     pub rows: Vec<FootprintRow>,
-    /// Most CPU time that looking at a process took, as a share of a core.
+    /// Most CPU time that sampling a process took, as a share of a core.
     pub sampling_share: Option<f64>,
-    /// What nobody should read the table without.
+    /// A caution that the table must not be read without.
     pub caution: Option<String>,
 }
 
@@ -38,37 +38,39 @@ pub struct FootprintRow {
     pub allocator: String,
     /// What it is in the comparison.
     pub role: Role,
-    /// What it held; `None` where it failed or nothing ran.
+    /// The memory that it held; `None` if it failed or nothing ran.
     pub footprints: Option<Footprints>,
-    /// Processes that ended `ok` before anybody saw something live.
+    /// Processes that ended `ok` before a sample saw live bytes.
     pub unseen: usize,
     /// How it failed, if it did.
     pub failed: Option<Failed>,
 }
 
-/// What the processes of a row held.
+/// The memory that the processes of a row held.
 #[derive(Clone, Debug, Serialize)]
 pub struct Footprints {
-    /// Processes that went in.
+    /// Processes that are included.
     pub processes: usize,
-    /// Most requested bytes of live blocks that a look saw.
+    /// Most requested bytes of live blocks in any sample.
     pub peak_demand_bytes: Spread,
-    /// Resident heap over live bytes when most was live; this and the other overheads are `None` where that is below 1 MiB.
+    /// Resident heap over live bytes when most was live; this and the other overheads are `None` if
+    /// that is below 1 MiB.
     pub overhead_at_peak_demand: Option<Spread>,
     /// The same when most was resident.
     pub overhead_at_peak_footprint: Option<Spread>,
-    /// Resident heap at its peak over live bytes at theirs, whenever each was.
+    /// Resident heap at its peak over live bytes at theirs, independent of when each peak occurred.
     pub peak_over_peak: Option<Spread>,
-    /// The highest resident heap over that of one thread that made the same calls; `None` where no such processes were run.
+    /// The highest resident heap over that of one thread that made the same calls; `None` if no
+    /// such processes ran.
     pub blow_up: Option<Spread>,
     /// Mean resident heap over mean live bytes while the workload ran.
     pub mean_overhead: Option<Spread>,
     /// Live bytes over the bytes of the pages that hold any, when most was live.
     pub page_occupancy: Option<Spread>,
-    /// Of what the allocator gave when most was live, what nobody had asked for: (usable - live) / live. This and the next
-    /// three are `None` where the process did not look itself.
+    /// Internal fragmentation when most was live: usable bytes that were not requested, (usable -
+    /// live) / live. This and the next three are `None` if the process did not sample itself.
     pub internal: Option<Spread>,
-    /// All else that was resident then: (resident heap - usable) / live.
+    /// All other memory that was resident then: (resident heap - usable) / live.
     pub external: Option<Spread>,
     /// A tenth of the pages with live blocks hold at most this share of live bytes.
     pub tenth_page: Option<Spread>,
@@ -76,14 +78,15 @@ pub struct Footprints {
     pub sparse_pages: Option<Spread>,
     /// Growth of the memory in huge pages over the resident heap at its peak.
     pub huge_share: Option<Spread>,
-    /// By how much the kernel's quick count of memory was off what its page tables held, where that is more than 1 %. Figures of
-    /// the count may be that far off; `overhead_at_peak_demand` is of the page tables.
+    /// The relative error of the kernel's quick count of memory against its page tables, if it is
+    /// more than 1 %. Figures of the count may be off by that much; `overhead_at_peak_demand` uses
+    /// the page tables.
     pub count_off_by: Option<f64>,
-    /// What was still resident after everything was freed.
+    /// Memory that was still resident after everything was freed.
     pub retained: Vec<Kept>,
 }
 
-/// What was still resident after a while.
+/// Memory that was still resident after a while.
 #[derive(Clone, Debug, Serialize)]
 pub struct Kept {
     /// Time without any operation.
@@ -124,7 +127,7 @@ fn of_case(run: &RunFile, case: &Case, records: &RecordsByRow) -> FootprintCase 
     }
 }
 
-/// The row, and what looking at each of its processes took.
+/// The row, and the cost of sampling each of its processes.
 fn row(
     case: &Case,
     alone: Option<&Case>,
@@ -136,7 +139,7 @@ fn row(
     let failed = Failed::among(&own);
     let followed = own.iter().filter_map(|record| {
         let footprint = record.measurement.as_ref()?.footprint.as_deref()?;
-        // What was in huge pages before the first operation is not the workload's.
+        // Memory in huge pages before the first operation is not due to the workload.
         let grown =
             |course: &MemoryProfile| course.most_anon_huge_bytes.saturating_sub(footprint.begin.anon_huge_bytes);
         let course =
@@ -197,7 +200,7 @@ impl Footprints {
     }
 }
 
-/// Block by block, the highest resident heap of several threads over that of the one.
+/// Per block, the highest resident heap of several threads over that of one thread.
 fn blow_up(several: &[&Record], one: &[&Record]) -> Option<Spread> {
     if Failed::among(one).is_some() {
         return None;
@@ -211,12 +214,12 @@ fn blow_up(several: &[&Record], one: &[&Record]) -> Option<Spread> {
     Spread::of(&several.iter().filter_map(of_block).collect::<Vec<_>>())
 }
 
-/// In runs of before this was kept it is known within 1 %.
+/// Runs recorded before this field existed know it within 1 %.
 fn most_heap_bytes(course: &MemoryProfile) -> u64 {
     course.most_heap_bytes.max(course.peak_footprint.heap_bytes)
 }
 
-/// By how much the count was off where the process asked both ways, if that is too much.
+/// The error of the count if the process read both values, and if it is too large.
 fn count_off_by(course: &MemoryProfile) -> Option<f64> {
     const TOO_MUCH: f64 = 0.01;
     let enough = course.twice.into_iter().flatten().filter(|it| it.walked_bytes as f64 >= OVERHEAD_FROM_BYTES);
@@ -224,10 +227,10 @@ fn count_off_by(course: &MemoryProfile) -> Option<f64> {
     shares.filter(|share| *share > TOO_MUCH).max_by(f64::total_cmp)
 }
 
-/// Of the shadow's pages.
+/// Pages of the map that records live blocks.
 const PAGE_BYTES: f64 = 4096.0;
 
-/// Live bytes, where they are enough to say something.
+/// Live bytes, if they are enough for a ratio.
 fn overhead_base(moment: &MemoryPoint) -> Option<f64> {
     Some(moment.live_bytes as f64).filter(|bytes| *bytes >= OVERHEAD_FROM_BYTES)
 }

@@ -1,4 +1,5 @@
-//! The records of one row, an allocator in a case, and the rule that one process not `ok` leaves the row without processes.
+//! The records of one row, an allocator in a case, and the rule that one process that is not `ok`
+//! leaves the row without processes.
 
 use super::failure::Failed;
 use super::interference;
@@ -20,10 +21,10 @@ fn makes_a_row(record: &Record) -> bool {
     record.purpose == Purpose::Check || record.purpose.is_of_a_block()
 }
 
-/// Records by row, so that each row is found without a look at all others.
+/// Records by row, so that finding a row does not scan all others.
 pub(super) struct RecordsByRow<'a> {
     rows: HashMap<(&'a str, u32, &'a str), Vec<&'a Record>>,
-    /// What was found in calls that few workloads make, by allocator.
+    /// Faults found in functions that few workloads call, by allocator.
     findings: HashMap<&'a str, Vec<&'a String>>,
 }
 
@@ -40,19 +41,20 @@ impl<'a> RecordsByRow<'a> {
         RecordsByRow { rows, findings }
     }
 
-    /// What is wrong with calls of an allocator that few workloads make.
+    /// The faults in functions that few workloads call, for an allocator.
     fn findings(&self, allocator: &str) -> Vec<String> {
         self.findings.get(allocator).into_iter().flatten().map(|finding| finding.to_string()).collect()
     }
 
-    /// The checks of a row, and its processes of one kind: what was run for another purpose is not looked at.
+    /// The checks of a row, and its processes of one kind; records with another purpose are
+    /// ignored.
     pub fn of_row(&self, case: &PlannedCase, allocator: &AllocatorInfo, purpose: Purpose) -> Vec<&'a Record> {
         let own = self.rows.get(&(case.workload.as_str(), case.threads, allocator.name.as_str()));
         let wanted = |record: &&&Record| record.purpose == Purpose::Check || record.purpose == purpose;
         own.into_iter().flatten().filter(wanted).copied().collect()
     }
 
-    /// How many checks and samples belong to no row of the plan.
+    /// Counts the checks and samples that belong to no row of the plan.
     pub fn unplanned(&self, run: &RunFile) -> usize {
         let planned = |(workload, threads, allocator): &(&str, u32, &str)| {
             let mut cases = run.plan.cases.iter();
@@ -63,7 +65,8 @@ impl<'a> RecordsByRow<'a> {
     }
 }
 
-/// A block and its part: processes of the same slot are compared, as they ran one after the other.
+/// A block and its part: processes of the same slot are compared because they ran one after the
+/// other.
 pub(super) type PairKey = (u32, u32);
 
 /// The processes of one row.
@@ -74,19 +77,19 @@ pub(super) struct Group<'a> {
     pub allocator: &'a AllocatorInfo,
     /// Set if any check or sample did not end `ok`; then `processes` is empty.
     pub failed: Option<Failed>,
-    /// What was measured, and what it comes to.
+    /// The measurements, and the values computed from them.
     pub processes: BTreeMap<PairKey, (&'a Measurement, Process)>,
-    /// Those of them that something disturbed.
+    /// The slots that had interference.
     pub disturbed: BTreeSet<PairKey>,
-    /// What held those up that something did which may be their own doing.
+    /// Per slot, the stalls that the process may have caused itself.
     pub stalled: BTreeMap<PairKey, Vec<&'static str>>,
-    /// What its check said of it, which timed nothing.
+    /// The measurement of its check, which timed nothing.
     pub check: Option<&'a Measurement>,
-    /// What they held on average, of those that were looked at meanwhile.
+    /// Their mean heaps, for those whose memory was sampled.
     pub mean_heaps: Vec<&'a MeanHeap>,
-    /// Samples that ended `ok` and have nothing to divide.
+    /// Samples that ended `ok` but allow no division.
     pub unusable: usize,
-    /// What is wrong with calls of the allocator that few workloads make.
+    /// Faults of the allocator in functions that few workloads call.
     pub findings: Vec<String>,
 }
 
@@ -118,17 +121,17 @@ impl<'a> Group<'a> {
         let check = own.iter().find(|record| record.purpose == Purpose::Check && failed.is_none());
         let check = check.and_then(|record| record.measurement.as_ref());
         let findings = records.findings(&allocator.name);
-        // At once: a map that grows in order is half empty.
+        // Collected at once: a map that grows in key order ends up half empty.
         let processes = processes.into_iter().collect();
         Group { case, allocator, failed, processes, disturbed, stalled, check, mean_heaps, unusable, findings }
     }
 
-    /// In how many blocks it has a process.
+    /// The number of blocks in which it has a process.
     pub fn blocks(&self) -> usize {
         self.processes.keys().map(|(block, _)| block).collect::<BTreeSet<_>>().len()
     }
 
-    /// ln of a value over the other's, slot by slot where both have one.
+    /// ln of its value over the other's, for each slot in which both have one.
     pub fn log_ratios(&self, other: &Group, value: impl Fn(&Process) -> Option<f64>) -> BTreeMap<PairKey, f64> {
         let log = |(slot, (_, ours)): (&PairKey, &(&Measurement, Process))| {
             let (_, theirs) = other.processes.get(slot)?;
@@ -137,17 +140,17 @@ impl<'a> Group<'a> {
         self.processes.iter().filter_map(log).collect()
     }
 
-    /// The median over processes of whatever each of them says, if it does.
+    /// The median of a value over the processes that have it.
     pub fn median_of(&self, value: impl Fn(&Measurement, &Process) -> Option<f64>) -> Option<f64> {
         median(&self.values(value))
     }
 
-    /// The headline of the row.
+    /// The median ns per operation, the main figure of the row.
     pub fn median_ns_per_op(&self) -> Option<f64> {
         self.median_of(|_, process| Some(process.ns_per_op))
     }
 
-    /// What the processes say, in block order.
+    /// The values of the processes, in block order.
     pub fn values(&self, value: impl Fn(&Measurement, &Process) -> Option<f64>) -> Vec<f64> {
         self.processes.values().filter_map(|(measurement, process)| value(measurement, process)).collect()
     }

@@ -1,24 +1,27 @@
-//! What else the machine did while parts of blocks ran. Decided before anybody looks at a time: a part that was disturbed is
-//! run again, and of several attempts the first quiet one counts; where none was quiet, the quietest.
+//! What else the machine did while parts of blocks ran. Decided before any time is looked at: a
+//! part with interference is run again, and the first quiet attempt counts; if none was quiet, the
+//! quietest.
 //!
-//! Only what cannot come from the measured process decides. Waiting for memory, swapping and throttling mostly are its own doing: to run
-//! such a process again until one is quick would be to choose by the outcome. They are counted, and their processes count.
+//! Only causes that cannot come from the measured process decide. Waiting for memory, swapping and
+//! throttling mostly come from the process itself: to run it again until one attempt is quick would
+//! be to choose by the outcome. These are counted, and their processes count.
 
 use crate::observe::interference::Interference;
 use crate::store::Record;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// CPU time of others, as a share of one core.
+/// CPU time of other processes, as a share of one core.
 const MOST_FOREIGN_CPU: f64 = 0.25;
-/// The same as a share of all CPUs that the process may run on: where there are many, there is room beside others.
+/// The same as a share of all CPUs that the process may run on: with many CPUs, other processes
+/// leave enough of them free.
 const MOST_FOREIGN_OF_ALL: f64 = 0.125;
 /// CPU time that the hypervisor gave to other machines, as a share of one core.
 const MOST_STEAL: f64 = 0.1;
-/// Share of the time in which somebody waited for memory.
+/// Share of the time in which some task waited for memory.
 const MOST_MEMORY_STALL: f64 = 0.05;
 
-/// What others did to a process: how much of what is let pass, and in words.
+/// The interference with a process: each load as a share of its limit, and in words.
 fn loads(disturbance: &Interference) -> [(f64, &'static str); 2] {
     let cpus = disturbance.cpus.map_or(0.0, f64::from);
     let most_foreign = MOST_FOREIGN_CPU.max(MOST_FOREIGN_OF_ALL * cpus);
@@ -28,12 +31,13 @@ fn loads(disturbance: &Interference) -> [(f64, &'static str); 2] {
     ]
 }
 
-/// What disturbed a process, in words; nothing where it was left alone.
+/// The causes of interference with a process, in words; empty if there was none.
 pub fn disturbed_by(disturbance: &Interference) -> Vec<&'static str> {
     loads(disturbance).into_iter().filter(|(load, _)| *load > 1.0).map(|(_, what)| what).collect()
 }
 
-/// What held a process up that may as well be its own doing, in words. The own control group knows more of that than the whole machine.
+/// What stalled a process but may be its own doing, in words. Its own control group reports this
+/// more exactly than the whole machine.
 fn stalled_by(disturbance: &Interference) -> Vec<&'static str> {
     let own_memory = disturbance.own_memory_stall_share;
     let memory = own_memory.or(disturbance.memory_stall_share).is_some_and(|share| share > MOST_MEMORY_STALL);
@@ -52,22 +56,23 @@ fn stalled_by(disturbance: &Interference) -> Vec<&'static str> {
 pub struct InterferenceSummary {
     /// Parts of blocks that count.
     pub parts: usize,
-    /// Parts among them in which something disturbed a process: none of their attempts was quiet.
+    /// Parts among them with interference: none of their attempts was quiet.
     pub disturbed: usize,
-    /// Attempts that were made once more.
+    /// Attempts that were repeated.
     pub repeated: usize,
-    /// What disturbed those that count, and in how many parts.
+    /// The causes of interference in the parts that count, and the number of parts of each.
     pub causes: BTreeMap<String, usize>,
-    /// Processes that count and that were held up by what may be their own doing.
+    /// Processes that count but were stalled, perhaps by themselves.
     pub stalled: usize,
-    /// What held them up, and how many.
+    /// The causes of stalls, and the number of processes of each.
     pub stalls: BTreeMap<String, usize>,
 }
 
 /// A part of a block of a case.
 type Part<'a> = (&'a str, u32, u32, u32);
 
-/// The records without the attempts that do not count, but with all that failed, and what interference was seen.
+/// The records without the attempts that do not count, but with all that failed, and a summary of
+/// the interference.
 pub(super) fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, InterferenceSummary) {
     let mut parts: BTreeMap<Part, BTreeMap<u32, Vec<&Record>>> = BTreeMap::new();
     for record in records.iter().filter(|record| record.purpose.is_of_a_block()) {
@@ -87,25 +92,25 @@ pub(super) fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, Interference
             stalls.into_iter().for_each(|stall| *interference.stalls.entry(stall.to_string()).or_default() += 1);
         }
         let others = attempts.iter().filter(|(attempt, _)| **attempt != chosen);
-        // Whatever disturbed it: what fails once has failed.
+        // Interference is no excuse: a process that failed once has failed.
         let ended = others.flat_map(|(_, records)| records).filter(|record| record.outcome.is_ok());
         dropped.extend(ended.map(|record| record.cell.as_str()));
     }
     (records.iter().copied().filter(|record| !dropped.contains(record.cell.as_str())).collect(), interference)
 }
 
-/// What disturbed a process; nothing where nobody looked.
+/// The causes of interference with a process; empty if it was not observed.
 pub(super) fn causes(record: &Record) -> Vec<&'static str> {
     record.disturbance.as_ref().map(disturbed_by).unwrap_or_default()
 }
 
-/// What held a process up that may be its own doing; nothing where nobody looked.
+/// The stalls of a process that may be its own doing; empty if it was not observed.
 pub(super) fn stalls(record: &Record) -> Vec<&'static str> {
     record.disturbance.as_ref().map(stalled_by).unwrap_or_default()
 }
 
-/// Of the whole attempts the first quiet one, or the one whose worst cause in its worst process is least, each cause as a share of what
-/// is let pass.
+/// Returns the first quiet one of the complete attempts, or else the one whose worst cause in its
+/// worst process is least, each cause as a share of its limit.
 fn choose(attempts: &BTreeMap<u32, Vec<&Record>>) -> u32 {
     let whole = attempts.values().map(Vec::len).max().unwrap_or(0);
     let whole = || attempts.iter().filter(|(_, records)| records.len() == whole);

@@ -1,5 +1,6 @@
-//! How long single calls took, over all processes of a row. Counts are merged, times never averaged: a percentile is one of
-//! all calls that were timed, and is told only where enough of them lie beyond it.
+//! How long single calls took, over all processes of a row. Counts are merged, times never
+//! averaged: a percentile is one of all calls that were timed, and is given only if enough of them
+//! lie beyond it.
 
 use super::failure::Failed;
 use super::group::RecordsByRow;
@@ -25,11 +26,11 @@ pub struct LatencyCase {
     pub threads: u32,
     /// More threads than usable CPUs.
     pub oversubscribed: bool,
-    /// One call in so many of each thread was timed.
+    /// One call in this many of each thread was timed.
     pub every: u32,
-    /// What the clock itself took; `None` where no process has told yet.
+    /// The cost of reading the clock; `None` if no process has reported it yet.
     pub timer: Option<Timer>,
-    /// What nobody should read the table without.
+    /// A caution that the table must not be read without.
     pub caution: Option<String>,
     /// One per allocator of the run, in plan order, and one per program.
     pub rows: Vec<LatencyRow>,
@@ -38,9 +39,9 @@ pub struct LatencyCase {
 /// The clock of single calls, over all processes of a case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Timer {
-    /// What was read.
+    /// The clocks that were read.
     pub clocks: BTreeSet<String>,
-    /// The least that two readings with nothing in between have shown.
+    /// The smallest difference seen between two consecutive readings.
     pub least_ns: u64,
     /// Median over processes of their medians.
     pub median_ns: f64,
@@ -55,34 +56,34 @@ pub struct LatencyRow {
     pub tier: String,
     /// What it is in the comparison.
     pub role: Role,
-    /// What came of it.
+    /// Its result so far.
     pub state: LatencyState,
 }
 
-/// What came of a row.
+/// The result of a row so far.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum LatencyState {
     /// Every process so far ended `ok`.
     Measured {
-        /// Processes that went in.
+        /// Processes that are included.
         processes: usize,
-        /// Processes that ended `ok` and whose counts are not there.
+        /// Processes that ended `ok` but have no counts.
         unusable: usize,
         /// The functions that were called.
         functions: Vec<Called>,
     },
-    /// At least one did not.
+    /// At least one process did not end `ok`.
     Failed(Failed),
-    /// No process yet whose counts are there.
+    /// No process with counts yet.
     Missing {
-        /// Processes that ended `ok` and whose counts are not there.
+        /// Processes that ended `ok` but have no counts.
         unusable: usize,
     },
 }
 
-/// The timed calls of one function. A percentile is the time that so many calls did not exceed; `None` where fewer than ten
-/// calls are expected beyond it.
+/// The timed calls of one function. A percentile is the time that this share of calls did not
+/// exceed; `None` if fewer than ten calls are expected beyond it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Called {
     /// `malloc`, `free`, …
@@ -99,14 +100,14 @@ pub struct Called {
     pub p99_9_ns: Option<u64>,
     /// 9999 of 10,000.
     pub p99_99_ns: Option<u64>,
-    /// The one that took longest: exact, and of the calls that were timed.
+    /// The longest timed call, exactly.
     pub longest: Stall,
-    /// The process that it was in.
+    /// The cell of its process.
     pub longest_cell: String,
 }
 
 impl LatencyRow {
-    /// What was called, if anything was.
+    /// The functions that were called, if any.
     pub fn functions(&self) -> &[Called] {
         match &self.state {
             LatencyState::Measured { functions, .. } => functions,
@@ -115,7 +116,7 @@ impl LatencyRow {
     }
 }
 
-/// A process and what it told.
+/// A process and the latencies that it reported.
 type Told<'a> = (&'a Record, &'a Latency);
 
 /// One table per case of the plan.
@@ -174,7 +175,7 @@ fn latency(record: &Record) -> Option<&Latency> {
     record.measurement.as_ref()?.latency.as_deref()
 }
 
-/// In the order in which the processes name them.
+/// In the order in which the processes list them.
 fn functions(told: &[Told]) -> Vec<Called> {
     let mut names: Vec<&str> = Vec::new();
     for calls in told.iter().flat_map(|(_, latency)| &latency.functions) {
@@ -208,8 +209,8 @@ fn called(name: &str, told: &[Told]) -> Option<Called> {
     })
 }
 
-/// A bucket counts with its upper end, so that "at most" stays true. Two digits make buckets half as wide as the guest's,
-/// with the same borders: nothing is rounded twice.
+/// A bucket counts with its upper end, so that "at most" stays true. Two digits make buckets half
+/// as wide as the guest's, with the same borders: no value is rounded twice.
 fn merge<'a>(all: impl Iterator<Item = &'a Calls>) -> Histogram<u64> {
     let mut merged = Histogram::new_with_max(1 << 42, 2).expect("bounds that are valid");
     for bucket in all.flat_map(|calls| &calls.buckets) {
@@ -221,6 +222,6 @@ fn merge<'a>(all: impl Iterator<Item = &'a Calls>) -> Histogram<u64> {
 /// The time that all calls but one in `one_in` do not exceed.
 fn percentile(merged: &Histogram<u64>, longest: &Stall, one_in: u64) -> Option<u64> {
     let enough = merged.len() >= BEYOND * one_in;
-    // The end of the longest call's bucket lies behind that call.
+    // The end of the longest call's bucket lies beyond that call.
     enough.then(|| merged.value_at_quantile(1.0 - 1.0 / one_in as f64).min(longest.ns))
 }

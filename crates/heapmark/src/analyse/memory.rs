@@ -1,4 +1,4 @@
-//! How much memory a row took. Must not show an overhead where pages, not the allocator, decide it.
+//! How much memory a row took. Must not show an overhead that is due to pages, not the allocator.
 
 use super::group::Group;
 use super::spread::Spread;
@@ -7,7 +7,7 @@ use crate::execute::Measurement;
 use crate::observe::mean_heap::MeanHeap;
 use serde::Serialize;
 
-/// The least requested memory for which an overhead says something about an allocator.
+/// The least requested memory for which an overhead describes the allocator.
 pub const OVERHEAD_FROM_BYTES: f64 = 1_048_576.0;
 
 /// Medians over processes.
@@ -15,7 +15,8 @@ pub const OVERHEAD_FROM_BYTES: f64 = 1_048_576.0;
 pub struct Memory {
     /// Highest resident set of the process's life.
     pub peak_rss_bytes: f64,
-    /// (peak RSS - RSS before the first operation) / highest sum of requested sizes; `None` where less than 1 MiB was requested.
+    /// (peak RSS - RSS before the first operation) / highest sum of requested sizes; `None` if less
+    /// than 1 MiB was requested.
     pub overhead: Option<f64>,
 }
 
@@ -51,19 +52,19 @@ impl MeanFootprint {
 pub struct MemoryRatio {
     /// Above 1: the first takes more.
     pub ratio: f64,
-    /// What was compared.
+    /// The measure that was compared.
     pub measure: MemoryMeasure,
-    /// In how many cases both have it.
+    /// The number of cases in which both have it.
     pub cases: usize,
 }
 
-/// What stands for memory in a comparison.
+/// The measure that represents memory in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MemoryMeasure {
-    /// [`Memory::overhead`], wherever some case has it.
+    /// [`Memory::overhead`], if some case has it.
     Overhead,
-    /// [`Memory::peak_rss_bytes`], where no case requests enough for an overhead.
+    /// [`Memory::peak_rss_bytes`], if no case requests enough for an overhead.
     PeakRss,
 }
 
@@ -83,7 +84,7 @@ impl MemoryRatio {
     }
 }
 
-/// A peak below the start, or nothing requested, is no overhead but a missing one.
+/// `None` if the peak lies below the start, or nothing was requested.
 pub(super) fn overhead(measurement: &Measurement) -> Option<f64> {
     let grown = measurement.peak_rss_bytes.checked_sub(measurement.baseline_rss_bytes)?;
     (measurement.requested_peak_bytes > 0).then(|| grown as f64 / measurement.requested_peak_bytes as f64)

@@ -1,7 +1,8 @@
-//! Records -> Tables. Pure: no process, no clock, no file. `stats` inside knows nothing of allocators.
+//! Records -> Tables. Pure: no process, no clock, no file. The `stats` module knows nothing of
+//! allocators.
 //!
-//! A row, an allocator in a case, has numbers only if every process of it ended `ok`. That is decided in one place, `group`;
-//! all that follows sees a failed row as a row without processes.
+//! A row, an allocator in a case, has numbers only if every process of it ended `ok`. That is
+//! decided in one place, `group`; all later steps see a failed row as a row without processes.
 
 mod candidate;
 pub mod claims;
@@ -63,13 +64,14 @@ use verdict::{Judged, Verdicts};
 pub struct Analysis {
     /// Name of the allocator that the others are compared with.
     pub baseline: String,
-    /// Blocks that the run has made, or was to make at least.
+    /// Blocks that the run has made, or its planned minimum.
     pub planned_blocks: u32,
     /// One table per workload and thread count, in plan order.
     pub cases: Vec<Case>,
-    /// Every candidate's time over the baseline's, over all cases that say something.
+    /// Every candidate's time over the baseline's, over all cases that can be judged.
     pub overall: Vec<Overall>,
-    /// Cases that are not in `overall` because the baseline's copy came out different there: `larson@2`.
+    /// Cases that are not in `overall` because the A/A copy of the baseline came out different
+    /// there: `larson@2`.
     pub overall_without: Vec<String>,
     /// What else the machine did.
     pub interference: InterferenceSummary,
@@ -77,28 +79,30 @@ pub struct Analysis {
     pub latency: Vec<LatencyCase>,
     /// Tables of a run that counted; such a run has no others.
     pub counts: Vec<CountCase>,
-    /// Tables of a run that followed memory; such a run has no others.
+    /// Tables of a run that sampled memory; such a run has no others.
     pub footprints: Vec<FootprintCase>,
-    /// Every process that did not end `ok`, whatever it was run for.
+    /// Every process that did not end `ok`, whatever its purpose.
     pub failures: Vec<Failure>,
-    /// Checks and samples of a case or an allocator that the plan does not name; they enter nothing.
+    /// Checks and samples of a case or an allocator that the plan does not name; they are left out
+    /// of all results.
     pub unplanned: usize,
-    /// Which one?
+    /// The conclusion.
     pub conclusion: Conclusion,
-    /// Allocators that the verdict cannot speak about.
+    /// Allocators that the verdict cannot include.
     pub left_out: Vec<LeftOut>,
-    /// The same of later rounds of traces, where first ones are judged too: `verdict` and `overall` are then without them.
+    /// The conclusion about later rounds of traces, if first rounds are judged too: `conclusion`
+    /// and `overall` then exclude them.
     pub later_rounds: Option<LaterRounds>,
-    /// What of the machine made numbers wander; absent where nobody looked.
+    /// Properties of the machine that make numbers vary; absent if it was not inspected.
     pub machine_warnings: Option<Vec<String>>,
 }
 
-/// What is said of later rounds of traces.
+/// The conclusion about later rounds of traces.
 #[derive(Clone, Debug, Serialize)]
 pub struct LaterRounds {
-    /// Which one?
+    /// The conclusion.
     pub conclusion: Conclusion,
-    /// Allocators that it cannot speak about.
+    /// Allocators that it cannot include.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -117,20 +121,21 @@ pub struct Case {
     pub counts_purge: bool,
     /// Whether the rows are whole processes.
     pub whole_process: bool,
-    /// Whether its times are recorded ones, and nobody's merit: only memory can differ.
+    /// Whether its times are the recorded ones, which no allocator changes: only memory can differ.
     pub paced: bool,
-    /// The user's command, where that is what it runs.
+    /// The user's command, if the case runs one.
     pub trial: Option<CommandFacts>,
-    /// What nobody should read the table without.
+    /// A caution that the table must not be read without.
     pub caution: Option<String>,
-    /// The baseline's copy over the baseline; `None` where none rode along.
+    /// The A/A copy over the baseline; `None` if the run had no copy.
     pub shadow: Option<Ratio>,
-    /// Whether that copy came out different: then nothing is claimed here.
+    /// Whether the A/A copy came out different: then nothing is claimed here.
     pub shadow_differs: bool,
-    /// Of a program under allocators: the share of the baseline's CPU time that the fastest allocator saves, 0 where none does.
-    /// What can be won at all is not much more.
+    /// For a program under allocators: the share of the baseline's CPU time that the fastest
+    /// allocator saves, 0 if none does. The possible gain is not much larger.
     pub won_at_most: Option<f64>,
-    /// Whether the harness takes more than half of the fastest allocator's time: then nothing is claimed here.
+    /// Whether the harness takes more than half of the fastest allocator's time: then nothing is
+    /// claimed here.
     pub floor_hides: bool,
     /// One per allocator of the run, in plan order, and one per program.
     pub rows: Vec<Row>,
@@ -157,7 +162,7 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     let calls = verdict::verdicts(&judged, run.plan.alpha());
     let tables = run.plan.cases.iter().zip(judged.iter().zip(&calls));
     let cases: Vec<Case> = tables.map(|(case, (judged, calls))| table(run, case, judged, calls)).collect();
-    // First rounds and later ones are different workloads: no word is of both.
+    // First rounds and later ones are different workloads: no verdict covers both.
     let are_later = |later: bool| run.plan.cases.iter().any(|case| case.plays_later_rounds() == later);
     let of_both = are_later(true) && are_later(false);
     let later_rounds = of_both.then(|| {
@@ -179,7 +184,7 @@ impl Case {
 }
 
 impl Analysis {
-    /// What is known of any run, and no verdict.
+    /// The facts that any run has, without a verdict.
     fn without_tables(run: &RunFile, records: &[&Record], interference: InterferenceSummary) -> Analysis {
         Analysis {
             baseline: run.plan.baseline.clone(),
@@ -201,8 +206,9 @@ impl Analysis {
     }
 }
 
-/// Half of each candidate's 95 % interval in log units, with the row's name; `None` where there is no interval yet. A failed
-/// row will never have one and is not among them. Cheap enough to be asked after every block.
+/// Half of each candidate's 95 % interval in log units, with the row's name; `None` if there is no
+/// interval yet. A failed row will never have one and is left out. Cheap enough to call after every
+/// block.
 pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64>)> {
     let grid = grid(run, &counting(records));
     let mut widths = Vec::new();
@@ -219,8 +225,8 @@ pub fn half_widths(run: &RunFile, records: &[Record]) -> Vec<(String, Option<f64
     widths
 }
 
-/// The processes that the numbers of each row come from, in block order; by case and row as in [`Analysis::cases`]. A row that is
-/// not `ok` has none.
+/// The processes that the numbers of each row come from, in block order; by case and row as in
+/// [`Analysis::cases`]. A row that is not `ok` has none.
 pub fn processes<'a>(run: &'a RunFile, records: &'a [Record]) -> Vec<Vec<Vec<(&'a Measurement, Process)>>> {
     let grid = grid(run, &counting(records)).into_iter();
     grid.map(|groups| groups.into_iter().map(|group| group.processes.into_values().collect()).collect()).collect()

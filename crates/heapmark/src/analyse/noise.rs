@@ -1,5 +1,5 @@
-//! An allocator against its own copy, many times: how often this machine would make a difference out of nothing, and how many
-//! blocks it takes to see a small one.
+//! An allocator against its own copy, many times: how often this machine would report a difference
+//! that does not exist, and how many blocks it takes to see a small one.
 
 use super::process::Process;
 use super::stats::{Finding, half_width, judge_family, median};
@@ -15,28 +15,28 @@ const GOOD: f64 = 0.01;
 /// "It differs by more than 2 %" is a common habit after one run of each.
 const HABIT: f64 = 0.02;
 
-/// What came of the pairs, by one clock.
+/// The result of the pairs, by one clock.
 #[derive(Clone, Debug, Serialize)]
 pub struct Noise {
-    /// Blocks with both.
+    /// Blocks with both processes.
     pub pairs: usize,
     /// Share of single pairs that differ by more than 2 %.
     pub single_runs_differ: f64,
     /// By number of blocks.
     pub levels: Vec<Level>,
-    /// Blocks for a half-width of 1 %, by the law of the square root from the widest level.
+    /// Blocks for a half-width of 1 %, extrapolated from the widest level by the square root law.
     pub blocks_for_one_percent: Option<u32>,
 }
 
-/// Comparisons of one size: each stretch of so many neighbouring blocks is one. Stretches overlap, so they are fewer
-/// independent comparisons than they seem.
+/// Comparisons of one size: every run of this many neighbouring blocks is one. They overlap, so
+/// fewer of them are independent than their number suggests.
 #[derive(Clone, Debug, Serialize)]
 pub struct Level {
     /// Blocks in each.
     pub blocks: usize,
-    /// How many stretches there are.
+    /// The number of such runs of blocks.
     pub comparisons: usize,
-    /// Share of them that called the copy different.
+    /// Share of them in which the copy was judged different.
     pub false_alarms: f64,
     /// Median half-width of the 95 % interval, in log units.
     pub half_width: f64,
@@ -91,7 +91,7 @@ fn level(logs: &[f64], blocks: usize) -> Option<Level> {
 mod tests {
     use super::*;
 
-    /// Even scatter of up to `scatter` around `shift`.
+    /// Uniform scatter of up to `scatter` around `shift`.
     fn planted(shift: f64, scatter: f64) -> Vec<f64> {
         (0..60).map(|i| shift + scatter * (f64::from(i * 37 % 60) / 29.5 - 1.0)).collect()
     }

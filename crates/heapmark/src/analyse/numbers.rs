@@ -1,4 +1,4 @@
-//! The numbers of a row, made of its processes.
+//! The numbers of a row, computed from its processes.
 
 use super::group::{Group, PairKey};
 use super::memory::{MeanFootprint, Memory};
@@ -12,16 +12,17 @@ use crate::execute::Measurement;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The numbers of a row. Medians over processes unless said otherwise.
+/// The numbers of a row. Medians over processes unless stated otherwise.
 #[derive(Clone, Debug, Serialize)]
 pub struct Numbers {
-    /// Samples that went in.
+    /// Samples that are included.
     pub samples: usize,
     /// Blocks that they are from: the baseline has a sample in each part of a block.
     pub blocks: usize,
     /// Samples that ended `ok` without operations, time or iterations to divide.
     pub unusable: usize,
-    /// Samples among them that were held up by what may be the allocator's own doing; `None` where none was.
+    /// Samples among them with stalls that may be the allocator's own doing; `None` if there were
+    /// none.
     pub stalled: Option<Stalled>,
     /// Wall time x threads / operations.
     pub ns_per_op: Spread,
@@ -29,33 +30,35 @@ pub struct Numbers {
     pub mops_per_s: Spread,
     /// CPU time / operations.
     pub cpu_ns_per_op: Option<Spread>,
-    /// The purge's part of the wall time; `None` where the case does not count it.
+    /// The purge's part of the wall time; `None` if the case does not count it.
     pub purge_share: Option<f64>,
-    /// `ns_per_op` with the purge taken out; `None` where the case does not count it.
+    /// `ns_per_op` without the purge; `None` if the case does not count it.
     pub ns_per_op_without_purge: Option<f64>,
-    /// `ns_per_op` over the baseline's; `None` for the floor, and where the baseline has no numbers.
+    /// `ns_per_op` over the baseline's; `None` for the floor, and if the baseline has no numbers.
     pub ratio: Option<Ratio>,
-    /// `cpu_ns_per_op` over the baseline's; `None` as for `ratio`, and where a clock saw no CPU time.
+    /// `cpu_ns_per_op` over the baseline's; `None` as for `ratio`, and if a clock measured no CPU
+    /// time.
     pub cpu_ratio: Option<Ratio>,
     /// Growth of the resident set over the baseline's; `None` as for `ratio`.
     pub memory_ratio: Option<Ratio>,
-    /// What may be said of `memory_ratio`.
+    /// The verdict on `memory_ratio`.
     pub memory_verdict: Option<Verdict>,
-    /// What may be said of `ratio`; `None` for rows that nothing is said of.
+    /// The verdict on `ratio`; `None` for rows that are not judged.
     pub verdict: Option<Verdict>,
-    /// What may be said of `cpu_ratio`.
+    /// The verdict on `cpu_ratio`.
     pub cpu_verdict: Option<Verdict>,
-    /// Its times in two modes, where one median would describe neither.
+    /// The two modes of its times, if one median would describe neither.
     pub modes: Option<TwoModes>,
-    /// Memory at its peak; `None` where no process reported a resident set.
+    /// Memory at its peak; `None` if no process reported a resident set.
     pub memory: Option<Memory>,
-    /// Memory over time; `None` where nobody looked at it from outside.
+    /// Memory over time; `None` if it was not sampled from outside.
     pub mean_footprint: Option<MeanFootprint>,
-    /// The floor's `ns_per_op` over this row's: how much of it is the harness; `None` without a floor, and for all but allocators.
+    /// The floor's `ns_per_op` over this row's, the harness's share of it; `None` without a floor,
+    /// and for rows that are not allocators.
     pub floor_share: Option<f64>,
     /// `ns_per_op` without the floor's; `None` as for `floor_share`.
     pub net_ns_per_op: Option<f64>,
-    /// The row as a process; only where the case's rows are whole processes.
+    /// The row as a process; only if the case's rows are whole processes.
     pub whole: Option<Whole>,
     /// The workload's further figures.
     pub figures: BTreeMap<String, f64>,
@@ -64,25 +67,26 @@ pub struct Numbers {
     pub times: Vec<Timed>,
 }
 
-/// Samples that waited for memory, swapped, or were throttled by the CPU limit of their control group.
+/// Samples that waited for memory, swapped, or were throttled by the CPU limit of their control
+/// group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stalled {
-    /// How many.
+    /// Their number.
     pub samples: usize,
-    /// By what.
+    /// The causes.
     pub by: BTreeSet<&'static str>,
 }
 
-/// A sample as a picture shows it.
+/// A sample as the charts show it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timed {
     /// Its block.
     pub block: u32,
     /// Wall time x threads / operations.
     pub ns_per_op: f64,
-    /// Whether something disturbed it.
+    /// Whether it had interference.
     pub disturbed: bool,
-    /// Whether something held it up that may be its own doing.
+    /// Whether it had a stall that may be its own doing.
     pub stalled: bool,
 }
 
@@ -118,7 +122,7 @@ impl Numbers {
             modes: TwoModes::among(group),
             memory: Memory::new(group),
             mean_footprint: MeanFootprint::new(group),
-            // A program is not the guest: the guest's cost is no part of its time.
+            // A program does not run in the guest, so its time does not include the guest's cost.
             floor_share: floor_ns
                 .filter(|_| matches!(role, Role::Baseline | Role::Candidate))
                 .map(|floor_ns| floor_ns / ns_per_op.median),
@@ -149,7 +153,7 @@ fn times(group: &Group) -> Vec<Timed> {
 }
 
 fn figures(group: &Group) -> BTreeMap<String, f64> {
-    // A whole process says most of itself in its check, where it may take its time.
+    // A whole process reports most figures in its check, which is not timed.
     let told = group.check.filter(|_| group.case.whole_process).map(|check| check.figures.clone());
     let names: BTreeSet<&String> = group.processes.values().flat_map(|(m, _)| m.figures.keys()).collect();
     let medians = names

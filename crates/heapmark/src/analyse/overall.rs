@@ -1,4 +1,5 @@
-//! Each candidate over all cases together: the geometric mean of its ratios. Raw times are never averaged across workloads.
+//! Each candidate over all cases together: the geometric mean of its ratios. Raw times are never
+//! averaged across workloads.
 
 use super::Case;
 use super::group::Group;
@@ -18,12 +19,12 @@ pub struct Overall {
     pub ratio: f64,
     /// 95 % interval by bootstrap of whole blocks; `None` with fewer than 6 blocks in some case.
     pub interval: Option<(f64, f64)>,
-    /// Cases that went in: those of which something is claimed.
+    /// Cases that are included: those in which something is claimed.
     pub cases: usize,
 }
 
-/// Over those cases that are `asked` for. The fastest first; only candidates with numbers in every case that counts, where there are
-/// several such cases.
+/// Covers the cases that are `asked` for. The fastest first; only candidates with numbers in every
+/// case that counts, and only if there are several such cases.
 pub(super) fn overall(
     run: &RunFile,
     cases: &[Case],
@@ -34,7 +35,7 @@ pub(super) fn overall(
     let tables =
         cases.iter().zip(grid).zip(&run.plan.cases).filter(|((case, _), planned)| counts(case) && asked(planned));
     let tables: Vec<(&Case, &Vec<Group>)> = tables.map(|(table, _)| table).collect();
-    // The table of a single case says it all.
+    // For a single case, its table is enough.
     if tables.len() < 2 {
         return Vec::new();
     }
@@ -54,17 +55,17 @@ pub(super) fn overall(
     all
 }
 
-/// Cases that are left out because nothing is claimed where the baseline's copy differs.
+/// Cases that are left out because the A/A copy differs there and nothing is claimed.
 pub(super) fn without(run: &RunFile, cases: &[Case], asked: impl Fn(&PlannedCase) -> bool) -> Vec<String> {
     let differs = |case: &Case| case.shadow_differs && case.times_operations();
     let found = cases.iter().zip(&run.plan.cases).filter(|(case, planned)| differs(case) && asked(planned));
     found.map(|(_, planned)| planned.label()).collect()
 }
 
-/// ln of its time over the baseline's, block by block; `None` where there is none.
+/// ln of its time over the baseline's, by block; `None` if there is none.
 fn by_block(name: &str, baseline: &str, groups: &[Group]) -> Option<BTreeMap<u32, f64>> {
     let find = |name: &str| groups.iter().find(|group| group.allocator.name == name);
     let logs = find(name)?.log_ratios(find(baseline)?, |process| Some(process.ns_per_op));
-    // A candidate runs once in a block, so its block names the pair.
+    // A candidate runs once in a block, so its block identifies the pair.
     (!logs.is_empty()).then(|| logs.into_iter().map(|((block, _), log)| (block, log)).collect())
 }

@@ -1,4 +1,5 @@
-//! The leader of a run against one other, block by block, and whether that tells them apart.
+//! Compares the leader of a run with one other candidate, block by block, and decides whether they
+//! differ.
 
 use super::candidate::Candidate;
 use super::ratio::Ratio;
@@ -6,20 +7,21 @@ use super::stats::{BlocksMore, Finding, Judgement, Rule, Tested, judge_tested, m
 use crate::plan::pairs;
 use serde::Serialize;
 
-/// The leader against one other.
+/// The leader against one other candidate.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairwiseTest {
-    /// The other.
+    /// The other candidate.
     pub against: String,
     /// Whether the other is the run's baseline.
     pub baseline: bool,
-    /// Leader over other; `None` where no block has both in every case.
+    /// Leader over other; `None` if no block has both in every case.
     pub ratio: Option<Ratio>,
-    /// Two-sided p, adjusted (Holm) for all contests if the leader wins them all, else for all pairs of allocators.
+    /// Two-sided p, adjusted (Holm) for all pairwise tests of the leader if it wins them all, else
+    /// for all pairs of allocators.
     pub corrected_p: Option<f64>,
-    /// Why the two cannot be told apart; `None` where they can.
+    /// Why the two cannot be told apart; `None` if they can.
     pub doubt: Option<Doubt>,
-    /// About so many more blocks would remove a doubt that is chance.
+    /// About how many more blocks would remove a doubt that is due to chance.
     pub blocks_more: Option<u32>,
 }
 
@@ -36,15 +38,17 @@ pub enum Doubt {
 }
 
 impl PairwiseTest {
-    /// In how many blocks both have a value in every case.
+    /// The number of blocks in which both have a value in every case.
     pub fn blocks(&self) -> usize {
         self.ratio.map_or(0, |ratio| ratio.pairs)
     }
 }
 
-/// The leader against each of the others. A winner has to win every contest, so that one family of them is enough: simulated, one of equals
-/// is named in less than 1 % of runs. Where it does not win all, to name those that it cannot be told from says that it can be told from
-/// the rest; but it was chosen among all by the same blocks, so that all pairs are one family then.
+/// The leader against each of the others. A winner has to win every pairwise test, so its tests are
+/// one family and that is enough: in simulations, one of several equals is named in less than 1 %
+/// of runs. If the leader does not win all, the list of those that it cannot be told apart from
+/// implies that it differs from the rest; but it was chosen among all by the same blocks, so then
+/// all pairs are one family.
 pub(super) fn all(
     leader: &Candidate,
     others: &[Candidate],
@@ -57,7 +61,7 @@ pub(super) fn all(
     };
     let judged = |family: usize| {
         let rule = Rule::new(family, needed as usize, alpha);
-        // Contests of others are not looked at: they count as contests that show nothing.
+        // Pairwise tests among the others are not run: they count as tests that show nothing.
         let mut tested: Vec<Option<Tested>> =
             others.iter().map(|other| paired(&logs_beside(other), rule.threshold)).collect();
         tested.resize(family, None);
@@ -81,7 +85,7 @@ pub(super) fn all(
     others.iter().zip(judgements).map(test).collect()
 }
 
-/// An estimate that contradicts the ranking says that the order may be chance, however small p is.
+/// An estimate that contradicts the ranking means that the order may be chance, however small p is.
 fn doubt(judgement: Option<&Judgement>, needed: usize) -> Option<Doubt> {
     let Some(judgement) = judgement.filter(|judgement| judgement.shift.n >= needed) else {
         return Some(Doubt::FewBlocks);

@@ -1,5 +1,5 @@
-//! What the measured iterations of one process come to. The raw counters stay in [`Measurement`]; these are quotients of
-//! their sums. Must not compare processes.
+//! The figures of one process, from its measured iterations. The raw counters stay in
+//! [`Measurement`]; these are quotients of their sums. Must not compare processes.
 
 use crate::execute::Measurement;
 
@@ -10,16 +10,17 @@ pub struct Process {
     pub ns_per_op: f64,
     /// Operations of all threads per microsecond of wall time.
     pub mops_per_s: f64,
-    /// CPU time / operations; `None` where the kernel's clock saw none.
+    /// CPU time / operations; `None` if the kernel's clock counted none.
     pub cpu_ns_per_op: Option<f64>,
-    /// Growth of the resident set from the first operation to its peak; `None` where it did not grow.
+    /// Growth of the resident set from the first operation to its peak; `None` if it did not grow.
     pub grown_bytes: Option<f64>,
-    /// The purge's part of the wall time, 0 to 1; `None` where it exceeds the whole.
+    /// The purge's part of the wall time, 0 to 1; `None` if it exceeds the whole.
     pub purge_share: Option<f64>,
 }
 
 impl Process {
-    /// `None` where there is nothing to divide: no measured iteration, no operation, no time, no thread.
+    /// `None` if there is nothing to divide: no measured iteration, no operation, no time, no
+    /// thread.
     pub fn new(measurement: &Measurement, threads: u32) -> Option<Process> {
         let measured = || measurement.measured();
         let ops: f64 = measured().map(|iteration| iteration.ops as f64).sum();
@@ -42,7 +43,7 @@ impl Process {
         })
     }
 
-    /// What is left of `ns_per_op` when the purge is taken out.
+    /// `ns_per_op` without the purge's time.
     pub fn ns_per_op_without_purge(&self) -> Option<f64> {
         Some(self.ns_per_op * (1.0 - self.purge_share?))
     }

@@ -1,28 +1,30 @@
-//! Two allocators in the same blocks: how many times the one's value the other's is. Values of different blocks never meet.
+//! The ratio of two allocators' values in the same blocks. Values of different blocks are never
+//! paired.
 
 use super::group::Group;
 use super::process::Process;
 use super::stats::{Shift, shift};
 use serde::Serialize;
 
-/// Candidate over other, estimated from log ratios of the same block. Below 1: the candidate takes less.
+/// Candidate over other, estimated from log ratios of the same block. Below 1: the candidate takes
+/// less.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {
     /// Hodges-Lehmann estimate.
     pub ratio: f64,
-    /// 95 % interval, low and high; `None` where there are too few pairs for one (fewer than 6).
+    /// 95 % interval, low and high; `None` with fewer than 6 pairs.
     pub interval: Option<(f64, f64)>,
     /// Blocks in which both have a value.
     pub pairs: usize,
 }
 
 impl Ratio {
-    /// From log ratios, one per block. `None` where there are none.
+    /// From log ratios, one per block. `None` if there are none.
     pub fn from_logs(logs: &[f64]) -> Option<Ratio> {
         shift(logs).map(Ratio::of_shift)
     }
 
-    /// From an estimate in logs.
+    /// From an estimate in log units.
     pub(super) fn of_shift(Shift { estimate, interval, n }: Shift) -> Ratio {
         let interval = interval.map(|interval| (interval.low.exp(), interval.high.exp()));
         Ratio { ratio: estimate.exp(), interval, pairs: n }
@@ -33,7 +35,7 @@ impl Ratio {
         Ratio { ratio: 1.0, interval: None, pairs }
     }
 
-    /// Seen from the other side: how many times as fast instead of how many times as long.
+    /// The reciprocal: how many times as fast instead of how many times as long.
     pub fn inverse(&self) -> Ratio {
         Ratio {
             ratio: 1.0 / self.ratio,

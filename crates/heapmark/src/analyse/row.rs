@@ -1,4 +1,5 @@
-//! One line of a table: an allocator in a case. Numbers, or the reason why there are none; never both.
+//! One line of a table: an allocator in a case. Numbers, or the reason why there are none; never
+//! both.
 
 use super::failure::Failed;
 use super::group::Group;
@@ -18,23 +19,23 @@ pub struct Row {
     pub role: Role,
     /// Functions of the malloc family that it leaves to libc; a row with any is `partial`.
     pub leaves: Vec<String>,
-    /// What is wrong with calls of it that few workloads make; a row with any is `flawed`.
+    /// Faults in functions that few workloads call; a row with any is `flawed`.
     pub findings: Vec<String>,
-    /// How it gives memory back here.
+    /// How it returns memory in this case.
     pub purge: Purge,
-    /// The family of the catalogue by whose purge: the library came by its path.
+    /// The catalogue family whose purge is used, for a library given by its path.
     pub purged_as: Option<String>,
-    /// Who serves behind it, where its check has found somebody.
+    /// The allocator that serves behind it, if its check found one.
     pub served: Option<String>,
-    /// When its sources were written; empty where its version tells.
+    /// The date of its sources; empty if its version contains it.
     pub sources: String,
     /// Parameters of the workload that have other values in this row.
     pub parameters: BTreeMap<String, String>,
-    /// What came of it.
+    /// Its result so far.
     pub state: State,
 }
 
-/// What an allocator is in the comparison.
+/// The part of an allocator in the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -42,21 +43,21 @@ pub enum Role {
     Baseline,
     /// Compared with the baseline.
     Candidate,
-    /// The baseline's copy: what this run would call a difference. Never ranks.
+    /// The A/A copy of the baseline: what this run would call a difference. Never ranks.
     Shadow,
     /// The harness's own cost: never ranks.
     Floor,
-    /// A program with memory of its own: compared with the baseline, never ranks.
+    /// A program with its own memory management: compared with the baseline, never ranks.
     Program,
 }
 
-/// How an allocator is made to give memory back. In order of what it promises.
+/// How an allocator is made to return memory, the weakest guarantee first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purge {
-    /// The run says something else, or nothing.
+    /// The run reports another value, or none.
     Unknown,
-    /// It is not.
+    /// It is not made to.
     None,
     /// By its settings.
     Configured,
@@ -75,15 +76,15 @@ impl From<&str> for Purge {
     }
 }
 
-/// What came of a row.
+/// The result of a row so far.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum State {
     /// Every process so far ended `ok`.
     Measured(Box<Numbers>),
-    /// At least one did not.
+    /// At least one process did not end `ok`.
     Failed(Failed),
-    /// No sample yet that has a number.
+    /// No sample with a number yet.
     Missing {
         /// Samples that ended `ok` without operations, time or iterations to divide.
         unusable: usize,
@@ -91,7 +92,7 @@ pub enum State {
 }
 
 impl Role {
-    /// Of an entrant of a case.
+    /// The role of a candidate in a case.
     pub(super) fn of(candidate: &AllocatorInfo, baseline: &str) -> Role {
         match candidate.tier.as_str() {
             "floor" => Role::Floor,
@@ -141,7 +142,7 @@ fn other_parameters(group: &Group) -> BTreeMap<String, String> {
     own.into_iter().flatten().filter(other).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// The least that the plan and the processes agree on.
+/// The weakest of the methods that the plan and the processes report.
 fn purge(group: &Group) -> Purge {
     let told = group.processes.values().map(|(measurement, _)| measurement.purge.as_str());
     told.chain([group.allocator.purge.as_str()]).map(Purge::from).min().unwrap_or(Purge::Unknown)

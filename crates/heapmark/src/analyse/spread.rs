@@ -1,19 +1,19 @@
-//! Many values of one row in few: the middle and both ends, or two modes.
+//! A few values that summarise many: the median and both extremes, or two modes.
 
 use super::group::Group;
 use super::stats::{Modes, median, modes};
 use serde::Serialize;
 
-/// `ns_per_op` where processes come out in two ways and nothing between.
+/// `ns_per_op`, if processes fall into two modes with nothing between.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TwoModes {
-    /// Median of the faster ones.
+    /// Median of the lower mode.
     pub low: f64,
-    /// How many these are.
+    /// Its number of processes.
     pub low_count: usize,
-    /// Median of the slower ones.
+    /// Median of the higher mode.
     pub high: f64,
-    /// How many these are.
+    /// Its number of processes.
     pub high_count: usize,
 }
 
@@ -25,7 +25,7 @@ impl TwoModes {
     }
 }
 
-/// The middle and both ends of one value per process.
+/// The median and both extremes of one value per process.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// Median.
@@ -37,7 +37,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// `None` for no values, and where one is not finite.
+    /// `None` for no values, and if one is not finite.
     pub fn of(values: &[f64]) -> Option<Spread> {
         Some(Spread {
             median: median(values)?,

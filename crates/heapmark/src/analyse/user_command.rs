@@ -1,5 +1,5 @@
-//! What is known of a user's command beside its rows: how much any allocator can change, and what was out of reach. From the check
-//! of its baseline. Must not judge.
+//! Facts about a user's command beside its rows: how much any allocator can change, and what could
+//! not be reached. From the check of its baseline. Must not judge.
 
 use super::group::Group;
 use super::ratio::Ratio;
@@ -10,39 +10,42 @@ use crate::execute::user_command::{
 use crate::plan::UserCommand;
 use serde::Serialize;
 
-/// Below this a process is mostly its own start.
+/// Below this, a process is mostly its own start.
 const SHORT_NS: f64 = 5e6;
-/// No verdict speaks of a smaller difference.
+/// No verdict covers a smaller difference.
 const LEAST_TOLD: f64 = 0.01;
 
 /// A command.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CommandFacts {
-    /// As a person would type it.
+    /// As typed in a shell.
     pub line: String,
-    /// Who drives it, where it is a server.
+    /// The client that drives it, if it is a server.
     pub client: Option<String>,
-    /// The share of the baseline's CPU time that calls of the malloc family take; `None` where too few were timed.
+    /// The share of the baseline's CPU time that calls of the malloc family take; `None` if too few
+    /// were timed.
     pub malloc_share: Option<f64>,
     /// Such calls for each second of CPU time.
     pub calls_per_cpu_s: Option<f64>,
-    /// Why that is not known, where it went wrong.
+    /// Why that is not known, if something went wrong.
     pub no_ceiling: Option<String>,
-    /// A gain that is smaller is none that this run could tell of: its precision, as a share.
+    /// The smallest gain that this run could detect: its precision, as a share.
     pub least_told: f64,
-    /// Rows that are faster than by the ceiling, their whole intervals of wall or of CPU time: with the least that they gain.
+    /// Rows whose whole interval of wall or of CPU time exceeds the ceiling, with the least that
+    /// they gain.
     pub above_ceiling: Vec<(String, f64)>,
-    /// The code that it ends with each time, where that is not 0, and the last line that it then wrote to stderr.
+    /// The code that it exits with each time, if that is not 0, and the last line that it then
+    /// wrote to stderr.
     pub exit: Option<(String, String)>,
-    /// Rows that run as the user calls the command, with who serves their memory.
+    /// Rows that run as the user starts the command, with the allocator that serves them.
     pub served_by: Vec<(String, String)>,
     /// Programs of its tree that no preloaded allocator reaches, and why.
     pub unproven: Option<String>,
-    /// Programs that an allocator may serve, which nothing proves, and why they could not say so.
+    /// Programs that an allocator may serve without proof, and why they could not report it.
     pub silent: Option<String>,
-    /// Why such programs were not looked for to the end.
+    /// Why the search for these programs was not completed.
     pub unsearched: Option<String>,
-    /// Rows whose peak of PSS was not seen, and why.
+    /// Rows whose peak of PSS was not measured, and why.
     pub pss_missed: Vec<(String, String)>,
     /// Rows whose command left processes behind, with how many.
     pub left_behind: Vec<(String, u64)>,
@@ -87,7 +90,8 @@ impl CommandFacts {
         }
     }
 
-    /// How much faster, at most, an allocator makes it that takes no time at all: 0.05 is five per cent.
+    /// The upper limit of the speed-up, reached by an allocator that takes no time: 0.05 is five
+    /// per cent.
     pub fn faster_at_most(&self) -> Option<f64> {
         self.malloc_share.map(faster_at_most)
     }

@@ -1,5 +1,5 @@
-//! What may be said about each row: faster, slower, same, small, unclear. One family over all rows of a run, so that a run of
-//! many rows is wrong no more often than a run of one.
+//! The verdict on each row: faster, slower, same, small, unclear. All rows of a run are one family,
+//! so that a run of many rows is wrong no more often than a run of one.
 
 use super::group::Group;
 use super::process::Process;
@@ -8,7 +8,7 @@ use super::stats::{BlocksMore, Finding, Judgement, Shift, judge_family, shift};
 use crate::plan::blocks_needed;
 use serde::Serialize;
 
-/// What may be said about a row beside the baseline.
+/// The verdict on a row relative to the baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "word", rename_all = "kebab-case")]
 pub enum Verdict {
@@ -16,18 +16,20 @@ pub enum Verdict {
     Faster,
     /// More time, by more than 1 %.
     Slower,
-    /// No more than 1 % apart: the whole 95 % interval lies within 1 %, and would do so in a run of so many rows.
+    /// No more than 1 % apart: the whole 95 % interval lies within 1 %, and would do so in a run of
+    /// this many rows.
     Same,
-    /// A difference that is real, and perhaps not more than 1 %.
+    /// A real difference, perhaps not more than 1 %.
     Small,
     /// Anything else.
     Unclear {
-        /// About so many more blocks would tell; `None`: more than is reasonable.
+        /// About how many more blocks would decide; `None`: more than is reasonable.
         blocks_more: Option<u32>,
     },
-    /// The baseline's own copy differed from it: whatever differs here may be the machine's doing.
+    /// The A/A copy differed from the baseline: differences here may be the machine's doing.
     ShadowDiffers,
-    /// The harness takes more than half of the fastest allocator's time: the order may be the harness's.
+    /// The harness takes more than half of the fastest allocator's time: the order may be the
+    /// harness's.
     FloorHides,
 }
 
@@ -61,7 +63,8 @@ impl Verdict {
     }
 }
 
-/// The calls of one table, row by row; `None` for rows that are not judged, or have nothing to be judged by.
+/// The verdicts of one table, row by row; `None` for rows that are not judged, or have no values to
+/// judge by.
 pub(super) struct Verdicts {
     /// By wall time.
     pub wall: Vec<Option<Verdict>>,
@@ -69,26 +72,26 @@ pub(super) struct Verdicts {
     pub cpu: Vec<Option<Verdict>>,
     /// By growth of the resident set: `Faster` is less, `Slower` is more.
     pub memory: Vec<Option<Verdict>>,
-    /// The baseline's copy over the baseline; `None` where there is none.
+    /// The A/A copy over the baseline; `None` if there is none.
     pub shadow: Option<Shift>,
-    /// Whether that copy came out different.
+    /// Whether the A/A copy came out different.
     pub shadow_differs: bool,
     /// Whether the harness takes more than half of the fastest allocator's time.
     pub floor_hides: bool,
 }
 
 impl Verdicts {
-    /// Why nothing is claimed of any row's time, where nothing is.
+    /// The verdict that withholds all claims about time, if there is one.
     pub fn withheld(&self) -> Option<Verdict> {
         if self.shadow_differs { Some(Verdict::ShadowDiffers) } else { self.floor_hides.then_some(Verdict::FloorHides) }
     }
 }
 
-/// A table before its rows are written: its groups, and who is who.
+/// A table before its rows are written: its groups, and their roles.
 pub(super) struct Judged<'a, 'g> {
     pub groups: &'a [Group<'g>],
     pub roles: Vec<Role>,
-    /// Whether its times are recorded ones: then nothing is said of them.
+    /// Whether its times are the recorded ones: then they are not judged.
     pub paced: bool,
 }
 
@@ -101,7 +104,7 @@ impl<'g> Judged<'_, 'g> {
         self.groups.iter().zip(&self.roles).filter(move |(_, own)| **own == role).map(|(group, _)| group)
     }
 
-    /// The rows that a verdict may speak about.
+    /// The rows that a verdict may cover.
     fn allocators(&self) -> impl Iterator<Item = &Group<'g>> {
         self.of(Role::Baseline).chain(self.of(Role::Candidate))
     }
@@ -120,7 +123,7 @@ impl<'g> Judged<'_, 'g> {
     }
 }
 
-/// Judges all tables of a run together, each p held against `alpha`.
+/// Judges all tables of a run together, each p compared with `alpha`.
 pub(super) fn verdicts(tables: &[Judged], alpha: f64) -> Vec<Verdicts> {
     let wall = |process: &Process| Some(process.ns_per_op);
     let cpu = |process: &Process| process.cpu_ns_per_op;
@@ -152,7 +155,8 @@ pub(super) fn verdicts(tables: &[Judged], alpha: f64) -> Vec<Verdicts> {
         for ((((calls, table), wall), cpu), memory) in all.iter_mut().zip(tables).zip(wall).zip(cpu).zip(memory) {
             let withheld = calls.withheld();
             let timed = |calls: Vec<Option<Verdict>>| if table.paced { vec![None; calls.len()] } else { calls };
-            // Neither a busy machine nor the harness's time changes how much memory a process takes.
+            // Neither a busy machine nor the harness's time changes how much memory a process
+            // takes.
             let measures = [
                 (&mut calls.wall, timed(wall), withheld),
                 (&mut calls.cpu, timed(cpu), withheld),
@@ -168,7 +172,7 @@ pub(super) fn verdicts(tables: &[Judged], alpha: f64) -> Vec<Verdicts> {
     all
 }
 
-/// The calls of all rows of a role, table by table.
+/// The verdicts of all rows of a role, table by table.
 fn family(tables: &[Judged], role: Role, value: fn(&Process) -> Option<f64>, alpha: f64) -> Vec<Vec<Option<Verdict>>> {
     let members = || {
         tables.iter().flat_map(|table| {

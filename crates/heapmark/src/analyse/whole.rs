@@ -1,46 +1,49 @@
-//! What a row comes to whose workload is a whole process: its time and what its check found. Must not compare rows.
+//! The figures of a row whose workload is a whole process: its time and the findings of its check.
+//! Must not compare rows.
 
 use super::group::Group;
 use super::spread::Spread;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Fewer calls for each operation are start-up and growth of the heap: the objects come from elsewhere.
+/// With fewer calls per operation, malloc serves only start-up and heap growth; the objects come
+/// from elsewhere.
 const CALLS_THAT_MATTER: f64 = 0.01;
 
-/// A whole process. Medians over processes; pauses of the one process that watched itself.
+/// A whole process. Medians over processes; pauses come from the one process that recorded its own.
 #[derive(Clone, Debug, Serialize)]
 pub struct Whole {
     /// From its start to its end.
     pub wall_ns: Spread,
     /// User and system CPU time of all its threads.
     pub cpu_ns: Option<Spread>,
-    /// CPU time over wall time: above 1 where helper threads work.
+    /// CPU time over wall time: above 1 if helper threads work.
     pub parallel_share: Option<f64>,
     /// The same program with next to nothing to do.
     pub startup_ns: Option<f64>,
-    /// The longest pause or release that the runtime or the program told of.
+    /// The longest pause or release that the runtime or the program reported.
     pub longest_pause_ns: Option<f64>,
-    /// Pauses that it told of: 0 is another answer than none.
+    /// Pauses that it reported: 0 differs from `None`.
     pub pauses: Option<f64>,
     /// The longest building of one small tree, by the program's own clock.
     pub longest_step_ns: Option<f64>,
     /// The largest process of a tree, as the kernel counts it.
     pub largest_process_bytes: Option<f64>,
-    /// The tree's memory in which shared pages are divided among those that share them, in a process that was not timed.
+    /// The tree's memory, with shared pages divided among the processes that share them, in a
+    /// process that was not timed.
     pub peak_pss_bytes: Option<f64>,
-    /// Processes of a tree that a witness spoke for.
+    /// Processes of a tree that a witness reported.
     pub processes: Option<f64>,
-    /// Calls of functions that allocate, for each operation; `None` where nobody counted.
+    /// Calls of allocating functions per operation; `None` if they were not counted.
     pub malloc_calls_per_operation: Option<f64>,
 }
 
-/// What a sample says of its start.
+/// The figure of a sample that is its start-up time.
 const STARTUP: &str = "startup_ns";
-/// And of the largest process of its tree.
+/// The figure of the largest process of its tree.
 const LARGEST: &str = "largest_process_rss_bytes";
 
-/// Whether some table reads this figure of a sample; exports read all.
+/// Whether some table uses this figure of a sample; exports include all.
 pub fn reads_figure(name: &str) -> bool {
     name == STARTUP || name == LARGEST
 }
@@ -73,7 +76,7 @@ impl Whole {
         })
     }
 
-    /// Whether another allocator would have changed the row; `None` where nobody counted.
+    /// Whether another allocator would have changed the row; `None` if calls were not counted.
     pub fn responds_to_malloc(&self) -> Option<bool> {
         self.malloc_calls_per_operation.map(|calls| calls >= CALLS_THAT_MATTER)
     }

@@ -1,5 +1,6 @@
-//! Where built libraries and programs lie, and under which name: a folder's name holds a hash of everything that went into it, so what
-//! is there is the right one. Knows nothing of compilers.
+//! Where built libraries and programs are stored, and under which name: a folder's name contains a
+//! hash of everything that went into it, so an existing folder is the right one. Does not depend on
+//! compilers.
 
 use super::inspect;
 use crate::file::{self, PUBLIC, make_folder};
@@ -34,7 +35,7 @@ pub fn root() -> Result<PathBuf> {
             open.path.display()
         );
     }
-    // Its owner could.
+    // The owner of such a folder could still replace files.
     static SAID: Once = Once::new();
     if let Some(other) = folders.iter().find(|folder| folder.is_of_another()) {
         SAID.call_once(|| {
@@ -50,7 +51,7 @@ pub fn root() -> Result<PathBuf> {
     Ok(root)
 }
 
-/// A folder on the way to the cache, or a link.
+/// A folder or link in the path of the cache.
 struct Folder {
     path: PathBuf,
     owner: u32,
@@ -58,7 +59,8 @@ struct Folder {
     mode: u32,
 }
 
-/// What can be exchanged on the way to a folder: it itself and all above it, by its name and, where links are in that, by its place.
+/// Everything on the way to a folder that can be replaced: the folder and all folders above it, by
+/// its name and, if that contains links, by its real path.
 fn above(folder: &Path) -> Vec<Folder> {
     let place = folder.ancestors().find_map(|folder| folder.canonicalize().ok()).unwrap_or_default();
     let look = |path: &Path| {
@@ -69,11 +71,12 @@ fn above(folder: &Path) -> Vec<Folder> {
     folder.ancestors().chain(place.ancestors()).filter_map(look).collect()
 }
 
-/// Whom user namespaces name as the owner of what is outside.
+/// The owner of files outside a user namespace, as seen inside: Unix's user nobody.
 const NOBODY: u32 = 65_534;
 
 impl Folder {
-    /// In a sticky folder (`/tmp`) only owners rename; and many systems give each user a group of the same number.
+    /// In a sticky folder (`/tmp`) only owners may rename; and many systems give each user a group
+    /// of the same number.
     fn others_may_exchange(&self) -> bool {
         let by_group = self.mode & 0o020 != 0 && ![0, self.owner].contains(&self.group);
         (by_group || self.mode & 0o002 != 0) && self.mode & 0o1000 == 0
@@ -84,13 +87,14 @@ impl Folder {
     }
 }
 
-/// The mark by which programs that make backups know what can be made again.
+/// The marker file by which backup programs recognise a folder that can be rebuilt.
 const TAG: &str = "CACHEDIR.TAG";
-/// What it begins with is fixed by https://bford.info/cachedir/.
+/// Its first line is fixed by https://bford.info/cachedir/.
 const TAG_TEXT: &str =
     "Signature: 8a477f597d28d172789f06886806bc55\n# What lies here was built by heapmark, and will be again.\n";
 
-/// Makes a folder of the cache. It is marked as one unless it was there: then it may be somebody else's.
+/// Makes a folder of the cache, and marks it as one. A folder that exists already is not marked: it
+/// may be the user's own.
 pub fn make(folder: &Path) -> std::io::Result<()> {
     match make_folder(folder)? {
         true => file::replace(&folder.join(TAG), TAG_TEXT.as_bytes(), PUBLIC),
@@ -98,8 +102,8 @@ pub fn make(folder: &Path) -> std::io::Result<()> {
     }
 }
 
-/// The first twelve hexadecimal digits of a SHA-256 over parts; each part's length goes in, so no two lists collide by
-/// being cut differently.
+/// The first twelve hexadecimal digits of a SHA-256 over parts. Each part's length is hashed too,
+/// so that two lists of parts with the same concatenation do not collide.
 pub fn short_hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -109,7 +113,7 @@ pub fn short_hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     hex(&hash.finalize()[..6])
 }
 
-/// Bytes as people write hashes.
+/// Bytes in hexadecimal.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -127,7 +131,7 @@ pub fn hash_of_file(path: &Path) -> Result<String> {
     }
 }
 
-/// The checksum of a library in its folder.
+/// The checksum line of a library in its folder.
 fn checksum_line(library: &Path) -> Result<String> {
     let name = library.file_name().unwrap_or_default();
     Ok(format!("{}  {}\n", hash_of_file(library)?, name.display()))
@@ -142,43 +146,44 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place of the library `name` whose ingredients hash to `key`.
+    /// The place of the library `name` whose inputs hash to `key`.
     pub fn new(name: &str, key: &str) -> Result<Place> {
         Ok(Place { name: name.into(), key: key.into(), shelf: root()?.join("libraries") })
     }
 
-    /// As [`Place::new`], of a program.
+    /// As [`Place::new`], for a program.
     pub fn of_program(name: &str, key: &str) -> Result<Place> {
         Ok(Place { name: name.into(), key: key.into(), shelf: root()?.join("programs") })
     }
 
-    /// The folder that holds what was built, there or not.
+    /// The folder for what was built, whether it exists or not.
     pub fn folder(&self) -> PathBuf {
         self.shelf.join(format!("{}-{}", self.name, self.key))
     }
 
-    /// The library's file, there or not.
+    /// The library's file, whether it exists or not.
     pub fn library(&self) -> PathBuf {
         self.folder().join(format!("lib{}.so", self.name))
     }
 
-    /// Where its checksum stands, as `sha256sum -c` reads it.
+    /// The file with its checksum, in the format of `sha256sum -c`.
     fn checksum(&self) -> PathBuf {
         self.library().with_extension("so.sha256")
     }
 
-    /// Whether the library is there as it was built: a changed bit would be measured under the same name.
+    /// Whether the library is exactly as it was built: a changed one would be measured under the
+    /// same name.
     pub fn is_whole(&self) -> bool {
         let wanted = std::fs::read_to_string(self.checksum());
         wanted.is_ok_and(|wanted| checksum_line(&self.library()).is_ok_and(|found| found == wanted))
     }
 
-    /// Where the log of a failed build stays.
+    /// Where the log of a failed build is kept.
     pub fn log(&self) -> PathBuf {
         self.shelf.join(format!("{}-{}.log", self.name, self.key))
     }
 
-    /// Waits until no other process builds this; the lock ends with the value.
+    /// Waits until no other process builds this; the lock is released when the value is dropped.
     pub fn lock(&self, waiting: impl FnOnce()) -> Result<File> {
         let path = self.shelf.join(format!(".{}.lock", self.name));
         let context = || format!("locking {}: choose another place with HEAPMARK_CACHE", path.display());
@@ -193,8 +198,8 @@ impl Place {
         Ok(file)
     }
 
-    /// An empty folder to build in, beside the final one so that [`Place::keep`] is a rename. Removes what an
-    /// interrupted build left; call it under [`Place::lock`].
+    /// An empty folder to build in, beside the final one so that [`Place::keep`] is a rename.
+    /// Removes what an interrupted build left behind; call it while holding [`Place::lock`].
     pub fn workshop(&self) -> Result<PathBuf> {
         let folder = self.shelf.join(format!(".{}.building", self.name));
         if folder.exists() {
@@ -204,7 +209,7 @@ impl Place {
         Ok(folder)
     }
 
-    /// Moves a finished library into place and clears the workshop.
+    /// Moves a finished library into place and removes the workshop.
     pub fn keep(&self, built: &Path, workshop: &Path) -> Result<PathBuf> {
         let half = self.shelf.join(format!(".{}.done", self.name));
         let (library, line) = (half.join(format!("lib{}.so", self.name)), checksum_line(built)?);
@@ -313,7 +318,7 @@ mod tests {
     fn a_second_builder_waits_for_the_first() {
         let folder = tempfile::tempdir().unwrap();
         let place = place(folder.path());
-        let first = place.lock(|| panic!("nobody else is here")).unwrap();
+        let first = place.lock(|| panic!("no other process holds the lock")).unwrap();
         let (told, waits) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
             let second = scope.spawn(|| place.lock(move || told.send(()).unwrap()).is_ok());

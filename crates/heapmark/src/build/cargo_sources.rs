@@ -1,5 +1,5 @@
-//! The allocators' sources, which cargo fetches. The pins travel inside the binary, so that heapmark finds the same sources
-//! with and without a checkout. Compiles nothing.
+//! The allocators' sources, which cargo downloads. The pins are embedded in the binary, so that
+//! heapmark finds the same sources with and without a checkout. Compiles nothing.
 
 use super::cache;
 use super::step::{self, Log, Slots};
@@ -59,13 +59,15 @@ pub fn directory(name: &str) -> Result<PathBuf> {
         .ok_or_else(|| anyhow!("cargo does not know crate `{name}`; add it to crates/sources/Cargo.toml"))
 }
 
-/// Unpacks the sources of a crate into a folder, and returns theirs. They come from the archive that the registry served, whose checksum
-/// is pinned: what cargo has unpacked of it may have been changed since, and cargo does not look again.
+/// Unpacks the sources of a crate into a folder, and returns their folder. They come from the
+/// archive that the registry served, whose checksum is pinned: the copy that cargo has unpacked may
+/// have been changed since, and cargo does not check it again.
 pub fn unpack(pin: &Pin, into: &Path, slots: &Slots, log: &Log) -> Result<PathBuf> {
     let unpacked = directory(&pin.name)?;
     let archive = archive(&unpacked).with_context(|| format!("{} is in no registry of cargo's", unpacked.display()))?;
     std::fs::create_dir_all(into).with_context(|| format!("creating {}", into.display()))?;
-    // What is looked at is what is unpacked, whatever becomes of the other meanwhile.
+    // The private copy is checked and unpacked, so that later changes to the original do not
+    // matter.
     let own = into.join("archive");
     std::fs::copy(&archive, &own).with_context(|| format!("reading {}", archive.display()))?;
     if cache::hash_of_file(&own)? != pin.checksum {
@@ -75,13 +77,14 @@ pub fn unpack(pin: &Pin, into: &Path, slots: &Slots, log: &Log) -> Result<PathBu
         );
     }
     let mut tar = Command::new("tar");
-    // Not for users that a stranger's archive names.
+    // Do not restore owners that the archive names.
     tar.arg("-xzof").arg(&own).arg("-C").arg(into).env_remove("TAR_OPTIONS");
     step::run("unpacking", &mut tar, slots, log)?;
     Ok(into.join(unpacked.file_name().unwrap_or_default()))
 }
 
-/// The archive of what cargo has unpacked: `registry/src/INDEX/NAME-VERSION` is of `registry/cache/INDEX/NAME-VERSION.crate`.
+/// The archive of what cargo has unpacked: `registry/src/INDEX/NAME-VERSION` comes from
+/// `registry/cache/INDEX/NAME-VERSION.crate`.
 fn archive(unpacked: &Path) -> Option<PathBuf> {
     let (index, name) = (unpacked.parent()?, unpacked.file_name()?.to_str()?);
     let sources = index.parent().filter(|sources| sources.ends_with("registry/src"))?;
@@ -122,8 +125,8 @@ fn cargo(package: &Path, arguments: &[&str]) -> Result<Output> {
         .args(arguments)
         .arg("--manifest-path")
         .arg(package)
-        // Cargo, and what chooses among several of them, obey files in the folder where they are started and in all above it: one in which
-        // others can write would have them start anything.
+        // Cargo and rustup read configuration files in the start folder and in all folders above
+        // it: in a folder that others can write to, those files could make them start any program.
         .current_dir("/")
         .output()
         .with_context(|| format!("starting {}: cargo fetches the sources; install Rust", cargo.display()))
@@ -144,7 +147,7 @@ fn write_package() -> Result<PathBuf> {
         if std::fs::read_to_string(&file).is_ok_and(|there| there == text) {
             continue;
         }
-        // Another heapmark may be reading it.
+        // Replaced in one step, because another heapmark may be reading it.
         cache::make(file.parent().unwrap_or(&folder))
             .and_then(|()| file::replace(&file, text.as_bytes(), PUBLIC))
             .with_context(|| format!("writing {}", file.display()))?;

@@ -1,5 +1,5 @@
-//! Holds a library against what its entry says. A library of ours that does not pass is not kept: a function that is
-//! missing by mistake would be served by libc, and nobody would notice.
+//! Compares a library with its catalogue entry. A library that heapmark builds is kept only if it
+//! passes: libc would silently serve a function that is missing by mistake.
 
 use super::inspect::{self, Inspection, Refusal};
 use crate::catalog::allocator::{Allocator, Recipe};
@@ -7,7 +7,8 @@ use crate::catalog::family;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Functions that it neither defines nor explains, and functions that it defines although `leaves` says otherwise.
+/// Functions that it neither defines nor explains, and functions that it defines although they are
+/// in `leaves`.
 pub fn completeness(allocator: &Allocator, exports: &BTreeSet<String>) -> Vec<String> {
     let mut faults = Vec::new();
     for name in family::required() {
@@ -22,8 +23,8 @@ pub fn completeness(allocator: &Allocator, exports: &BTreeSet<String>) -> Vec<St
     faults
 }
 
-/// Names that it exports although neither the malloc family nor the recipe's `exports` has them, and patterns in
-/// `exports` that nothing matches.
+/// Names that it exports although they are neither in the malloc family nor in the recipe's
+/// `exports`, and patterns in `exports` without a match.
 pub fn purity(recipe: &Recipe, inspection: &Inspection) -> Vec<String> {
     let allowed = |name: &&String| recipe.exports.iter().any(|pattern| family::matches(pattern, name));
     let mut faults: Vec<String> = inspection
@@ -40,8 +41,9 @@ pub fn purity(recipe: &Recipe, inspection: &Inspection) -> Vec<String> {
     faults
 }
 
-/// Thread-local data in an object file that costs a call on every access. Not asked of the finished library: a static
-/// libstdc++ brings such an access of its own, where an exception is thrown.
+/// Thread-local data in an object file that costs a call on every access. Not checked in the
+/// finished library: a static libstdc++ adds such an access of its own, where an exception is
+/// thrown.
 pub fn tls(object: &Path) -> Result<Option<String>, Refusal> {
     let told = |how| format!("{how}; compile it with -ftls-model=initial-exec");
     Ok(inspect::dynamic_tls(object)?.map(told))

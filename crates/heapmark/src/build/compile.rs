@@ -1,4 +1,4 @@
-//! A recipe's files -> object files. Which flags an allocator needs stands in its recipe, not here.
+//! A recipe's files -> object files. The flags that an allocator needs are in its recipe, not here.
 
 use super::files::{Task, tasks};
 use super::step::{self, Log, Slots};
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What a build works with.
+/// The tools and the folder of one build.
 pub struct Bench<'a> {
     /// The compilers.
     pub toolchain: &'a Toolchain,
     /// Shared by all builds.
     pub slots: &'a Slots,
-    /// This build's account.
+    /// This build's log.
     pub log: &'a Log,
     /// This build's folder.
     pub workshop: &'a Path,
@@ -24,8 +24,8 @@ pub struct Bench<'a> {
     pub jobs: usize,
 }
 
-/// Compiles everything the recipe names in the crate at `directory`; `told` hears of each finished file and of how many
-/// there are.
+/// Compiles everything that the recipe names in the crate at `directory`; calls `told` after each
+/// finished file, with the number of finished files and of all files.
 pub fn objects(
     recipe: &Recipe,
     directory: &Path,
@@ -50,7 +50,7 @@ pub fn objects(
         if let Ok(mut failed) = failed.lock() {
             failed.get_or_insert(error);
         }
-        // No further file is begun.
+        // Stops the threads: no further file is begun.
         next.store(tasks.len(), Ordering::Relaxed);
     };
     std::thread::scope(|scope| {
@@ -87,7 +87,7 @@ fn compile(task: &Task, tree: &Path, flags: &[String], bench: &Bench) -> Result<
     command.args(unit.flags_here()).args(["-x", language, "-c"]).arg(&task.path).arg("-o").arg(&task.object);
     let name = task.path.strip_prefix(tree).or(task.path.strip_prefix(bench.workshop)).unwrap_or(&task.path);
     step::run(&format!("compiling {}", name.display()), &mut command, bench.slots, bench.log)?;
-    // Assembly says itself how it reaches its data; no flag changes that.
+    // Assembly code defines itself how it accesses its data; no flag changes that.
     if unit.language != Language::Assembly
         && let Some(fault) = check::tls(&task.object)?
     {
@@ -113,7 +113,7 @@ fn flags(recipe: &Recipe, tree: &Path, directory: &Path) -> Result<Vec<String>> 
         flags.push(if value.is_empty() { format!("-D{name}") } else { format!("-D{name}={value}") });
     }
     flags.extend(recipe.flags_here().cloned());
-    // `__FILE__` must not carry this machine's folders into the library.
+    // `__FILE__` must not put this machine's folder names into the library.
     flags.push(format!("-ffile-prefix-map={}=.", tree.display()));
     Ok(flags)
 }

@@ -1,5 +1,5 @@
-//! Runs an allocator's `configure` script, for the headers it writes. Its makefile is never run: the files are compiled as
-//! everywhere else.
+//! Runs an allocator's `configure` script for the headers that it writes. Its makefile is never
+//! run: the files are compiled as those of other allocators.
 
 use super::compile::Bench;
 use super::{files, step, toolchain};
@@ -8,7 +8,8 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Copies the tree, since a `configure` script writes beside itself, and runs the script there.
+/// Copies the tree, since a `configure` script writes into its own folder, and runs the script
+/// there.
 pub fn tree(configure: &Configure, directory: &Path, version: &str, bench: &Bench) -> Result<PathBuf> {
     let from = directory.join(&configure.tree);
     let tree = bench.workshop.join("tree");

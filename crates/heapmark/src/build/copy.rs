@@ -1,11 +1,13 @@
-//! A byte-identical copy of a library in another file: what an allocator is compared with to see what chance alone does.
+//! A byte-identical copy of a library in another file: the A/A copy, whose comparison with the
+//! baseline shows the noise of the run.
 
 use super::cache;
 use crate::file::{self, PUBLIC};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// The copy, made where it is not there yet. It keeps the file's name: purge calls are looked up by it.
+/// The copy; makes it if it does not exist. It keeps the file's name, because purge calls are
+/// looked up by it.
 pub fn copy(library: &Path) -> Result<PathBuf> {
     let path = library.display().to_string();
     let hash = cache::hash_of_file(library)?;

@@ -1,4 +1,4 @@
-//! Which files a recipe means. Reads folders, compiles nothing.
+//! Which files a recipe selects. Reads folders, compiles nothing.
 
 use crate::catalog::allocator::{Recipe, Unit};
 use crate::catalog::allocators;
@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 pub struct Task<'a> {
     /// The source file.
     pub path: PathBuf,
-    /// How.
+    /// How to compile it.
     pub unit: &'a Unit,
-    /// What comes of it.
+    /// The object file.
     pub object: PathBuf,
 }
 
-/// The files that a recipe means in a tree, in its order; writes those of our own into the workshop.
+/// The files that a recipe selects in a tree, in its order; writes heapmark's own extra files into
+/// the workshop.
 pub fn tasks<'a>(recipe: &'a Recipe, tree: &Path, workshop: &Path) -> Result<Vec<Task<'a>>> {
     let mut all = Vec::new();
     walk(tree, &mut all).with_context(|| format!("reading the sources in {}", tree.display()))?;

@@ -1,10 +1,11 @@
-//! What a part of heapmark makes is kept under a name that holds a fingerprint of that part's sources: when they change, it is made
-//! again. The build script takes the fingerprints; it has no dependencies.
+//! Fingerprints of heapmark's own sources. The names of cached files contain the fingerprint of the
+//! code that made them: when that code changes, they are made again. The build script computes the
+//! fingerprints, so this file has no dependencies.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What decides how a library is compiled, once its recipe is known.
+/// The sources that decide how a library is compiled from a given recipe.
 pub const LIBRARIES: [&str; 5] = [
     "src/build/compile.rs",
     "src/build/configure.rs",
@@ -12,7 +13,7 @@ pub const LIBRARIES: [&str; 5] = [
     "src/build/link.rs",
     "src/build/toolchain.rs",
 ];
-/// What decides which compiled trace is made of a trace.
+/// The sources that decide which compiled trace is made of a trace.
 pub const COMPILED_TRACES: [&str; 6] = [
     "../wire/src/compiled",
     "src/trace/codec",
@@ -22,13 +23,13 @@ pub const COMPILED_TRACES: [&str; 6] = [
     "src/trace/compile",
 ];
 
-/// Of all code in files and folders below `root`.
+/// The fingerprint of all code in files and folders below `root`.
 pub fn fingerprint(root: &Path, paths: &[&str]) -> String {
     let mut files = Vec::new();
     paths.iter().for_each(|path| add(&root.join(path), &mut files));
     files.sort();
     let texts = files.iter().map(|file| fs::read_to_string(file).unwrap_or_else(|why| panic!("{file:?}: {why}")));
-    // FNV-1a: the texts are our own, so none is made to collide.
+    // FNV-1a: the texts are our own, so deliberate collisions need no defence.
     let hash = texts.fold(0xcbf2_9ce4_8422_2325, |hash, text| {
         code(&text).bytes().fold(hash, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
     });

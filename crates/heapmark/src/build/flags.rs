@@ -1,30 +1,30 @@
-//! The flags that a library of ours is compiled with, beside those of its authors' own build. Says where they differ and
-//! why; builds nothing.
+//! The flags that heapmark compiles a library with, compared with those of its authors' own build:
+//! where they differ and why. Builds nothing.
 
 use super::toolchain;
 use crate::catalog::allocator::{Allocator, Recipe};
 use crate::catalog::family;
 use std::collections::BTreeMap;
 
-/// Both sides of one library.
+/// The flags of both builds of one library.
 pub struct Flags<'a> {
-    /// What its authors' build passes, by the line that says so.
+    /// What its authors' build passes, by the line of their sources that passes it.
     pub upstream: BTreeMap<&'a str, Vec<&'a str>>,
-    /// What we pass to all of its files, or to some, beyond [`for_all`].
+    /// What heapmark passes to all of its files, or to some, beyond [`for_all`].
     pub ours: Vec<&'a str>,
-    /// Where the two differ.
+    /// The differences between the two.
     pub differences: Vec<Difference<'a>>,
-    /// Keys of `differences` that fit no difference, here or on another processor.
+    /// Keys of `differences` that match no difference, here or on another processor.
     pub needless: Vec<&'a str>,
 }
 
-/// A flag that only one of the two has.
+/// A flag that only one of the two builds has.
 pub struct Difference<'a> {
     /// The flag.
     pub flag: &'a str,
-    /// It is ours; otherwise it is theirs.
+    /// Whether heapmark passes it; otherwise the authors' build does.
     pub is_ours: bool,
-    /// What the entry says of it.
+    /// The reason that the catalogue entry gives.
     pub reason: Option<&'a str>,
 }
 
@@ -33,7 +33,7 @@ pub fn for_all() -> impl Iterator<Item = &'static str> {
     toolchain::for_all()
 }
 
-/// The flags of an entry with a recipe; `None` where nothing is compiled.
+/// The flags of an entry with a recipe; `None` if nothing is compiled.
 pub fn flags(allocator: &Allocator) -> Option<Flags<'_>> {
     let ours: Vec<&str> = ours(allocator.build.as_ref()?);
     let mut upstream: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -41,7 +41,7 @@ pub fn flags(allocator: &Allocator) -> Option<Flags<'_>> {
     for (place, flags) in allocator.upstream_flags.iter().chain(here) {
         upstream.entry(place).or_default().extend(flags.iter().map(String::as_str));
     }
-    // A later flag of its kind counts.
+    // A later flag of the same kind counts.
     let replaced = |flag: &str| ours.iter().any(|later| *later != flag && kind(later) == kind(flag));
     let has = |flag: &str| ours.contains(&flag) || for_all().any(|of_all| of_all == flag && !replaced(flag));
     let theirs = upstream.values().flatten().filter(|flag| !has(flag)).map(|flag| (*flag, false));
@@ -62,7 +62,7 @@ pub fn flags(allocator: &Allocator) -> Option<Flags<'_>> {
     Some(Flags { upstream, ours, differences, needless })
 }
 
-/// The flags of a recipe that show in code: no warnings, dialects, paths and definitions of names.
+/// The flags of a recipe that affect code: no warnings, dialects, paths or macro definitions.
 fn ours(recipe: &Recipe) -> Vec<&str> {
     let of_units = recipe.compile.iter().flat_map(|unit| unit.flags_here());
     let mut all: Vec<&str> = Vec::new();
@@ -75,7 +75,8 @@ fn ours(recipe: &Recipe) -> Vec<&str> {
     all
 }
 
-/// What a flag is one value of: `-O`, `-fvisibility`, `-fomit-frame-pointer` (which `-fno-omit-frame-pointer` undoes).
+/// The option that a flag sets: `-O`, `-fvisibility`, `-fomit-frame-pointer` (which
+/// `-fno-omit-frame-pointer` undoes).
 pub fn kind(flag: &str) -> String {
     match flag {
         _ if flag.starts_with("-O") => "-O".into(),

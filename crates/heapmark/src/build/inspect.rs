@@ -1,4 +1,5 @@
-//! Reads a shared library without loading it: what it exports, and whether it can be preloaded here at all.
+//! Reads a shared library without loading it: what it exports, and whether it can be preloaded on
+//! this machine.
 
 use crate::catalog::family;
 use object::elf::{DF_1_PIE, DT_FLAGS_1, DT_NEEDED, DT_SONAME, FileHeader64, RelocationType};
@@ -8,16 +9,16 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What a library says about itself.
+/// What a library's ELF file contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {
     /// Names of the malloc family (`catalog::family`) that it defines.
     pub exports: BTreeSet<String>,
-    /// Everything else that it defines for others.
+    /// Everything else that it exports.
     pub others: BTreeSet<String>,
-    /// Its soname; empty where it has none.
+    /// Its soname; empty if it has none.
     pub soname: String,
-    /// Its GNU build-id in hex; empty where it has none.
+    /// Its GNU build-id in hex; empty if it has none.
     pub build_id: String,
     /// The libraries it needs.
     pub needed: Vec<String>,
@@ -35,7 +36,7 @@ pub struct Refusal {
 /// What can be wrong with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// There is none.
+    /// There is no such file.
     Missing,
     /// It cannot be read, for this reason.
     Unreadable(String),
@@ -47,9 +48,9 @@ pub enum Reason {
     Loop,
     /// Not an ELF file.
     NotElf,
-    /// The beginning of one.
+    /// Only the beginning of an ELF file.
     CutOff,
-    /// For this other machine.
+    /// Built for this other machine.
     OtherMachine(String),
     /// ELF, but a program, an object file, …
     NotShared,
@@ -83,7 +84,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Inspects a library that is to serve as an allocator; one without `malloc` is refused.
+/// Inspects a library that will serve as an allocator; a library without `malloc` is refused.
 pub fn inspect(path: &Path) -> Result<Inspection, Refusal> {
     let inspection = inspect_any(path)?;
     if inspection.exports.contains("malloc") {
@@ -92,7 +93,8 @@ pub fn inspect(path: &Path) -> Result<Inspection, Refusal> {
     Err(Refusal { path: path.into(), reason: Reason::NoMalloc })
 }
 
-/// Inspects a library that need not define `malloc` itself, as the second of two that are preloaded together.
+/// Inspects a library that does not have to define `malloc` itself, such as the second of two that
+/// are preloaded together.
 pub fn inspect_any(path: &Path) -> Result<Inspection, Refusal> {
     let refuse = |reason| Refusal { path: path.into(), reason };
     if !preloadable(path) {
@@ -132,12 +134,13 @@ pub fn inspect_any(path: &Path) -> Result<Inspection, Refusal> {
     read(elf).ok_or_else(|| refuse(Reason::NotShared))
 }
 
-/// Whether the dynamic linker can be told this path: it splits `LD_PRELOAD` at spaces and colons, and expands `$`.
+/// Whether the dynamic linker accepts this path: it splits `LD_PRELOAD` at spaces and colons, and
+/// expands `$`.
 pub fn preloadable(path: &Path) -> bool {
     !path.to_string_lossy().contains([' ', ':', '$', '\n', '\t'])
 }
 
-/// `None` where the file has no dynamic section, or is a position-independent program.
+/// `None` if the file has no dynamic section, or is a position-independent program.
 fn read(elf: &ElfFile<FileHeader64<Endianness>>) -> Option<Inspection> {
     let (endian, data) = (elf.endian(), elf.data());
     let mut inspection = Inspection::default();
@@ -172,8 +175,8 @@ fn read(elf: &ElfFile<FileHeader64<Endianness>>) -> Option<Inspection> {
     Some(inspection)
 }
 
-/// How a library or an object file reaches thread-local data through a call, which costs on every access; `None` with
-/// initial-exec TLS.
+/// How a library or an object file accesses thread-local data through a call, which costs on every
+/// access; `None` with initial-exec TLS.
 pub fn dynamic_tls(path: &Path) -> Result<Option<String>, Refusal> {
     let refuse = |reason| Refusal { path: path.into(), reason };
     let data = std::fs::read(path).map_err(|error| refuse(Reason::Unreadable(error.to_string())))?;
@@ -195,7 +198,8 @@ pub fn dynamic_tls(path: &Path) -> Result<Option<String>, Refusal> {
     Ok(None)
 }
 
-/// The flags that the compiler wrote into a library, a list for each compiled file (or for several that had the same).
+/// The flags that the compiler wrote into a library: one list for each compiled file, or for
+/// several files with the same flags.
 pub fn recorded_flags(path: &Path) -> Result<Vec<Vec<String>>, Refusal> {
     let refuse = |reason| Refusal { path: path.into(), reason };
     let data = std::fs::read(path).map_err(|error| refuse(Reason::Unreadable(error.to_string())))?;
@@ -205,8 +209,8 @@ pub fn recorded_flags(path: &Path) -> Result<Vec<Vec<String>>, Refusal> {
     Ok(lines.map(|line| String::from_utf8_lossy(line).split_whitespace().map(String::from).collect()).collect())
 }
 
-/// General and local dynamic, and descriptors: the address of a variable is found by a call as the program runs. By
-/// number, since they come in ranges (psABI of each processor).
+/// General and local dynamic TLS, and descriptors: a call finds the address of a variable at run
+/// time. By number, since the types are contiguous ranges (psABI of each processor).
 fn is_dynamic_tls(r_type: RelocationType) -> bool {
     match std::env::consts::ARCH {
         "aarch64" => matches!(r_type.0, 512..=538 | 560..=569 | 572 | 573 | 1028 | 1029 | 1031),

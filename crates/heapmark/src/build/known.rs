@@ -1,14 +1,15 @@
-//! A library that came by its path: which family of the catalogue it belongs to, by what it exports, and how that family is
-//! asked to give memory back.
+//! For a library that was given by its path: which family of the catalogue it belongs to, by its
+//! exports, and how that family is asked to return memory.
 
 use super::inspect::{Refusal, inspect_any};
 use crate::catalog::allocator::{Allocator, Purge, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// The family by whose purge a library can be asked: the only one whose `known-by` it exports, if it also exports the
-/// function that the purge calls. Where no other family is known there is libc's, since `malloc_trim` is part of the C
-/// library's own interface, and a library that defines it means the same.
+/// The family whose purge call works for a library: the only one whose `known-by` it exports, if it
+/// also exports the function that the purge calls. If no other family is recognised, libc's counts,
+/// since `malloc_trim` is part of the C library's own interface, and a library that defines it
+/// means the same.
 pub fn family(files: &[PathBuf], all: &[Allocator]) -> Result<Option<String>, Refusal> {
     let mut names = BTreeSet::new();
     for file in files {
@@ -30,12 +31,12 @@ pub fn family(files: &[PathBuf], all: &[Allocator]) -> Result<Option<String>, Re
     Ok(entry.filter(calls).map(|entry| entry.family.clone()))
 }
 
-/// How libraries of a family are asked to give memory back.
+/// How libraries of a family are asked to return memory.
 pub fn purge(family: &str, all: &[Allocator]) -> Option<Purge> {
     entries(all).find(|entry| entry.family == family)?.purge.clone()
 }
 
-/// The entries that say by what their family is known.
+/// The entries with a `known-by`, which identifies their family.
 fn entries(all: &[Allocator]) -> impl Iterator<Item = &Allocator> {
     all.iter().filter(|entry| !entry.known_by.is_empty())
 }

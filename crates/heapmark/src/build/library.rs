@@ -1,4 +1,5 @@
-//! One allocator of a crate -> its library: from the cache, or compiled, linked, checked and put there.
+//! One allocator of a crate -> its library: from the cache, or compiled, linked, checked and stored
+//! there.
 
 use super::cache::{Place, short_hash};
 use super::compile::{self, Bench};
@@ -22,7 +23,7 @@ pub struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// Finds out where the library belongs; nothing is built yet.
+    /// Finds the library's place in the cache; builds nothing yet.
     pub fn new(allocator: &'a Allocator, crate_name: &str) -> Result<Work<'a>> {
         let recipe = allocator.build.as_ref().with_context(|| format!("{}: add `[build]`", allocator.name))?;
         let pin = cargo_sources::pin(crate_name)?;
@@ -31,7 +32,7 @@ impl<'a> Work<'a> {
         Ok(Work { allocator, recipe, pin, toolchain, place })
     }
 
-    /// The finished library, if the cache has it as it was built.
+    /// The finished library, if the cache has it unchanged.
     pub fn cached(&self) -> Option<Library> {
         let path = self.place.library();
         let inspection = if self.place.is_whole() { inspect(&path).ok()? } else { return None };
@@ -48,7 +49,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Builds the library unless the cache has it; says which of the two happened.
+    /// Builds the library unless the cache has it; also returns whether it came from the cache.
     pub fn build(&self, slots: &Slots, jobs: usize, bar: &ProgressBar) -> Result<(Library, bool)> {
         if let Some(library) = self.cached() {
             return Ok((library, true));
@@ -95,7 +96,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Everything that shows in the library.
+/// A hash of everything that affects the library.
 fn key(recipe: &Recipe, pin: &cargo_sources::Pin, toolchain: &Toolchain) -> Result<String> {
     let recipe_text = serde_json::to_string(recipe).context("writing the recipe down")?;
     let extras = recipe.compile.iter().flat_map(|unit| &unit.extra).filter_map(|name| allocators::extra(name));

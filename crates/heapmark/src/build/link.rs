@@ -1,4 +1,5 @@
-//! Object files -> a shared library that exports the malloc family, the allocator's own controls, and nothing else.
+//! Object files -> a shared library that exports the malloc family, the allocator's own controls,
+//! and nothing else.
 
 use super::compile::Bench;
 use super::step;
@@ -19,11 +20,12 @@ pub fn library(name: &str, recipe: &Recipe, objects: &[PathBuf], bench: &Bench) 
     command.args(LINK_FLAGS).arg(format!("-Wl,-soname,lib{name}.so"));
     command.arg(format!("-Wl,--version-script={}", as_text(&script)));
     if cpp {
-        // Otherwise every C program under this allocator loads libstdc++, which allocates as it starts. libgcc stays
-        // shared: with a copy of its own, exceptions do not leave `operator new`.
+        // Otherwise every C program under this allocator loads libstdc++, which allocates at
+        // start-up. libgcc stays shared: with a private copy, exceptions do not propagate out of
+        // `operator new`.
         command.arg("-static-libstdc++");
     }
-    // Where optimisation waits for the link, this is where it happens.
+    // With link-time optimisation, code is generated here, so the flags are needed again.
     command.args(recipe.flags_here());
     command.args(objects).args(&recipe.link).arg("-o").arg(&file);
     step::run("linking", &mut command, bench.slots, bench.log)?;
@@ -34,7 +36,7 @@ fn as_text(path: &Path) -> std::borrow::Cow<'_, str> {
     path.to_string_lossy()
 }
 
-/// GNU ld accepts names here that no object defines, so one list serves all.
+/// GNU ld accepts names here that no object defines, so one list is right for all allocators.
 fn version_script(recipe: &Recipe) -> String {
     let names = family::all().map(String::from).chain(recipe.exports.iter().cloned());
     let global: String = names.map(|name| format!("    {name};\n")).collect();

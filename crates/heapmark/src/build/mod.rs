@@ -1,5 +1,5 @@
-//! Sources -> shared libraries and programs, traces -> compiled traces, cached by recipe hash; and the inspection of libraries that others made. Decides nothing
-//! about what is measured.
+//! Sources -> shared libraries and programs, traces -> compiled traces, cached by recipe hash; also
+//! inspects libraries that were built elsewhere. Does not decide what is measured.
 
 mod cache;
 mod cargo_sources;
@@ -47,38 +47,40 @@ use std::time::{Duration, Instant};
 /// A library ready to be preloaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Library {
-    /// What `LD_PRELOAD` takes, in order; absolute, links resolved. Empty for libc and for the null allocator.
+    /// The value of `LD_PRELOAD`, in order; absolute, links resolved. Empty for libc and for the
+    /// null allocator.
     pub files: Vec<PathBuf>,
     /// Where it comes from: `crate NAME VERSION`, `package NAME`, `libc6`, `guest` or `path`.
     pub origin: String,
-    /// The pinned crate's or the installed package's version; empty where nobody knows.
+    /// The version of the pinned crate or the installed package; empty if unknown.
     pub source_version: String,
     /// The names of `catalog::family` that it defines, over all files.
     pub exports: BTreeSet<String>,
-    /// The family of the catalogue by whose purge it is asked to give memory back: it came by its path, its entry has no
-    /// purge, and it exports what is known of that family.
+    /// The catalogue family whose purge call it gets: the library was given by its path, its entry
+    /// has no purge, and it exports what identifies that family.
     #[serde(default)]
     pub purged_as: Option<String>,
-    /// Device and inode of each of `files` when it was first looked at, if it was there.
+    /// Device and inode of each of `files` when it was first checked, if it existed.
     #[serde(skip)]
     pub first_seen: OnceLock<Vec<Option<(u64, u64)>>>,
 }
 
-/// What came of building one allocator.
+/// The result of building one allocator.
 #[derive(Debug)]
 pub struct Built {
     /// The allocator that was asked for.
     pub name: String,
-    /// Its library, or which step failed and what the compiler said.
+    /// Its library, or the step that failed with the compiler's output.
     pub result: Result<Library>,
     /// Wall time.
     pub seconds: f64,
-    /// Nothing had to be built.
+    /// Whether it came from the cache.
     pub cached: bool,
 }
 
-/// Builds what is selected, several at a time, with at most `jobs` commands running; one that fails stops no other.
-/// Entries that share a library build it once. The result has one item for each selected allocator, in order.
+/// Builds the selected allocators, several at a time, with at most `jobs` commands running; one
+/// that fails stops no other. Entries that share a library build it once. The result has one item
+/// for each selected allocator, in order.
 pub fn build(selected: &[&Allocator], all: &[Allocator], jobs: usize, progress: &MultiProgress) -> Vec<Built> {
     let slots = step::Slots::new(jobs);
     let originals: BTreeMap<&str, &Allocator> = selected
@@ -105,7 +107,7 @@ pub fn build(selected: &[&Allocator], all: &[Allocator], jobs: usize, progress: 
             let Some(outcome) = outcomes.get(name) else {
                 return failed(&allocator.name, anyhow!("nothing was built"));
             };
-            // Errors cannot be copied, their words can.
+            // Errors cannot be cloned, their messages can.
             let result = outcome.result.as_ref().map(Library::clone).map_err(|error| anyhow!("{error:#}"));
             Built { name: allocator.name.clone(), result, seconds: outcome.seconds, cached: outcome.cached }
         })

@@ -1,5 +1,5 @@
-//! A measured program: whether what it needs is there, and its files -> something that can be started, from the cache or
-//! by the commands of its recipe. Decides nothing about what is measured.
+//! A measured program: whether what it needs is installed, and its files -> a command that can be
+//! started, from the cache or built by its recipe. Does not decide what is measured.
 
 use super::State;
 use super::cache::{Place, short_hash};
@@ -18,16 +18,17 @@ use std::process::{Command, Stdio};
 pub struct Executable {
     /// The folder in which it is started.
     pub folder: PathBuf,
-    /// What is started: an absolute path, then arguments.
+    /// The command: an absolute path, then arguments.
     pub command: Vec<String>,
-    /// What is started instead where it shall watch itself; empty where it cannot.
+    /// The command that makes the program report on itself; empty if it cannot.
     #[serde(default)]
     pub probe: Vec<String>,
-    /// What it was made with and runs on: the first line that each thing says of itself, or its package's version.
+    /// The tools it was built with and runs on: the first line of each one's version output, or its
+    /// package's version.
     pub versions: BTreeMap<String, String>,
 }
 
-/// Looks; runs the probes of what the program needs, builds nothing.
+/// Finds the state. Runs the probes of what the program needs, builds nothing.
 pub fn state(program: &Program) -> State<Executable> {
     match look(program) {
         Ok(state) => state,
@@ -45,7 +46,7 @@ fn look(program: &Program) -> Result<State<Executable>> {
     })
 }
 
-/// Builds the program unless the cache has it; says which of the two happened.
+/// Builds the program unless the cache has it; also returns whether it came from the cache.
 pub fn build(program: &Program) -> Result<(Executable, bool)> {
     match Work::new(program)? {
         Err(need) => bail!("{} is not there: {}", need.what, need.line()),
@@ -53,7 +54,7 @@ pub fn build(program: &Program) -> Result<(Executable, bool)> {
     }
 }
 
-/// A program whose needs are there.
+/// A program whose needs are installed.
 struct Work<'a> {
     program: &'a Program,
     versions: BTreeMap<String, String>,
@@ -61,7 +62,7 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// Asks for what it needs; the inner error is the first thing that is missing.
+    /// Probes what it needs; the inner error is the first missing need.
     fn new(program: &'a Program) -> Result<Result<Work<'a>, &'a Need>> {
         let mut words = Vec::new();
         let mut versions = BTreeMap::new();
@@ -91,7 +92,7 @@ impl<'a> Work<'a> {
         Ok(Some(Executable { command: self.command(run)?, probe, folder, versions: self.versions.clone() }))
     }
 
-    /// The words with an absolute path in front.
+    /// The command with an absolute path as its first word.
     fn command(&self, words: &[String]) -> Result<Vec<String>> {
         let [first, arguments @ ..] = words else { bail!("`run` has no words") };
         let path = match first.strip_prefix("./") {
@@ -132,7 +133,7 @@ impl<'a> Work<'a> {
             command.current_dir(workshop);
             step::run(&words.join(" "), &mut command, &Slots::new(1), &log)?;
         }
-        // A name with a parameter in it stands for several files.
+        // A name with a parameter in it refers to several files.
         if let Some(file) = self.program.run.first().and_then(|first| first.strip_prefix("./"))
             && !file.contains('{')
             && !workshop
@@ -146,7 +147,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// What a need's probe says; `None` where it is not there.
+/// The output of a need's probe; `None` if it is not installed.
 fn probe(need: &Need) -> Option<String> {
     let output = command(&need.probe)?.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
@@ -160,7 +161,7 @@ fn command(words: &[String]) -> Option<Command> {
     Some(command)
 }
 
-/// Where a command lies that `PATH` knows.
+/// The file of a command in `PATH`.
 pub fn in_path(name: &str) -> Option<PathBuf> {
     if name.starts_with('/') {
         return Some(name.into());

@@ -1,4 +1,5 @@
-//! Whether an allocator's library is there, without making it: a look that is cheap enough to ask of all of them.
+//! Whether an allocator's library is available, without building it: cheap enough to check for all
+//! allocators.
 
 use super::inspect::{Reason, Refusal, inspect_any};
 use super::library::Work;
@@ -19,21 +20,21 @@ pub enum State<T = Library> {
         /// The command that builds it.
         line: String,
     },
-    /// The system does not have it.
+    /// It is not installed on this system.
     Absent {
         /// What is missing.
         why: String,
-        /// The command that brings it.
+        /// The command that installs it.
         line: String,
     },
-    /// What is there cannot be used.
+    /// It is installed but cannot be used.
     Refused {
-        /// What, where, and how to mend it.
+        /// What is wrong, where, and how to fix it.
         why: String,
     },
 }
 
-/// The entry whose library `allocator` uses: itself, or what it is the same as.
+/// The entry whose library `allocator` uses: its own entry, or the one that it is the same as.
 pub fn original<'a>(allocator: &'a Allocator, all: &'a [Allocator]) -> &'a Allocator {
     match &allocator.source {
         Source::SameAs { name } => all.iter().find(|other| other.name == *name).unwrap_or(allocator),
@@ -41,7 +42,8 @@ pub fn original<'a>(allocator: &'a Allocator, all: &'a [Allocator]) -> &'a Alloc
     }
 }
 
-/// Looks; builds nothing, and runs no more than the compilers' `--version` and one `dpkg-query`.
+/// Finds the state. Builds nothing, and runs no more than the compilers' `--version` and one
+/// `dpkg-query`.
 pub fn state(allocator: &Allocator, all: &[Allocator]) -> State {
     let original = original(allocator, all);
     match look(original, all) {
@@ -111,7 +113,7 @@ fn look(allocator: &Allocator, all: &[Allocator]) -> Result<State> {
     })
 }
 
-/// What the files define together; one of them must define `malloc`.
+/// The exports of all the files together; one of them must define `malloc`.
 fn exports_of<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Result<BTreeSet<String>> {
     let mut exports = BTreeSet::new();
     let mut first = None;

@@ -1,5 +1,5 @@
-//! One command of a build: runs it when a processor is free, keeps its words, and says which step failed and why. Knows
-//! nothing of allocators.
+//! One command of a build: runs it when a slot is free, logs its output, and reports which step
+//! failed and why. Independent of allocators.
 
 use anyhow::{Context, Result, bail};
 use std::fs::File;
@@ -15,7 +15,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Room for `count` commands, at least one.
+    /// Slots for `count` commands, at least one.
     pub fn new(count: usize) -> Slots {
         Slots { free: Mutex::new(count.max(1)), freed: Condvar::new() }
     }
@@ -32,18 +32,18 @@ impl Slots {
     }
 }
 
-/// The written account of one build.
+/// The log of one build.
 pub struct Log(Mutex<File>);
 
 impl Log {
-    /// Starts a new one.
+    /// Creates a new log.
     pub fn create(path: &Path) -> Result<Log> {
         let file = File::create(path).with_context(|| format!("creating {}", path.display()))?;
         Ok(Log(Mutex::new(file)))
     }
 }
 
-/// Runs `command`; where it fails, the error holds `step` and what the command said.
+/// Runs `command`; if it fails, the error contains `step` and the command's output.
 pub fn run(step: &str, command: &mut Command, slots: &Slots, log: &Log) -> Result<()> {
     command.stdin(Stdio::null());
     let output = slots.with(|| command.output()).with_context(|| format!("{step}: starting {command:?}"))?;
@@ -58,7 +58,7 @@ pub fn run(step: &str, command: &mut Command, slots: &Slots, log: &Log) -> Resul
     Ok(())
 }
 
-/// The lines that name an error, or the last ones where none does.
+/// The lines that name an error, or the last lines if none does.
 fn telling(words: &str) -> String {
     let errors: Vec<&str> =
         words.lines().filter(|line| line.contains("error:") || line.contains("undefined reference")).take(5).collect();

@@ -1,4 +1,5 @@
-//! Libraries that the system's packages bring: where the dynamic linker finds them, and which version the package has.
+//! Libraries from the system's packages: where the dynamic linker finds them, and which version the
+//! package has.
 
 use super::inspect::inspect_any;
 use crate::catalog::family::matches;
@@ -7,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The file that the dynamic linker would load for a soname, with links resolved. It passes over files for other
-/// processors; where there is nothing else, such a file is returned all the same, to be refused by name.
+/// The file that the dynamic linker would load for a soname, with links resolved. Skips files for
+/// other processors; if there is no other, returns such a file, so that it is refused by name.
 pub fn find(soname: &str) -> Option<PathBuf> {
     if soname.starts_with('/') {
         return newest(soname);
@@ -18,7 +19,8 @@ pub fn find(soname: &str) -> Option<PathBuf> {
     fit.or(found.first()).cloned()
 }
 
-/// The file that fits a path with `*` in it, where the numbers in the path are highest; `{arch}` is the processor.
+/// The file that matches a pattern with `*` and has the highest numbers in its path; `{arch}` is
+/// the processor.
 fn newest(pattern: &str) -> Option<PathBuf> {
     let pattern = pattern.replace("{arch}", std::env::consts::ARCH);
     let mut found = vec![PathBuf::from("/")];
@@ -68,7 +70,7 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-/// The installed version of a Debian package; empty where it is not installed, or where there is no dpkg.
+/// The installed version of a Debian package; empty if it is not installed, or there is no dpkg.
 pub fn package_version(package: &str) -> String {
     static VERSIONS: OnceLock<BTreeMap<String, String>> = OnceLock::new();
     let versions = VERSIONS.get_or_init(|| {
@@ -84,7 +86,8 @@ pub fn package_version(package: &str) -> String {
     version.cloned().unwrap_or_default()
 }
 
-/// The package that a file belongs to, where that is not the one that an entry names: another release has another number.
+/// The package that a file belongs to, if it is not the one that an entry names: another release
+/// has another number.
 pub fn owner(file: &Path) -> Option<String> {
     let output =
         Command::new("dpkg-query").arg("-S").arg(file).output().ok().filter(|output| output.status.success())?;
@@ -92,7 +95,7 @@ pub fn owner(file: &Path) -> Option<String> {
     Some(text.split([':', ',']).next()?.to_owned())
 }
 
-/// The version of libc: the package's, or what libc says itself.
+/// The version of libc: the package's, or what `getconf` reports.
 pub fn libc_version() -> String {
     let version = package_version("libc6");
     if !version.is_empty() {

@@ -1,5 +1,5 @@
-//! The compilers, found once, with the flags that every allocator gets. What one allocator needs beyond them stands in
-//! its recipe.
+//! The compilers, found once, with the flags that every allocator gets. Flags for one allocator
+//! only are in its recipe.
 
 use crate::catalog::allocator::Language;
 use anyhow::{Result, anyhow};
@@ -7,17 +7,18 @@ use std::ffi::{OsStr, OsString};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Another one where libraries may be made in another way.
+/// Changes when the code that builds libraries changes.
 const SOURCES: &str = env!("HEAPMARK_LIBRARY_SOURCES");
 
-/// Flags of the caller's for builds of their own. Taken here, they would be in every library, and rows would be others than their
-/// names say.
+/// Flags of the caller for the caller's own builds. If they were used here, every library would
+/// have them, and rows would measure something else than their names say.
 const NOT_TAKEN: [&str; 4] = ["CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS"];
 
-/// For every file. Initial-exec TLS because a preloaded library may have it, and because the general model costs a call
-/// per access; hidden symbols because the functions of an allocator should call each other directly; and no builtins
-/// because a compiler that knows what `malloc` does may delete it from inside `calloc`. The flags themselves are written into
-/// the library, where anybody can read them; nothing loads them.
+/// For every file. Initial-exec TLS because a preloaded library may have it, and because the
+/// general model costs a call per access; hidden symbols because the functions of an allocator
+/// should call each other directly; no builtins because a compiler that knows what `malloc` does
+/// may delete it from inside `calloc`. The flags themselves are written into the library, where
+/// anyone can read them; they are not loaded at run time.
 const FLAGS: [&str; 9] = [
     "-DNDEBUG",
     "-pthread",
@@ -33,7 +34,8 @@ const FLAGS: [&str; 9] = [
 /// For C. A function that was never declared returns `int`: half a pointer.
 const C_FLAGS: [&str; 3] = ["-D_GNU_SOURCE", "-Werror=implicit-function-declaration", "-Werror=int-conversion"];
 
-/// For every library. Bound at once, so that the first call of a function costs what the others do.
+/// For every library. Bound at load time, so that the first call of a function costs as much as the
+/// others.
 pub const LINK_FLAGS: [&str; 8] = [
     "-shared",
     "-pthread",
@@ -45,13 +47,14 @@ pub const LINK_FLAGS: [&str; 8] = [
     "-Wl,--build-id=sha1",
 ];
 
-/// What every file of every library is compiled with, as far as it shows in code: ours and the compiler's own.
+/// The flags for every file of every library that affect code: ours and the compiler crate's own.
 pub fn for_all() -> impl Iterator<Item = &'static str> {
-    // The first are those of `cc`.
+    // The first are those of crate `cc`.
     ["-O3", "-fPIC", "-ffunction-sections", "-fdata-sections"].into_iter().chain(FLAGS)
 }
 
-/// A variable in which a caller leaves flags: `CFLAGS`, `TARGET_CFLAGS`, `CFLAGS_x86_64_unknown_linux_gnu`, ...
+/// Whether a caller's variable contains compiler flags: `CFLAGS`, `TARGET_CFLAGS`,
+/// `CFLAGS_x86_64_unknown_linux_gnu`, ...
 fn is_not_taken(variable: &OsStr) -> bool {
     let words = variable.to_str().unwrap_or_default();
     let names = |(before, after): (&str, &str)| {
@@ -60,7 +63,7 @@ fn is_not_taken(variable: &OsStr) -> bool {
     words == "CRATE_CC_NO_DEFAULTS" || NOT_TAKEN.iter().any(|name| words.split_once(name).is_some_and(names))
 }
 
-/// Variables of the caller's that no library is compiled with.
+/// Variables of the caller's environment that are ignored when libraries are compiled.
 pub fn not_taken() -> Vec<String> {
     let names = std::env::vars_os().map(|(name, _)| name).filter(|name| is_not_taken(name));
     names.map(|name| name.to_string_lossy().into_owned()).collect()
@@ -79,7 +82,8 @@ impl Compiler {
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
-        // Its words are searched for `error:` and shown; they should not depend on the user's language.
+        // Its output is searched for `error:` and shown, so it must not depend on the user's
+        // language.
         command.env("LC_ALL", "C");
         command
     }
@@ -98,7 +102,7 @@ pub struct Toolchain {
 }
 
 impl Toolchain {
-    /// The compilers that `$CC` and `$CXX` name, or the usual ones; looked for once.
+    /// The compilers that `$CC` and `$CXX` name, or the usual ones; searched for once.
     pub fn find() -> Result<&'static Toolchain> {
         static TOOLCHAIN: OnceLock<Result<Toolchain, String>> = OnceLock::new();
         TOOLCHAIN
@@ -115,7 +119,7 @@ impl Toolchain {
         }
     }
 
-    /// Everything about it that shows in a library.
+    /// Everything about the compilers that affects a library.
     pub fn identity(&self) -> String {
         let words =
             |compiler: &Compiler| format!("{} {:?} {:?}", compiler.version, compiler.program, compiler.arguments);
@@ -130,7 +134,7 @@ fn compiler(language: Language) -> Result<Compiler, String> {
         "no {kind} compiler: apt-get install build-essential, or name one in ${}",
         if cpp { "CXX" } else { "CC" }
     );
-    // What cargo would tell a build script: there is none here.
+    // What cargo passes to a build script; heapmark does not run in one.
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let tool = cc::Build::new()
         .set_envs_snapshot(std::env::vars_os().filter(|(name, _)| !is_not_taken(name)))

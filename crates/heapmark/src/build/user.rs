@@ -1,12 +1,13 @@
-//! `-a ./libfoo.so` and `-a foo=/path/libfoo.so`: an allocator from the command line. Only reads the words; the file is
-//! inspected by `state`.
+//! `-a ./libfoo.so` and `-a foo=/path/libfoo.so`: an allocator from the command line. Only parses
+//! the words; `state` inspects the file.
 
 use crate::catalog::allocator::{Allocator, Source, Tier};
 use crate::catalog::allocators::is_name;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 
-/// The allocator that a word of `-a` describes; `None` where the word is a plain name, to be found in the catalogue.
+/// The allocator that a word of `-a` describes; `None` if the word is a plain name from the
+/// catalogue.
 pub fn user(word: &str) -> Result<Option<Allocator>> {
     let (name, path) = match word.split_once('=') {
         Some((name, path)) if is_name(name) => (name.to_string(), path),
@@ -33,7 +34,8 @@ pub fn user(word: &str) -> Result<Option<Allocator>> {
     }))
 }
 
-/// Words that were split at their commas: where a file is only there by a name with commas, its parts are one word again.
+/// Repairs words that were split at commas: if a file exists only under a name with commas, its
+/// parts are joined again.
 pub fn rejoined(words: &[String]) -> Vec<String> {
     let (mut joined, mut rest) = (Vec::new(), words);
     while !rest.is_empty() {
@@ -49,12 +51,12 @@ fn is_there(word: &str) -> bool {
     path_of(word).is_some_and(|path| absolute(Path::new(path)).is_ok_and(|path| path.is_file()))
 }
 
-/// What stands for a file in a word, there or not.
+/// The part of a word that is a path, whether the file exists or not.
 fn path_of(word: &str) -> Option<&str> {
     word.split_once('=').map(|(_, path)| path).or_else(|| is_path(word).then_some(word))
 }
 
-/// An absolute path, `~/` read as the home folder.
+/// An absolute path; `~/` is the home folder.
 pub fn absolute(path: &Path) -> Result<PathBuf> {
     if let Ok(rest) = path.strip_prefix("~") {
         let home = std::env::var_os("HOME").context("HOME is not set; write the path in full")?;

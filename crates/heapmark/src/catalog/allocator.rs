@@ -1,5 +1,5 @@
-//! One allocator as data: the keys of `allocators/*.toml`. README.md there explains each key to people;
-//! this file only says what may stand in them and refuses what may not.
+//! One allocator as data: the keys of `allocators/*.toml`. The README.md there explains each key to
+//! users; this file only defines the allowed values and refuses all others.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -11,67 +11,74 @@ use std::path::PathBuf;
 pub struct Allocator {
     /// The name on the command line and in every table; must be the file's name.
     pub name: String,
-    /// What it belongs to: `jemalloc` for `jemalloc-decay0`.
+    /// The family: `jemalloc` for `jemalloc-decay0`.
     pub family: String,
     /// One line for `heapmark list allocators`.
     pub about: String,
-    /// Where its authors publish it.
+    /// The address at which its authors publish it.
     #[serde(default)]
     pub home: String,
     /// SPDX expression of the allocator itself.
     #[serde(default)]
     pub licence: String,
-    /// Which selections take it.
+    /// The selections that include it.
     pub tier: Tier,
     /// Where the library comes from.
     pub source: Source,
     /// How to make a library from a crate's sources.
     #[serde(default)]
     pub build: Option<Recipe>,
-    /// When its sources were written: a year, or a year and a month.
+    /// The date of its sources: a year, or a year and a month.
     #[serde(default)]
     pub sources: String,
-    /// The flags of its authors' own build, by the line that they come from: `FILE:LINE` of the crate, or an address.
+    /// The flags of its authors' own build, by the line that they come from: `FILE:LINE` of the
+    /// crate, or an address.
     #[serde(default)]
     pub upstream_flags: BTreeMap<String, Vec<String>>,
-    /// As `upstream_flags`, of one processor.
+    /// As `upstream_flags`, for one processor.
     #[serde(default)]
     pub upstream_flags_for: BTreeMap<String, BTreeMap<String, Vec<String>>>,
-    /// Flags in which our build differs from theirs, with the reason; `*` stands for any run of characters.
+    /// Flags in which our build differs from theirs, with the reason; `*` stands for any run of
+    /// characters.
     #[serde(default)]
     pub differences: BTreeMap<String, String>,
-    /// Set in the measured process, besides `LD_PRELOAD`.
+    /// Environment variables of the measured process, besides `LD_PRELOAD`.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// Variables that configure it, for whatever runs in its user's own environment: see [`super::Settings`].
+    /// Variables that configure it, for programs that run in the user's own environment: see
+    /// [`super::Settings`].
     #[serde(default)]
     pub reads: Vec<String>,
-    /// How it is asked to give memory back (MM).
+    /// How it is made to return memory (MM).
     #[serde(default)]
     pub purge: Option<Purge>,
-    /// Functions that only libraries of this family export: one that is brought by its path and has them all is purged so.
+    /// Functions that only libraries of this family export: a library given by its path that
+    /// exports them all uses this purge.
     #[serde(default)]
     pub known_by: Vec<String>,
-    /// In the user's folder: that it stands in the place of ours of that name.
+    /// In the user's folder: whether it replaces our entry of that name.
     #[serde(default)]
     pub replace: bool,
-    /// How the library is asked for its version.
+    /// How the library reports its version.
     #[serde(default)]
     pub version: Option<VersionProbe>,
-    /// What its version must contain where it is measured: whether it works as its name says is known in the process only.
+    /// Text that its version must contain: only the running process shows whether the library is
+    /// configured as its name implies.
     #[serde(default)]
     pub expects: Option<String>,
-    /// Functions of the malloc family or C++ operators that it leaves to libc or libstdc++, with the reason. Files may
-    /// say `_Z*` for all operators; once read, each name stands for itself.
+    /// Functions of the malloc family or C++ operators that it leaves to libc or libstdc++, with
+    /// the reason. Files may write `_Z*` for all operators; after reading, each name has its own
+    /// entry.
     #[serde(default)]
     pub leaves: BTreeMap<String, String>,
     /// Known limits: workload name (or `fork`) and the reason; such cells end `unsupported`.
     #[serde(default)]
     pub except: BTreeMap<String, String>,
-    /// Built without locks: it serves programs of one thread only, and never the guest, which has a thread beside its workers.
+    /// Built without locks: it serves programs of one thread only, and never the guest, which has a
+    /// thread beside its workers.
     #[serde(default)]
     pub single_threaded: bool,
-    /// It hands calls on to libc and is measured all the same.
+    /// It passes calls on to libc and is measured anyway.
     #[serde(default)]
     pub wrapper: bool,
 }
@@ -80,25 +87,25 @@ pub struct Allocator {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tier {
-    /// Measured when nothing is said.
+    /// Measured by default.
     Main,
     /// Main allocators under other options, and other builds of them.
     Variant,
-    /// Hardened allocators: they buy safety with time.
+    /// Hardened allocators: they pay for safety with time.
     Hardened,
     /// Known to break programs.
     Experimental,
-    /// Not an allocator: the harness's own cost.
+    /// Not an allocator: measures the harness's own cost.
     Floor,
-    /// Named with a path on the command line.
+    /// Given by a path on the command line.
     #[default]
     User,
 }
 
 /// Where the library comes from.
 ///
-/// A `same-as` entry takes from the other what it does not state itself: `home`, `licence`, `sources`, `purge`, `version`,
-/// `leaves`, `except` and `wrapper`.
+/// A `same-as` entry takes these from the other unless it sets them itself: `home`, `licence`,
+/// `sources`, `purge`, `version`, `leaves`, `except` and `wrapper`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Source {
@@ -107,7 +114,7 @@ pub enum Source {
         /// The crate's name.
         name: String,
     },
-    /// Found on the system, brought by a package.
+    /// Installed on the system, from a package.
     System {
         /// Sonames in `LD_PRELOAD` order.
         files: Vec<String>,
@@ -119,7 +126,7 @@ pub enum Source {
         /// That entry's name.
         name: String,
     },
-    /// Brought by the user.
+    /// Given by the user.
     Path {
         /// Absolute paths (or `~/…`) in `LD_PRELOAD` order.
         files: Vec<PathBuf>,
@@ -129,7 +136,8 @@ pub enum Source {
     Libc,
     /// The null allocator inside the guest.
     Null,
-    /// Whatever serves a command of the user's as it is called: of `heapmark try --keep-env`, never of a file.
+    /// The allocator that the user's command uses by itself: for `heapmark try --keep-env`, never
+    /// from a file.
     AsCalled,
 }
 
@@ -148,7 +156,7 @@ pub enum Purge {
         #[serde(default)]
         per_thread: bool,
     },
-    /// The environment makes it give memory back at once; nothing is called.
+    /// The environment makes it return memory at once; nothing is called.
     Configured,
 }
 
@@ -162,7 +170,7 @@ pub enum Argument {
     Text(String),
 }
 
-/// How a library says its version.
+/// How a library reports its version.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct VersionProbe {
@@ -172,7 +180,7 @@ pub struct VersionProbe {
     pub returns: VersionKind,
 }
 
-/// The forms in which libraries tell their version.
+/// The forms in which libraries report their version.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VersionKind {
@@ -188,7 +196,7 @@ pub enum VersionKind {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Recipe {
-    /// Groups of files that are compiled alike.
+    /// Groups of files that are compiled with the same flags.
     pub compile: Vec<Unit>,
     /// Include folders, in the crate (or in the configured copy).
     pub include: Vec<String>,
@@ -209,35 +217,35 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// The compiler flags of every file here.
+    /// The compiler flags of every file, on this processor.
     pub fn flags_here(&self) -> impl Iterator<Item = &String> {
         self.flags.iter().chain(here(&self.flags_for))
     }
 }
 
 impl Unit {
-    /// The compiler flags of these files only, here.
+    /// The compiler flags of these files only, on this processor.
     pub fn flags_here(&self) -> impl Iterator<Item = &String> {
         self.flags.iter().chain(here(&self.flags_for))
     }
 }
 
-/// What stands under this processor.
+/// The entries for this processor.
 fn here(by_processor: &BTreeMap<String, Vec<String>>) -> impl Iterator<Item = &String> {
     by_processor.get(std::env::consts::ARCH).into_iter().flatten()
 }
 
-/// Files that are compiled alike.
+/// Files that are compiled with the same flags.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Unit {
     /// Paths in the crate; `*` stays within a folder, `**` does not.
     pub files: Vec<String>,
-    /// Paths that `files` matches and that are left out.
+    /// Paths that match `files` but are left out.
     pub except: Vec<String>,
     /// Small files of our own in `allocators/extra/`.
     pub extra: Vec<String>,
-    /// The language, whatever the file's name says.
+    /// The language, overriding the file's name.
     pub language: Language,
     /// `-std=`.
     pub std: Option<String>,
@@ -247,7 +255,7 @@ pub struct Unit {
     pub flags_for: BTreeMap<String, Vec<String>>,
 }
 
-/// Which compiler takes a file.
+/// The compiler for a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Language {
     /// The C compiler.
@@ -262,15 +270,16 @@ pub enum Language {
     Assembly,
 }
 
-/// A `configure` script: it only writes headers, the files are compiled as everywhere else.
+/// A `configure` script: it only writes headers; the files are compiled as usual.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Configure {
     /// The script, in the crate.
     pub script: String,
-    /// The folder of the crate that is copied, and in which the script runs. Paths of the recipe are then in the copy.
+    /// The folder of the crate that is copied, and in which the script runs. Paths of the recipe
+    /// are then relative to the copy.
     pub tree: String,
-    /// Its arguments; `{build}` is what follows `+` in the crate's version.
+    /// Its arguments; `{build}` is the text after `+` in the crate's version.
     #[serde(default)]
     pub arguments: Vec<String>,
 }

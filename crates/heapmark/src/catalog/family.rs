@@ -1,7 +1,8 @@
-//! The names that make a malloc: what a complete allocator defines, and what it may define besides. Only names; who
-//! serves them in a process is the guest's proof.
+//! The names that make a malloc: what a complete allocator defines, and what it may define besides.
+//! Only names; the guest's proof shows which library serves them in a process.
 
-/// The C functions a complete allocator defines. One that is missing is served by libc, on another heap.
+/// The C functions that a complete allocator defines. A missing one is served by libc, on another
+/// heap.
 pub const FUNCTIONS: [&str; 11] = [
     "malloc",
     "calloc",
@@ -16,8 +17,8 @@ pub const FUNCTIONS: [&str; 11] = [
     "reallocarray",
 ];
 
-/// The replaceable C++ `operator new` and `operator delete`, as a 64-bit Linux compiler names them. One that is missing
-/// is served by libstdc++, which calls `malloc`: correct, one hop more.
+/// The replaceable C++ `operator new` and `operator delete`, as a 64-bit Linux compiler names them.
+/// A missing one is served by libstdc++, which calls `malloc`: correct, but one call more.
 pub const OPERATORS: [&str; 20] = [
     "_Znwm",                               // new(size)
     "_Znam",                               // new[](size)
@@ -41,7 +42,7 @@ pub const OPERATORS: [&str; 20] = [
     "_ZdaPvmSt11align_val_t",              // delete[](p, size, align)
 ];
 
-/// Functions that belong to a malloc where it has them, and that nobody misses where it does not: C23, glibc's
+/// Functions that belong to a malloc if it has them, but that no program needs: C23, glibc's
 /// controls and statistics, and glibc's own names for its functions.
 pub const COMPANIONS: [&str; 22] = [
     "free_sized",
@@ -68,7 +69,7 @@ pub const COMPANIONS: [&str; 22] = [
     "bulk_free",
 ];
 
-/// glibc's private aliases: some allocators define them so that no caller slips past.
+/// glibc's private aliases: some allocators define them so that no caller bypasses them.
 pub const ALIASES: [&str; 8] = [
     "__libc_malloc",
     "__libc_calloc",

@@ -1,13 +1,13 @@
-//! Everything that is wrong with the data, said at once: file, key, what, and how to mend it. Reads nothing itself.
+//! All faults in the data, reported together: file, key, fault and remedy. Reads nothing itself.
 
 use std::fmt;
 
 /// One thing wrong in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The file as the reader knows it: `allocators/mimalloc3.toml` or a path in the user's folder.
+    /// The file as the user knows it: `allocators/mimalloc3.toml` or a path in the user's folder.
     pub file: String,
-    /// The key, dotted from the top; empty where the file as a whole is meant.
+    /// The key, dotted from the top; empty if the fault is in the file as a whole.
     pub key: String,
     /// What is wrong.
     pub what: String,
@@ -40,7 +40,8 @@ impl fmt::Display for Faults {
 
 impl std::error::Error for Faults {}
 
-/// Reads one TOML document; serde's complaint becomes a fault that names the key and, for a misspelt one, its neighbour.
+/// Reads one TOML document; serde's error becomes a fault that names the key and, for a misspelt
+/// one, its neighbour.
 pub fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, Fault> {
     toml::from_str(text).map_err(|error| {
         let message = error.message().trim().replace('\n', " ");
@@ -73,7 +74,7 @@ pub fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T
     })
 }
 
-/// The name among `known` that someone who wrote `wrong` most likely meant.
+/// The name among `known` that is closest to `wrong`.
 pub fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
@@ -82,7 +83,7 @@ pub fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<
         .map(|(_, name)| name)
 }
 
-/// ` (did you mean `x`?)` for messages on the command line; nothing where no name is near.
+/// ` (did you mean `x`?)` for messages on the command line; empty if no name is near.
 pub fn did_you_mean<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> String {
     nearest(wrong, known).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
 }

@@ -1,10 +1,12 @@
-//! Data files: the ones that the binary carries, and the user's on top. A user's file replaces one of ours of the same name.
+//! Data files: those that the binary carries, and the user's on top. A user's file replaces one of
+//! ours with the same name.
 
 use super::faults::Fault;
 use include_dir::Dir;
 use std::path::{Path, PathBuf};
 
-/// A file as people know it (`workloads/llheap/churn.toml`, or a path in the user's folder), and its text.
+/// A file as the user knows it (`workloads/llheap/churn.toml`, or a path in the user's folder), and
+/// its text.
 pub type Text = (String, String);
 
 /// The TOML files of an embedded folder and of the user's folder of the same name, sorted by path.
@@ -12,7 +14,7 @@ pub fn texts(embedded: &Dir<'static>, folder: &str, faults: &mut Vec<Fault>) -> 
     texts_with(embedded, folder, user_folder().map(|home| home.join(folder)).as_deref(), faults)
 }
 
-/// As [`texts`], with the user's folder named; one that does not exist is empty.
+/// As [`texts`], with the user's folder as an argument; a folder that does not exist is empty.
 pub fn texts_with(embedded: &Dir<'static>, folder: &str, user: Option<&Path>, faults: &mut Vec<Fault>) -> Vec<Text> {
     let mut all = Vec::new();
     collect(embedded, Path::new(folder), &mut all);

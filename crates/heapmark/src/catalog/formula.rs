@@ -1,4 +1,4 @@
-//! A small notation of workload files: `threads = "producers + producers * consumers"`.
+//! The formulas of workload files: `threads = "producers + producers * consumers"`.
 
 /// A sum of products of parameters and whole numbers.
 pub fn evaluate(formula: &str, value: impl Fn(&str) -> Option<u64>) -> Result<u64, String> {

@@ -1,5 +1,6 @@
-//! What can be measured, as data: reads and validates `allocators/`, `programs/`, `workloads/`, `suites/` and `claims/`,
-//! embedded in the binary with the user's folders on top. Starts no process and measures nothing.
+//! Everything that can be measured, as data: reads and validates `allocators/`, `programs/`,
+//! `workloads/`, `suites/` and `claims/`, embedded in the binary with the user's folders on top.
+//! Starts no process and measures nothing.
 
 pub mod allocator;
 pub mod allocators;
@@ -44,7 +45,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// What the binary carries, with the user's folders on top. All that is wrong is said at once.
+    /// Reads the embedded data with the user's folders on top. Reports all faults together.
     pub fn load() -> Result<Catalog> {
         let mut faults = Vec::new();
         let allocators = allocators::load().unwrap_or_else(|Faults(found)| {
@@ -60,7 +61,7 @@ impl Catalog {
             .iter()
             .filter_map(|(file, text)| suite::parse(file, text, &mut faults))
             .collect();
-        // Where entries could not be read, every name would be missed.
+        // If entries could not be read, every name would be missing.
         if !allocators.is_empty() {
             workloads.iter().for_each(|workload| workload.check_names(&programs, &allocators, &mut faults));
         }
@@ -83,12 +84,13 @@ impl Catalog {
         })
     }
 
-    /// The newest allocator of the best tier whose name begins so: `mimalloc` is `mimalloc3`.
+    /// The newest allocator of the best tier whose name begins with this: `mimalloc` is
+    /// `mimalloc3`.
     fn newest(&self, beginning: &str) -> Option<&str> {
         let begins = |allocator: &&Allocator| !beginning.is_empty() && allocator.name.starts_with(beginning);
         let tier = self.allocators.iter().find(begins)?.tier;
         let mut all = self.allocators.iter().filter(begins).filter(|allocator| allocator.tier == tier);
-        // A variant of something is not what the bare beginning means.
+        // The bare beginning does not mean a variant.
         let newest = all.clone().rfind(|allocator| !allocator.name.contains('-'));
         newest.or_else(|| all.next_back()).map(|allocator| allocator.name.as_str())
     }

@@ -1,4 +1,4 @@
-//! Whether the programs and allocators that a workload names are there, and of the right kind.
+//! Checks that the programs and allocators that a workload names exist and are of the right kind.
 
 use super::allocator::Allocator;
 use super::faults::{Fault, nearest};

@@ -1,16 +1,16 @@
-//! A parameter of a workload: what it means, and what may stand in it.
+//! A parameter of a workload: its meaning and its allowed values.
 
 use serde::Deserialize;
 
-/// A parameter and what may stand in it.
+/// A parameter and its allowed values.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Parameter {
-    /// What it is.
+    /// Its meaning.
     pub about: String,
     /// The form of its values; the unit follows from it.
     pub kind: Kind,
-    /// The words allowed where `kind` is `choice`.
+    /// The allowed words if `kind` is `choice`.
     #[serde(default)]
     pub choices: Vec<String>,
 }
@@ -21,7 +21,7 @@ pub struct Parameter {
 pub enum Kind {
     /// A size in bytes, below 2^32 except for volumes.
     Bytes,
-    /// How many, at least 1.
+    /// A count, at least 1.
     Count,
     /// Any non-negative integer.
     Number,
@@ -38,7 +38,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The unit that people read in lists.
+    /// The unit shown in lists.
     pub fn unit(self) -> &'static str {
         match self {
             Kind::Bytes => "bytes",
@@ -49,7 +49,7 @@ impl Kind {
 }
 
 impl Parameter {
-    /// Whether `value` may stand here; if not, what would be right.
+    /// Whether `value` is allowed; if not, what would be.
     pub fn accepts(&self, value: &str) -> Result<(), String> {
         let (good, expected) = match self.kind {
             Kind::Bytes | Kind::Number => (value.parse::<u64>().is_ok(), "a whole number, 0 or more".into()),
@@ -66,7 +66,7 @@ impl Parameter {
                 (good, "an absolute path, or nothing".into())
             }
             Kind::Choice => {
-                // `*.csv` is any file with that ending, where the whole path fits into a line.
+                // `*.csv` is any file with that extension, if the whole path fits into a line.
                 let is = |choice: &String| match choice.strip_prefix('*') {
                     Some(ending) => value.starts_with('/') && value.ends_with(ending) && !value.contains('\n'),
                     None => choice == value,

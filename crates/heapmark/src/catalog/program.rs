@@ -1,5 +1,5 @@
-//! One measured program as data: the keys of `programs/*/program.toml`, and the files beside it. docs/PROGRAMS.md explains
-//! each key to people. Whether it can be built here is for `build` to find out.
+//! One measured program as data: the keys of `programs/*/program.toml`, and the files beside it.
+//! docs/PROGRAMS.md explains each key to users. `build` finds out whether it can be built here.
 
 use super::allocators::is_name;
 use super::faults::{self, Fault};
@@ -19,44 +19,46 @@ pub struct Program {
     pub name: String,
     /// One line for `heapmark list programs`.
     pub about: String,
-    /// Where the authors of what it measures publish it.
+    /// The address at which the authors of the measured code publish it.
     #[serde(default)]
     pub home: String,
-    /// SPDX expression of what it measures.
+    /// SPDX expression of the measured code.
     #[serde(default)]
     pub licence: String,
     /// Whether a preloaded allocator makes a difference to it.
     pub allocator: Serves,
-    /// What must be there to build and to run it.
+    /// Requirements for building and running it.
     #[serde(default)]
     pub needs: Vec<Need>,
-    /// Commands that build it, one after the other, in a folder that holds its files.
+    /// Commands that build it, in order, in a folder that holds its files.
     #[serde(default)]
     pub build: Vec<Vec<String>>,
-    /// Programs whose files it gets beside its own.
+    /// Programs whose files are added to its own.
     #[serde(default)]
     pub shares: Vec<String>,
-    /// What starts it in that folder; a first word with `./` is one of its files, another is looked for in `PATH`.
+    /// The command that starts it in that folder; a first word with `./` is one of its files, any
+    /// other is looked up in `PATH`.
     pub run: Vec<String>,
-    /// It speaks no protocol: the whole process is the workload, and this is what it must print. `{NAME}` in `run` is then
-    /// the value of a parameter.
+    /// It speaks no protocol: the whole process is the workload, and this is the output it must
+    /// print. `{NAME}` in `run` is then replaced by the value of a parameter.
     pub prints: Option<Prints>,
-    /// Words after `run` that make such a process watch itself, which no timed one does.
+    /// Words after `run` that make the process record its own pauses and figures; no timed process
+    /// gets them.
     #[serde(default)]
     pub probe: Vec<String>,
-    /// The whole command instead, where the words have other places.
+    /// The whole command instead, if those words belong elsewhere.
     #[serde(default)]
     pub probe_run: Vec<String>,
-    /// Set in the measured process.
+    /// Environment variables of the measured process.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// Its files by name: everything in its folder but `program.toml`.
+    /// Its files by name: everything in its folder except `program.toml`.
     #[serde(skip)]
     pub files: BTreeMap<String, String>,
 }
 
 impl Program {
-    /// The parameters that a program which only prints is started with.
+    /// The parameters on the command line of a program that only prints.
     pub fn placeholders(&self) -> impl Iterator<Item = &str> {
         let words = self.run.iter().chain(&self.probe).chain(&self.probe_run).filter(|_| self.prints.is_some());
         words.flat_map(|word| word.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0)))
@@ -67,33 +69,33 @@ impl Program {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Prints {
-    /// As in BT.
+    /// The output of BT's binary trees.
     BinaryTrees,
 }
 
-/// Who serves a program's memory.
+/// The allocator that serves a program's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Serves {
-    /// Whoever owns `malloc`: it is run under every allocator, and the proof is asked for.
+    /// The library that provides `malloc`: the program runs under every allocator, with the proof.
     Any,
-    /// Itself: it is run once per block, with nothing preloaded.
+    /// The program itself: it runs once per block, with nothing preloaded.
     None,
 }
 
-/// Something that a program cannot do without.
+/// A requirement of a program.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Need {
     /// In words: `libpmemobj`.
     pub what: String,
-    /// A command that succeeds where it is there. What it prints identifies it: other words, another build. Where it
-    /// prints nothing, the package's version does.
+    /// A command that succeeds if it is installed. Its output identifies it: other output means
+    /// another build. If it prints nothing, the package's version is used.
     pub probe: Vec<String>,
-    /// The Debian/Ubuntu package that brings it.
+    /// The Debian/Ubuntu package that installs it.
     #[serde(default)]
     pub package: String,
-    /// Where it comes from, if no package brings it.
+    /// Its source, if no package installs it.
     pub from: Option<String>,
 }
 
@@ -106,7 +108,7 @@ struct Folder {
 }
 
 impl Need {
-    /// What brings it.
+    /// How to install it.
     pub fn line(&self) -> String {
         self.from.clone().unwrap_or_else(|| format!("apt-get install {}", self.package))
     }

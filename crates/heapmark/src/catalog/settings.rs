@@ -1,29 +1,32 @@
-//! Variables of a caller's environment that configure allocators. Where a program runs in its user's own environment they would make
-//! other allocators of the rows than their names say, so they are taken out of it. The names are the allocators' own (`reads` in
-//! `allocators/*.toml`).
+//! Variables of a caller's environment that configure allocators. If a program runs in its user's
+//! own environment, they would make the rows' allocators different from their names, so they are
+//! removed. The names are the allocators' own (`reads` in `allocators/*.toml`).
 
 use super::Allocator;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
-/// The dynamic linker's: they bring libraries into each process, beside an allocator or in place of it, or slow its calls down.
+/// The dynamic linker's: they load libraries into each process, beside an allocator or in place of
+/// it, or slow down its calls.
 const LINKER: [&str; 3] = ["LD_PRELOAD", "LD_AUDIT", "LD_PROFILE"];
-/// A variable that holds settings of many things, `NAME=VALUE:NAME=VALUE`: only those of an allocator are taken out.
+/// A variable with settings of many components, `NAME=VALUE:NAME=VALUE`: only those of an allocator
+/// are removed.
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
-/// Which variables those are: names, `PREFIX_*`, or `GLIBC_TUNABLES:PREFIX.*`.
+/// The variables: names, `PREFIX_*`, or `GLIBC_TUNABLES:PREFIX.*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings(BTreeSet<String>);
 
 impl Settings {
-    /// Whatever any of them reads: a variable that one allocator reads may be read by another, too.
+    /// The variables that any of them reads: a variable that one allocator reads may be read by
+    /// another, too.
     pub fn of(allocators: &[Allocator]) -> Settings {
         let read = allocators.iter().flat_map(|allocator| allocator.reads.iter().cloned());
         Settings(read.chain(LINKER.map(String::from)).collect())
     }
 
-    /// What stays of an environment, and what is taken out of it.
+    /// Divides an environment into what stays and what is removed.
     pub fn split(
         &self,
         environment: impl IntoIterator<Item = (OsString, OsString)>,
@@ -62,12 +65,13 @@ impl Settings {
     }
 }
 
-/// Two values of a variable as one: those of glibc's tunables are a list, any other is the second.
+/// Merges two values of a variable: glibc's tunables are a list, for any other variable the second
+/// counts.
 pub fn joined(name: &str, first: &str, second: &str) -> String {
     if name == TUNABLES { format!("{first}:{second}") } else { second.to_owned() }
 }
 
-/// What was taken out, in words: names, and of a list which of its settings.
+/// The removed variables, in words: names, and for a list which of its settings.
 pub fn named(taken: &BTreeMap<String, String>) -> Vec<String> {
     let words = |(name, value): (&String, &String)| match name == TUNABLES {
         true => format!("{name} ({value})"),

@@ -5,14 +5,14 @@ use super::faults::{self, Fault};
 use serde::Deserialize;
 use std::path::Path;
 
-/// What `heapmark run NAME` measures when no flag says otherwise.
+/// The selection that `heapmark run NAME` measures without other flags.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Suite {
     /// The file's name.
     #[serde(skip)]
     pub name: String,
-    /// What it is for, in a line.
+    /// Its purpose, in a line.
     pub about: String,
     /// Preset of its workloads.
     pub preset: String,
@@ -29,24 +29,25 @@ pub struct Suite {
     /// More blocks than a verdict needs, until the intervals are narrow.
     #[serde(default)]
     pub adaptive: bool,
-    /// No block begins after so many minutes.
+    /// No block begins after this many minutes.
     pub budget_minutes: Option<f64>,
-    /// What one process should measure on the baseline, where the preset is calibrated.
+    /// The time that one process should measure on the baseline, if the preset is calibrated.
     pub target_ms: u32,
-    /// What `--preset quick` makes of a suite with a document's size.
+    /// The changes that `--preset quick` makes to a suite with a document's size.
     #[serde(default)]
     pub quick: Option<Quick>,
 }
 
-/// A suite made small enough for a machine of few CPUs and some minutes.
+/// A suite reduced for a machine of few CPUs and a run of some minutes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Quick {
     /// Thread counts.
     pub threads: Vec<String>,
-    /// How often each allocator runs each workload: enough to see that all is well, not always for a verdict.
+    /// How often each allocator runs each workload: enough for a first look, not always for a
+    /// verdict.
     pub blocks: u32,
-    /// Names or patterns, where these are fewer.
+    /// Names or patterns, if these are fewer.
     pub workloads: Option<Vec<String>>,
 }
 

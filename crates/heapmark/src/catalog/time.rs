@@ -1,8 +1,9 @@
-//! How times are written, on the command line and in workload files: `90s`, `1.5h`, `500us`, `1h 30min`.
+//! The notation of times on the command line and in workload files: `90s`, `1.5h`, `500us`,
+//! `1h 30min`.
 
 use std::time::Duration;
 
-/// The time in a text. A bare number has a unit of so many seconds; `None` if it is no time at all.
+/// The time in a text. A bare number is in units of `bare_s` seconds; `None` if it is no time.
 pub fn time(text: &str, bare_s: f64) -> Option<Duration> {
     match text.trim().parse::<f64>() {
         Ok(number) => Duration::try_from_secs_f64(number * bare_s).ok(),
@@ -10,7 +11,7 @@ pub fn time(text: &str, bare_s: f64) -> Option<Duration> {
     }
 }
 
-/// The same between bounds, or what is expected.
+/// The same within bounds, or a message about the expected form.
 pub fn between(text: &str, bare: (&str, f64), least: Duration, most: Duration) -> Result<Duration, String> {
     let (unit, bare_s) = bare;
     time(text, bare_s).filter(|time| (least..=most).contains(time)).ok_or_else(|| {
@@ -18,10 +19,11 @@ pub fn between(text: &str, bare: (&str, f64), least: Duration, most: Duration) -
     })
 }
 
-/// What a bare number means where nothing else is said.
+/// The default unit of a bare number.
 pub const SECONDS: (&str, f64) = ("seconds", 1.0);
 
-/// The time from one point of a series to the next. Below a tenth of a millisecond nothing but looking would be left.
+/// The time from one point of a series to the next. Below a tenth of a millisecond, sampling would
+/// take all the time.
 pub fn interval(text: &str) -> Result<Duration, String> {
     between(text, SECONDS, Duration::from_micros(100), Duration::from_secs(3600))
 }

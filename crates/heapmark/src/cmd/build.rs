@@ -7,17 +7,19 @@ use crate::catalog::{Allocator, Catalog, Program, Source, Tier};
 use anyhow::{Result, anyhow};
 use indicatif::MultiProgress;
 
-/// Build allocators from the sources that heapmark pins, and programs; what is built already is left alone
+/// Build allocators from the sources that heapmark pins, and programs; what is already built is
+/// kept
 #[derive(clap::Args)]
 pub struct Args {
-    /// Names of allocators and programs; without any, all allocators that are built from sources, except experimental
-    /// ones, and all programs that can be built here
+    /// Names of allocators and programs [default: all allocators built from sources, except
+    /// experimental ones, and all programs that can be built here]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Only the programs, and a line for each that cannot be built here
+    /// Only the programs, with a line for each one that cannot be built here
     #[arg(long, conflicts_with = "names")]
     programs: bool,
-    /// Commands of allocators that run at a time; programs are built by one [default: one per usable CPU]
+    /// Number of build commands to run at a time for allocators; programs are built one by one
+    /// [default: one per usable CPU]
     #[arg(short, long, value_name = "N", conflicts_with = "programs", value_parser = positive)]
     jobs: Option<usize>,
 }
@@ -58,7 +60,7 @@ pub fn run(args: Args) -> Result<Exit> {
     Ok(if failed == 0 { Exit::Done } else { Exit::Failed })
 }
 
-/// Whether what it needs is there; says what is missing where that is wanted.
+/// Whether everything that the program needs is installed; prints what is missing if `say` is set.
 fn can_be_built(program: &Program, say: bool) -> bool {
     let State::Absent { why, line } = build::program::state(program) else { return true };
     if say {
@@ -67,7 +69,7 @@ fn can_be_built(program: &Program, say: bool) -> bool {
     false
 }
 
-/// Builds a program and says what came of it; whether it is ready.
+/// Builds a program and prints the result; returns whether the program is ready.
 pub(super) fn build_program(program: &Program) -> bool {
     let began = std::time::Instant::now();
     let long = Long::new(format!("building {}", program.name), 0);
@@ -84,7 +86,7 @@ pub(super) fn build_program(program: &Program) -> bool {
     true
 }
 
-/// Builds with a progress bar and says what came of each.
+/// Builds with a progress bar and prints the result of each build.
 pub(super) fn build_all(selected: &[&Allocator], catalog: &Catalog, jobs: usize) -> Vec<Built> {
     let pending = selected.iter().any(|one| matches!(build::state(one, &catalog.allocators), State::NotBuilt { .. }));
     if pending {

@@ -1,4 +1,4 @@
-//! `heapmark claims`: whether what the reference documents say holds in stored runs.
+//! `heapmark claims`: whether the claims of the reference documents hold in stored runs.
 
 use super::output::{Force, Output};
 use super::{Exit, say_damage, usage, wants_colour, width};
@@ -11,19 +11,20 @@ use anyhow::{Result, anyhow};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Hold stored runs against what the reference documents claim
+/// Check the claims of the reference documents against stored runs
 #[derive(clap::Args)]
 pub struct Args {
-    /// Run directories, or `latest`; of several that have the same case and row the first counts
+    /// Run directories, or `latest`; if several have the same case and row, the first one counts
     #[arg(default_value = "latest")]
     runs: Vec<String>,
-    /// Instead of a table for the terminal
+    /// Write this format instead of a table for the terminal
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<To>,
     /// Only the claims of one document: bt, mm, rp, za or ll
     #[arg(long, value_name = "NAME")]
     document: Option<String>,
-    /// A page with every published figure beside ours, and every claim with its verdict
+    /// Write a page with every published figure beside the measured one, and every claim with its
+    /// verdict
     #[arg(long, conflicts_with = "to")]
     reproduction: bool,
     /// File to write; `-` is stdout
@@ -66,10 +67,12 @@ pub fn run(args: Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// More text of samples than this is not read whole for a page: claims are about runs of some thousand processes.
+/// A page does not read runs with more text of samples than this: claims are about runs of some
+/// thousand processes.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// What the claims come to in the runs of a page; nothing where they cannot be held against each other, or are too large.
+/// The checked claims for a page of these runs; empty if the runs cannot be combined, or are too
+/// large.
 pub(super) fn of_page(dirs: &[PathBuf]) -> Result<Vec<Judged>> {
     let bytes = dirs.iter().filter_map(|dir| Some(std::fs::metadata(store::samples_of(dir)).ok()?.len())).sum::<u64>();
     if bytes > MOST_BYTES {
@@ -112,7 +115,7 @@ fn measured(dir: &Path, run: store::Run) -> Measured {
     Measured { head, records, series }
 }
 
-/// Results of two presets are never compared, and a claim may rest on several runs.
+/// Two presets are never compared, and a claim may rest on several runs.
 fn same_preset(names: &[String], runs: &[Measured]) -> Result<()> {
     let preset = |place: usize| &runs[place].head.preset;
     match (1..runs.len()).find(|place| preset(*place) != preset(0)) {

@@ -1,4 +1,5 @@
-//! `heapmark compare`: rows beside the baseline of their run, or beside themselves in an earlier run.
+//! `heapmark compare`: each row against the baseline of its run, or against the same row of an
+//! earlier run.
 
 use super::output::{Force, Output};
 use super::run::comparison::percent;
@@ -11,22 +12,23 @@ use crate::store;
 use anyhow::{Result, anyhow, bail};
 use std::path::{Path, PathBuf};
 
-/// Compare rows within a run, or two runs, and fail where one got slower
+/// Compare rows within a run, or two runs, and fail if one got slower
 #[derive(clap::Args)]
 pub struct Args {
-    /// A run: its allocators beside its baseline. Two, the older first: each row beside itself
+    /// One run: its allocators against its baseline. Two runs, the older first: each row against
+    /// the same row of the older run
     #[arg(value_name = "RUN", default_value = "latest", num_args = 1..=2)]
     runs: Vec<String>,
-    /// Exit code 3 where a row has one of these verdicts; withheld ones count as unclear
+    /// Exit with code 3 if a row has one of these verdicts; `withheld` counts as `unclear`
     #[arg(long, value_name = "WORD,...", value_enum, value_delimiter = ',')]
     fail_on: Vec<FailOn>,
-    /// A difference up to this is too small to matter
+    /// Differences up to this are too small to matter
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "1%")]
     threshold: f64,
-    /// Which clock decides: CPU time is the steadier one on a busy machine
+    /// Which clock decides: CPU time is steadier on a busy machine
     #[arg(long, value_enum, default_value = "wall")]
     by: By,
-    /// Instead of a table for the terminal
+    /// Write this format instead of a table for the terminal
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<To>,
     /// File to write; `-` is stdout
@@ -41,7 +43,7 @@ pub struct Args {
 enum FailOn {
     /// Slower by more than the threshold
     Slower,
-    /// Nothing can be said
+    /// The data cannot tell
     Unclear,
 }
 
@@ -73,7 +75,7 @@ pub fn run(args: Args) -> Result<Exit> {
     };
     let new = sides[sides.len() - 1].head;
     if comparison.rows.is_empty() {
-        let why = comparison.left_out.first().map_or("there is nobody beside the baseline", |left| left.why.as_str());
+        let why = comparison.left_out.first().map_or("the run has only the baseline", |left| left.why.as_str());
         bail!("nothing can be compared: {why}");
     }
     let subject = report::Subject { new, old, by: args.by, threshold: args.threshold };
@@ -92,7 +94,7 @@ pub fn run(args: Args) -> Result<Exit> {
     Ok(if failing.is_empty() { Exit::Done } else { Exit::Condition })
 }
 
-/// Whether two files have the same content, and any.
+/// Whether two files have the same content and are not empty.
 fn is_same(one: &Path, other: &Path) -> bool {
     let length = |file: &Path| std::fs::metadata(file).map_or(0, |known| known.len());
     let hash = |file: &Path| hash_of_file(file).ok();

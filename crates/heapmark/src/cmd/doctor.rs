@@ -1,4 +1,5 @@
-//! `heapmark doctor`: what of this machine makes numbers wander, and how to change it. Changes nothing itself.
+//! `heapmark doctor`: what makes measurements on this machine vary, and how to change it. Changes
+//! nothing itself.
 
 use super::{Exit, print, usage, wants_colour, width};
 use crate::build::CompiledTraceShelf;
@@ -7,16 +8,16 @@ use crate::observe::root::Root;
 use crate::report::{self, Screen, plain, units};
 use anyhow::{Context, Result};
 
-/// Look at the machine: what disturbs measurements, what it does to results, how to change it
+/// Inspect the machine: what disturbs measurements, how it affects results, how to change it
 #[derive(clap::Args)]
 #[command(
     after_help = "Changes nothing. HEAPMARK_MACHINE_ROOT names a folder with copies of /proc and /sys to look at instead."
 )]
 pub struct Args {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
-    /// End with exit code 5 where there is a warning
+    /// Exit with code 5 if there is a warning
     #[arg(long)]
     strict: bool,
 }
@@ -29,7 +30,7 @@ pub fn run(args: Args) -> Result<Exit> {
     } else {
         let screen = Screen { width: width(), colour: wants_colour(&std::io::stdout()) };
         print(&report::doctor(&look, screen))?;
-        // No cache, no compiled traces.
+        // Without a cache there are no compiled traces.
         if let Ok(compiled_traces) = CompiledTraceShelf::find() {
             let (bytes, most) =
                 (units::bytes(compiled_traces.bytes() as f64), units::bytes(compiled_traces.most_bytes() as f64));

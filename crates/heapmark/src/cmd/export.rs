@@ -15,7 +15,10 @@ pub struct Args {
     /// A run directory, or `latest`
     #[arg(default_value = "latest")]
     run: String,
-    /// csv: one line per measured iteration; csv-rows: one per table row; csv-latency: one per timed function of a row; json: everything; md: the tables; parquet: as csv, with types. For other tools: bmf (Bencher), gha-smaller and gha-bigger (github-action-benchmark), google-benchmark, hyperfine
+    /// csv: one line per measured iteration; csv-rows: one per table row; csv-latency: one per
+    /// timed function of a row; json: everything; md: the tables; parquet: as csv, with types. For
+    /// other tools: bmf (Bencher), gha-smaller and gha-bigger (github-action-benchmark),
+    /// google-benchmark, hyperfine
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(names()).try_map(|name| format(&name)))]
     to: Format,
     /// File to write; `-` is stdout
@@ -25,7 +28,8 @@ pub struct Args {
     force: Force,
 }
 
-/// What `--to` knows; Parquet is known where it is not built in, too.
+/// Values that `--to` accepts. Parquet is accepted even if it is not built in: the error then
+/// explains it.
 fn names() -> Vec<&'static str> {
     let missing = (!cfg!(feature = "parquet")).then_some(PARQUET);
     Format::ALL.iter().map(|format| format.name()).chain(missing).collect()

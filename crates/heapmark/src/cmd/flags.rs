@@ -1,5 +1,6 @@
-//! What every command line has in common: a flag that is typed is used or refused, and all mistakes are told in one way. What only
-//! a plan can tell, such as threads that follow from parameters, is refused where the plan is made.
+//! Rules for every command line: a flag is used or refused, never ignored, and all mistakes are
+//! reported in one style. What depends on the plan, such as thread counts that follow from
+//! parameters, is refused when the plan is made.
 
 use super::{Exit, say, usage};
 use anyhow::{Result, anyhow};
@@ -7,13 +8,13 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 
-/// A flag beside which most others would be idle.
+/// A flag that leaves most others without effect.
 struct Sole {
-    /// As the field of its command is called.
+    /// The name of its field in the command.
     flag: &'static str,
-    /// All that do something beside it. A flag that is new is refused until it stands here.
+    /// All flags that have an effect beside it. A new flag is refused until it is listed here.
     beside: &'static [&'static str],
-    /// Why the others do nothing.
+    /// Why the others have no effect.
     why: &'static str,
 }
 
@@ -24,14 +25,14 @@ const SOLE: [Sole; 1] = [Sole {
           it out: heapmark run --resume RUN",
 }];
 
-/// A number below 0 is no flag: what reads the value says what is wrong with it.
+/// A number below 0 is not a flag: the parser of the value reports the mistake.
 pub fn with_numbers_below_zero(command: Command) -> Command {
     let takes = |arg: &Arg| arg.get_action().takes_values() && !arg.is_positional();
     let command = command.mut_args(|arg| if takes(&arg) { arg.allow_negative_numbers(true) } else { arg });
     command.mut_subcommands(with_numbers_below_zero)
 }
 
-/// Refuses what was typed and would do nothing beside what else was typed.
+/// Refuses arguments that would have no effect beside the others.
 pub fn refuse_idle(command: &Command, matches: &ArgMatches) -> Result<()> {
     let Some((name, matches)) = matches.subcommand() else { return Ok(()) };
     let Some(command) = command.find_subcommand(name) else { return Ok(()) };
@@ -50,7 +51,7 @@ pub fn refuse_idle(command: &Command, matches: &ArgMatches) -> Result<()> {
     Ok(())
 }
 
-/// As people know it: `--allocators`, `SUITE`.
+/// The argument as users write it: `--allocators`, `SUITE`.
 fn named(arg: &Arg) -> String {
     match (arg.get_long(), arg.get_value_names()) {
         (Some(long), _) => format!("--{long}"),
@@ -59,7 +60,7 @@ fn named(arg: &Arg) -> String {
     }
 }
 
-/// Tells what clap has to tell, help or a mistake; says how to end.
+/// Prints clap's message, help or a mistake; returns the exit code.
 pub fn told(error: &clap::Error) -> Exit {
     let code = match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Done,
@@ -73,7 +74,7 @@ pub fn told(error: &clap::Error) -> Exit {
         }
         _ => {
             let text = error.render().to_string();
-            // What looks like a flag and is none is no file of ours, either.
+            // What looks like a flag but is not is no file name of ours either.
             let advice = |line: &str| line.starts_with("For more information") || line.contains("as a value, use '-- ");
             let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty() && !advice(line)).collect();
             let text = lines.join("\n");

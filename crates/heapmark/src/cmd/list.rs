@@ -17,13 +17,14 @@ pub struct Args {
     /// What to list
     #[arg(value_enum)]
     what: What,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Of each allocator that heapmark builds: its flags beside those of its authors' own build, and why they differ
+    /// For each allocator that heapmark builds: its flags beside those of its authors' own build,
+    /// and why they differ
     #[arg(long, conflicts_with_all = ["json", "markdown"])]
     flags: bool,
-    /// Workloads as a page with all parameters, in Markdown
+    /// Print the workloads as a Markdown page with all parameters
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
 }
@@ -31,16 +32,17 @@ pub struct Args {
 /// Kinds of things.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum What {
-    /// Name, version as the library tells it, when its sources were written, origin, state, and the line that brings what
-    /// is absent
+    /// Name, version as the library reports it, date of the sources, origin, state, and the command
+    /// that installs or builds what is absent
     Allocators,
     /// Workloads and their parameters
     Workloads,
-    /// Programs that run workloads in processes of their own: state, and the line that brings what is absent
+    /// Programs that run workloads in their own processes: state, and the command that installs or
+    /// builds what is absent
     Programs,
-    /// Named selections
+    /// Named selections of workloads, threads and allocators
     Suites,
-    /// What the reference documents say, and where it is looked at
+    /// What the reference documents claim, and where it is checked
     Claims,
 }
 
@@ -73,7 +75,7 @@ pub fn run(args: Args) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let mut table = Table::new();
-    // What reads a pipe wants whole lines.
+    // A program that reads a pipe needs whole lines.
     let arrangement = if stdout().is_terminal() { ContentArrangement::Dynamic } else { ContentArrangement::Disabled };
     table.load_style(presets::NOTHING).set_content_arrangement(arrangement);
     table.set_width(super::width() as u16).set_header(columns);
@@ -88,7 +90,7 @@ pub fn run(args: Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// What a table has of a column. A state stands with its reason and its remedy.
+/// A cell of the table. A state is shown with its reason and its remedy.
 fn cell(entry: &Value, column: &str) -> String {
     let of = |key: &str| plain(&entry[key]);
     match column {
@@ -101,7 +103,7 @@ fn cell(entry: &Value, column: &str) -> String {
     }
 }
 
-/// What there is of something, why it is not ready, and the line that brings it.
+/// The state of an entry, why it is not ready, and the command that makes it ready.
 struct Found {
     state: &'static str,
     why: Option<String>,
@@ -111,7 +113,7 @@ struct Found {
 impl Found {
     const READY: Found = Found { state: "ready", why: None, remedy: None };
 
-    /// Of what is not ready.
+    /// The state of an entry that is not ready.
     fn of<T>(state: State<T>) -> Found {
         match state {
             State::Ready(_) => Found::READY,
@@ -122,7 +124,7 @@ impl Found {
     }
 }
 
-/// Short enough for a table: some libraries tell their commit hash as part of their version.
+/// Short enough for a table: some libraries report their commit hash as part of their version.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => match text.split_once("-0-g") {
@@ -168,12 +170,12 @@ fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
     catalog.allocators.iter().map(describe).collect()
 }
 
-/// When its sources were written. Of what a package brings the version tells.
+/// When its sources were written. For a package the version shows that.
 fn sources(allocator: &crate::catalog::Allocator) -> Option<&str> {
     Some(allocator.sources.as_str()).filter(|sources| !sources.is_empty())
 }
 
-/// The library's own word only: where it comes from stands in the next column.
+/// Only what the library reports itself: its origin stands in the next column.
 fn told(guest: &Guest, subject: &Subject) -> Result<Option<String>> {
     let package = (!subject.library.origin.starts_with("crate")).then(|| subject.library.source_version.clone());
     Ok(guest.version(subject)?.or(package).filter(|version| !version.is_empty()))

@@ -1,5 +1,5 @@
-//! Long work says how far it is, from two seconds on, on stderr: on a terminal in one line that is written anew, elsewhere in plain lines,
-//! each after twice the time of the one before.
+//! Long work reports its progress on stderr after two seconds: on a terminal in one line that is
+//! rewritten, elsewhere in plain lines, each after twice the time of the previous one.
 
 use super::say;
 use crate::report::{plain, units};
@@ -11,20 +11,20 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// What takes less needs no word.
+/// Shorter work reports nothing.
 const AFTER: Duration = Duration::from_secs(2);
-/// How often a line on a terminal is written anew.
+/// How often the line on a terminal is rewritten.
 const ANEW: Duration = Duration::from_millis(250);
 
-/// Work that goes on as long as this is there.
+/// Work that goes on as long as this value lives.
 pub(super) struct Long {
     done: Done,
-    /// What ends the thread that tells of it, which watches this one's other end.
+    /// Ends the thread that prints progress: it watches the other end of this channel.
     teller: Option<(Sender<Infallible>, JoinHandle<()>)>,
 }
 
 impl Long {
-    /// Work of so many bytes, as `what` calls it; 0 where that is not known.
+    /// Work on this many bytes, named `what`; 0 if the size is unknown.
     pub(super) fn new(what: impl Into<String>, bytes: u64) -> Long {
         let (done, what, began) = (Done::default(), what.into(), Instant::now());
         let (here, there) = channel();
@@ -36,17 +36,18 @@ impl Long {
                 false => repeat(&there, line),
             }
         };
-        // Where there is no thread to be had, there is no word either; the work is done.
+        // If no thread can be started, there is no progress line; the work is done all the same.
         let teller = thread::Builder::new().spawn(teller).ok();
         Long { done, teller: teller.map(|teller| (here, teller)) }
     }
 
-    /// Work that is silent: its results stream to a terminal or another program, which may have the screen.
+    /// Silent work: its results stream to a terminal or to another program, which may use the
+    /// screen.
     pub(super) fn silent() -> Long {
         Long { done: Done::default(), teller: None }
     }
 
-    /// What is to be counted up.
+    /// The counter that the work adds to.
     pub(super) fn done(&self) -> Done {
         self.done.clone()
     }
@@ -61,7 +62,7 @@ impl Drop for Long {
     }
 }
 
-/// Waits; whether the work goes on.
+/// Waits; returns whether the work goes on.
 fn goes_on(work: &Receiver<Infallible>, pause: Duration) -> bool {
     work.recv_timeout(pause) == Err(RecvTimeoutError::Timeout)
 }
@@ -95,7 +96,7 @@ fn repeat(work: &Receiver<Infallible>, line: impl Fn() -> String) {
 fn line(what: &str, done: u64, all: u64, passed: Duration) -> String {
     let time = |ns: f64| units::duration(ns);
     let passed = passed.as_nanos() as f64;
-    // What is read may have become longer meanwhile.
+    // The file may have grown while it is read.
     match (done.min(all), all) {
         (_, 0) => format!("{what}: for {} now", time(passed)),
         (0, _) => format!("{what}: 0 %"),

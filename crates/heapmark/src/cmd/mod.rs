@@ -1,4 +1,4 @@
-//! One file per command: reads flags, calls the stages, prints. Judges and measures nothing itself.
+//! One file per command: reads flags, calls the stages, prints. No judging and no measuring here.
 
 pub mod build;
 pub mod claims;
@@ -34,29 +34,29 @@ use std::process::ExitCode;
 /// Shown below `--help`.
 pub const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 heapmark failed, 2 usage, 3 a `--fail-on` condition was met, 4 some processes did \
-not end `ok` (what this machine does not have is `absent`, and no failure), 5 `--strict` and the machine has warnings, 6 a trace or capture is damaged (what stands before the \
-damage was read), 7 a trace tells what cannot have happened, 130 interrupted (what was measured is stored; `heapmark run --resume DIR` goes on).";
+not end `ok` (what this machine lacks is `absent`, which is not a failure), 5 `--strict` and the machine has warnings, 6 a trace or capture is damaged (events before the \
+damage were read), 7 a trace is inconsistent (for example a block freed twice), 130 interrupted (what was measured is stored; `heapmark run --resume DIR` goes on).";
 
-/// How heapmark ends.
+/// Exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// All is well.
+    /// Done.
     Done = 0,
     /// heapmark itself failed.
     Failed = 1,
-    /// What was asked for makes no sense.
+    /// A usage error.
     Usage = 2,
-    /// What `--fail-on` names was found.
+    /// A condition of `--fail-on` was met.
     Condition = 3,
     /// Some processes did not end `ok`.
     NotAllOk = 4,
-    /// `--strict`, and something of the machine makes numbers wander.
+    /// `--strict`, and the machine has warnings.
     Warned = 5,
-    /// A trace or a capture is damaged; what stands before the damage was read.
+    /// A trace or a capture is damaged; the events before the damage were read.
     Damaged = 6,
-    /// A trace is whole and tells what cannot have happened.
+    /// The bytes of a trace are whole, but its events cannot have happened.
     Impossible = 7,
-    /// A signal asked it to stop.
+    /// Stopped by a signal.
     Interrupted = 130,
 }
 
@@ -66,7 +66,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// An error of the person who typed, not of heapmark.
+/// An error of the user, not of heapmark.
 #[derive(Debug)]
 pub struct Usage(String);
 
@@ -78,14 +78,15 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// Marks an error as one of usage. What is wrong with a trace keeps its own exit code, whichever command reads it.
+/// Marks an error as one of usage. A fault of a trace keeps its own exit code, whichever command
+/// reads it.
 pub(crate) fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
     let error = error.into();
     if error.is::<Fault>() { error } else { Usage(format!("{error:#}")).into() }
 }
 
 impl Exit {
-    /// Prints an error as one message and says how to end.
+    /// Prints an error as one message and returns the exit code.
     pub fn of_error(error: &anyhow::Error) -> Exit {
         say(&format!("heapmark: {error:#}"));
         match error.downcast_ref::<Fault>() {
@@ -96,7 +97,7 @@ impl Exit {
     }
 }
 
-/// Prints to stdout. Whoever stopped reading, as `| head` does, wanted no more: that is no failure.
+/// Prints to stdout. A reader that stops early, as `| head` does, is not a failure.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -105,12 +106,13 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Says something on stderr, line by line: it may quote a file or a process. A run goes on where nobody listens.
+/// Prints to stderr, line by line: the text may quote a file or a process. Write errors are
+/// ignored, so that a run goes on if stderr is closed.
 pub(crate) fn say(text: &str) {
     text.lines().for_each(|line| drop(writeln!(std::io::stderr(), "{}", plain(line))));
 }
 
-/// Says what of a run is left out, as it is not there as it was written.
+/// Reports which parts of a run are left out because they are damaged or missing.
 pub(crate) fn say_damage(dir: &Path, run: &Run) {
     if run.unreadable_lines > 0 {
         let file = store::samples_of(dir);
@@ -122,7 +124,7 @@ pub(crate) fn say_damage(dir: &Path, run: &Run) {
     }
 }
 
-/// Whether escape sequences are welcome on this stream.
+/// Whether this stream should get colours.
 pub(crate) fn wants_colour(stream: &impl IsTerminal) -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     stream.is_terminal() && !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
@@ -133,35 +135,37 @@ pub(crate) fn width() -> usize {
     width_of(&std::io::stdout())
 }
 
-/// Characters in a line of a stream; 100 where it is no terminal.
+/// Characters in a line of a stream; 100 if it is not a terminal.
 fn width_of(stream: &impl AsFd) -> usize {
     let size = rustix::termios::tcgetwinsize(stream).ok();
-    // A terminal that nobody told its size says 0.
+    // A terminal whose size was never set reports 0.
     size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).map_or(100, |columns| columns.max(40))
 }
 
-/// The library's own word on its version; where it has none, the pinned crate or the package it came from.
+/// The version that the library reports; if it reports none, the pinned crate or the package it
+/// came from.
 pub(crate) fn version(guest: &Guest, subject: &Subject) -> anyhow::Result<String> {
     if let Some(told) = guest.version(subject)? {
         return Ok(told);
     }
     let Library { origin, source_version, .. } = &subject.library;
     Ok(match origin.strip_prefix("crate ") {
-        // The crate's version is not the allocator's: say whose it is.
+        // The crate's version is not the allocator's: name the crate.
         Some(pinned) => format!("in {pinned}"),
         None if source_version.is_empty() => "-".into(),
         None => source_version.clone(),
     })
 }
 
-/// Why an allocator is not what its name says here, if it is not: it tells another version than its entry expects.
+/// Why an allocator is not what its name says here, if so: it reports another version than its
+/// entry expects.
 pub(crate) fn unexpected(guest: &Guest, subject: &Subject) -> anyhow::Result<Option<String>> {
     let Some(expected) = &subject.allocator.expects else { return Ok(None) };
     let told = guest.version(subject)?.unwrap_or_else(|| "nothing".into());
     Ok((!told.contains(expected)).then(|| format!("it works with {told} here, and its row is for {expected}")))
 }
 
-/// The tier's word, as it stands in the files.
+/// The tier's name, as the catalogue files spell it.
 pub(crate) fn tier(allocator: &Allocator) -> &'static str {
     match allocator.tier {
         Tier::Main => "main",

@@ -1,4 +1,4 @@
-//! `heapmark noise`: an allocator against its own copy on this machine, for some minutes.
+//! `heapmark noise`: compares an allocator with its own copy on this machine for some minutes.
 
 use super::run::comparison::target;
 use super::run::select::Selection;
@@ -16,25 +16,26 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Compare an allocator with its own copy: how often this machine makes a difference out of nothing
+/// Compare an allocator with its own copy: how often this machine shows a difference that does not
+/// exist
 #[derive(clap::Args)]
 pub struct Args {
-    /// How long: 5min, 90s; a bare number: minutes
+    /// How long to measure: 5min, 90s; a bare number: minutes
     #[arg(long, value_name = "TIME", default_value = "5min", value_parser = minutes)]
     minutes: Duration,
-    /// The allocator
+    /// Allocator
     #[arg(short, long, value_name = "A", default_value = "glibc")]
     allocator: String,
-    /// The workload
+    /// Workload
     #[arg(short, long, value_name = "NAME", default_value = "same-thread-reuse")]
     workload: String,
-    /// Its threads [default: 1]
+    /// Threads of the workload [default: 1]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     threads: Option<u32>,
-    /// Starts every random choice
+    /// Seed of every random choice
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
-    /// So many blocks, however long they take
+    /// Number of blocks, however long they take (instead of --minutes)
     #[arg(long, value_name = "N", conflicts_with = "minutes", value_parser = clap::value_parser!(u32).range(6..=10_000))]
     blocks: Option<u32>,
     /// How long one process should measure: 1s; a bare number: milliseconds
@@ -49,7 +50,7 @@ fn minutes(text: &str) -> Result<Duration, String> {
     time::between(text, ("minutes", 60.0), Duration::from_secs(1), Duration::from_secs(36_000))
 }
 
-/// More blocks than fit into any time.
+/// More blocks than any time limit allows.
 const ENDLESS: u32 = 10_000;
 
 /// Runs the command.

@@ -1,5 +1,5 @@
-//! Where `-o` says: a file that is complete or not there, stdout, or a device. Written as it is made, because all of it at once may be
-//! more than there is memory for.
+//! The destination of `-o`: a file that is either complete or absent, stdout, or a device. Written
+//! piece by piece, because the whole may not fit into memory.
 
 use super::usage;
 use crate::file::{self, Existing};
@@ -8,41 +8,41 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// Whether what is there may go.
+/// Whether an existing file may be replaced.
 #[derive(Clone, Copy, clap::Args)]
 pub(crate) struct Force {
-    /// Replace a file that is there
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
 }
 
 impl Force {
-    /// The same for whoever writes.
+    /// The same for the writer of the file.
     pub(crate) fn existing(self) -> Existing {
         if self.force { Existing::Goes } else { Existing::Stays }
     }
 }
 
-/// Where something goes.
+/// Where output goes.
 pub(crate) struct Output {
     path: PathBuf,
     existing: Existing,
     mode: u32,
 }
 
-/// What it is written to.
+/// The writer of an output.
 pub(crate) type Out = BufWriter<Sink>;
 
-/// A file or stdout, whose failures say so.
+/// A file or stdout whose errors name it.
 pub(crate) struct Sink {
     to: Box<dyn Write + Send>,
     name: String,
-    /// Whoever read it has stopped, as `| head` does.
+    /// The reader has stopped, as `| head` does.
     is_unread: bool,
 }
 
 impl Output {
-    /// Refuses at once what would be refused at the end. What comes of private files is private.
+    /// Refuses at once what would be refused at the end. Output made of private files is private.
     pub(crate) fn new<P: AsRef<Path>>(
         path: &Path,
         force: Force,
@@ -60,25 +60,25 @@ impl Output {
         &self.path
     }
 
-    /// Whether it is stdout.
+    /// Whether this is stdout.
     pub(crate) fn is_stdout(&self) -> bool {
         self.path.as_os_str() == "-"
     }
 
-    /// Devices and pipes are written as they are; a folder is none.
+    /// Devices and pipes are written directly; a folder is neither.
     fn is_file(&self) -> bool {
-        // What a descriptor stands for has been opened already, by whoever started this.
+        // A path that stands for a descriptor has already been opened by the parent process.
         let is_open = || ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"].iter().any(|it| self.path.starts_with(it));
         let is_special = || fs::metadata(&self.path).is_ok_and(|known| !known.is_file() && !known.is_dir());
         !self.is_stdout() && !is_open() && !is_special()
     }
 
-    /// As [`write`](Self::write), of what is there already.
+    /// As [`write`](Self::write), for content that exists already.
     pub(crate) fn put(&self, content: impl AsRef<[u8]>) -> Result<()> {
         self.write(|out| Ok(out.write_all(content.as_ref())?)).map(drop)
     }
 
-    /// Writes it. `None` where the reader of stdout has stopped: they wanted no more.
+    /// Writes the output. `None` if the reader of stdout has stopped, which is not a failure.
     pub(crate) fn write<T>(&self, write: impl FnOnce(&mut Out) -> Result<T>) -> Result<Option<T>> {
         if !self.is_file() {
             let to: Box<dyn Write + Send> = match self.is_stdout() {
@@ -98,7 +98,7 @@ impl Output {
         let name = if self.is_stdout() { "to stdout".into() } else { self.path.display().to_string() };
         let mut out = BufWriter::with_capacity(1 << 16, Sink { to, name, is_unread: false });
         let written = write(&mut out).and_then(|value| Ok(out.flush().map(|()| value)?));
-        // What is left of a failed one must not be tried again.
+        // Buffered bytes of a failed write must not be written again.
         let (sink, _) = out.into_parts();
         match written {
             Err(_) if self.is_stdout() && sink.is_unread => Ok(None),
@@ -114,7 +114,7 @@ impl Output {
     }
 }
 
-/// Refuses a folder, and a file that must stay.
+/// Refuses a folder, and a file that must not be replaced.
 pub(crate) fn may_be_written(path: &Path, existing: Existing) -> Result<()> {
     if path.is_dir() || path.file_name().is_none() {
         return Err(usage(anyhow!("-o {}: that is a folder; name a file in it", path.display())));
@@ -125,12 +125,12 @@ pub(crate) fn may_be_written(path: &Path, existing: Existing) -> Result<()> {
     }
 }
 
-/// What is said of a file that is there.
+/// The error for a file that exists.
 pub(crate) fn refused(path: &Path) -> Error {
     usage(anyhow!("{} is there already: name another file with -o, or replace it with --force", path.display()))
 }
 
-/// The name that is not there yet, where nobody has named one.
+/// The first unused name, for output that the user has not named.
 pub(crate) fn fresh(name: &str, force: Force) -> PathBuf {
     match force.existing() {
         Existing::Goes => PathBuf::from(name),

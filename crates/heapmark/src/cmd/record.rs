@@ -1,4 +1,4 @@
-//! `heapmark record`: the user's own program, and a trace of what it allocates.
+//! `heapmark record`: runs the user's program and writes a trace of its allocations.
 
 use super::output::{may_be_written, refused};
 use super::run::resolve;
@@ -25,40 +25,44 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// Run your own program and write down what it allocates: every call, of every thread and child, to be replayed anywhere.
-/// The exit code is the program's, or 128 and the signal's number
+/// Run your program and record what it allocates: every call of every thread and child process, to
+/// be replayed anywhere. The exit code is the program's, or 128 plus the signal's number
 #[derive(clap::Args)]
 pub struct Args {
-    /// The program and its arguments: all that follows it is its own. It keeps its environment, its streams and its exit code
+    /// The program and its arguments: everything after it belongs to it. It keeps its environment,
+    /// its streams and its exit code
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-    /// The trace; those of further processes lie beside it [default: PROGRAM.trace, or PROGRAM-2.trace if there is an earlier one]
+    /// The trace; traces of further processes lie beside it [default: PROGRAM.trace, or
+    /// PROGRAM-2.trace if there is an earlier one]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace an earlier recording of this name, its traces of further processes too
+    /// Replace an earlier recording of this name, including its traces of further processes
     #[arg(long)]
     force: bool,
-    /// Who serves the program's memory [default: whoever does so without us]
+    /// Allocator to preload [default: the program's own]
     #[arg(short, long, value_name = "ALLOCATOR")]
     allocator: Option<String>,
-    /// No process writes more than this (300M, 2G); then its recording ends, and it goes on
+    /// Stop recording a process when it has written this much (300M, 2G); the process goes on
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     max_bytes: Option<u64>,
-    /// Recording ends after this (90s, 5min; a bare number: seconds), and the program goes on
+    /// Stop recording after this time (90s, 5min; a bare number: seconds); the program goes on
     #[arg(long, value_name = "TIME", value_parser = super::run::comparison::budget)]
     duration: Option<Duration>,
     /// Keep the captures as they are, for `heapmark trace finish`
     #[arg(long, conflicts_with = "without_argv")]
     raw: bool,
-    /// Leave the words of command lines out of the traces: there may be secrets in them
+    /// Leave the words of command lines out of the traces: they may hold secrets
     #[arg(long)]
     without_argv: bool,
 }
 
-/// A process of this size, of which malloc had less than one part in so many: what matters about it is not on record.
+/// A process of this size that got less than 1/`SMALL_SHARE` of its memory from malloc: most of
+/// what matters about it is not recorded.
 const LARGE_BYTES: u64 = 64 << 20;
 const SMALL_SHARE: u64 = 4;
-/// Characters of a program's name in that of its trace: it may call itself anything.
+/// Characters of a program's name in the name of its trace: a program may choose any name for
+/// itself.
 const LONGEST_NAME: usize = 60;
 
 /// Runs the command; returns the program's exit code.
@@ -79,13 +83,13 @@ pub fn run(args: Args) -> Result<u8> {
     let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.trace")));
     let output = std::path::absolute(&output).with_context(|| output.display().to_string())?;
     let place = Place { output, named: args.output.is_some(), force: args.force, without_argv: args.without_argv };
-    // The program may run for hours before this is written.
+    // Checked now: the program may run for hours before the trace is written.
     place.look()?;
     let subject = args.allocator.as_deref().map(allocator).transpose()?;
     let (recorder, guest) = (Recorder::find()?, Guest::find()?);
     let output = &place.output;
     let cost = recorder.estimate(&guest, output.parent().unwrap_or(Path::new("/")))?;
-    // Another recording may go on beside this one.
+    // Another recording may run beside this one.
     let (folder, note) = ground::for_captures(output.parent().unwrap_or(Path::new("/")));
     note.iter().for_each(|note| say(note));
     let mut stem = folder.join(output.file_name().unwrap_or_default()).into_os_string();
@@ -121,7 +125,7 @@ pub fn run(args: Args) -> Result<u8> {
     Ok(recorded.code())
 }
 
-/// Where the captures are, and what ended them early.
+/// Prints where the captures are, and what ended them early.
 fn tell_raw(recorded: &Recorded) {
     for capture in &recorded.captures {
         let early = finish::head_of(capture).ok().and_then(|head| ended_early(&head));
@@ -131,7 +135,8 @@ fn tell_raw(recorded: &Recorded) {
     recorded.status.signal().map(killed).iter().for_each(|words| say(words));
 }
 
-/// Says when recording is over and the program is not, unless what is returned goes first.
+/// Reports when the recording is over and the program is not, unless the returned value is dropped
+/// first.
 fn say_when_over(duration: Option<Duration>) -> Sender<()> {
     let (over, ended) = channel();
     if let Some(duration) = duration {
@@ -156,10 +161,10 @@ fn bytes(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| "expected a size: 300M, 2G".into())
 }
 
-/// The allocator by its name, a path, or both.
+/// The allocator, given by its name, a path, or both.
 fn allocator(word: &str) -> Result<Subject> {
     let catalog = Catalog::load()?;
-    // No row will bear the name, so any will do.
+    // No row will have the name, so any name will do.
     let (_, chosen) = resolve::choose(&[word.to_owned()], &[], word, true, &catalog).map_err(usage)?;
     let subject = resolve::resolve(chosen, &catalog, false)?.into_iter().next();
     let subject = subject.with_context(|| format!("-a {word}: it is not ready")).map_err(usage)?;
@@ -171,9 +176,9 @@ fn allocator(word: &str) -> Result<Subject> {
 
 /// Where the traces go.
 struct Place {
-    /// That of the program itself.
+    /// The trace of the program itself.
     output: PathBuf,
-    /// By the user, who gets this name or none.
+    /// The user chose the name: use this one or fail.
     named: bool,
     force: bool,
     without_argv: bool,
@@ -184,10 +189,10 @@ impl Place {
         if self.force { Existing::Goes } else { Existing::Stays }
     }
 
-    /// Refuses what would be written over.
+    /// Refuses if existing files would be overwritten.
     fn look(&self) -> Result<()> {
         let shown = from_here(&self.output);
-        // A device would get a trace in its place.
+        // A trace would replace a device.
         if self.output.metadata().is_ok_and(|known| !known.is_file() && !known.is_dir()) {
             return Err(usage(anyhow!("-o {}: that is no file", shown.display())));
         }
@@ -199,7 +204,7 @@ impl Place {
         }
     }
 
-    /// The name of the program's trace, now that it is there.
+    /// The name of the program's trace, now that it is written.
     fn now(&self) -> PathBuf {
         match self.named || self.force {
             true => self.output.clone(),
@@ -208,7 +213,7 @@ impl Place {
     }
 }
 
-/// The traces of an earlier recording of that name: the program's own, and those of its children.
+/// The traces of an earlier recording of that name: those of the program and of its children.
 fn earlier(output: &Path) -> Vec<PathBuf> {
     let start = format!("{}.", output.file_stem().unwrap_or_default().to_string_lossy());
     let is_childs = |path: &PathBuf| {
@@ -228,7 +233,7 @@ fn is_digits(text: &str) -> bool {
     text.bytes().all(|c| c.is_ascii_digit())
 }
 
-/// Captures become traces; a table says what is in them.
+/// Turns captures into traces and prints a table of their content.
 fn finish(recorded: &Recorded, place: &Place, cost: &Cost) -> Result<()> {
     let main = recorded.main();
     let mut parts = BTreeMap::new();
@@ -238,7 +243,7 @@ fn finish(recorded: &Recorded, place: &Place, cost: &Cost) -> Result<()> {
     let mut each = |capture: Unfinished| into_part(capture, place, killed_by, &mut parts);
     finish::finish_all(&recorded.captures, long.done(), &mut each);
     drop(long);
-    // Of two recordings that end at the same time, the second one finds the first one's name taken.
+    // If two recordings end at the same time, the second one finds the first one's name taken.
     let _alone = File::open(place.output.parent().unwrap_or(Path::new("/"))).and_then(|it| it.lock().map(|()| it)).ok();
     let output = place.now();
     let mut old = if place.force { earlier(&output) } else { Vec::new() };
@@ -271,7 +276,7 @@ fn finish(recorded: &Recorded, place: &Place, cost: &Cost) -> Result<()> {
     if let Some(error) = failed {
         return Err(error);
     }
-    // Only now: what replaces it is there.
+    // Removed only now: the replacement exists.
     old.iter().try_for_each(std::fs::remove_file).context("cannot remove a trace of the earlier recording")?;
     if running {
         say("processes of the program go on: captures are kept; heapmark trace finish CAPTURE when they have ended");
@@ -280,15 +285,16 @@ fn finish(recorded: &Recorded, place: &Place, cost: &Cost) -> Result<()> {
     recorded.captures.iter().try_for_each(std::fs::remove_file).context("cannot remove a capture")
 }
 
-/// What of the tree is in no trace.
+/// Prints which programs of the process tree are in no trace.
 fn tell_unrecorded(recorded: &Recorded) {
     recorded.unrecorded.iter().for_each(|program| say(&format!("ran unrecorded: {program}")));
 }
 
-/// What came of each capture, in a file whose name follows from what is in it.
+/// The result of each capture, in a file whose final name follows from its content.
 type Parts = BTreeMap<PathBuf, Result<(Draft, Finished)>>;
 
-/// Makes the traces of a capture and of its children. The signal that killed one of them is known here alone.
+/// Makes the traces of a capture and of its children. Only the caller knows which signal killed one
+/// of them.
 fn into_part(capture: Unfinished, place: &Place, killed_by: Option<(&PathBuf, &str)>, parts: &mut Parts) {
     let path = capture.path().to_path_buf();
     let capture = match killed_by.filter(|(killed, _)| **killed == path) {
@@ -307,14 +313,15 @@ fn into_part(capture: Unfinished, place: &Place, killed_by: Option<(&PathBuf, &s
     parts.insert(path, part);
 }
 
-/// As whoever started it called it: `redis-server`, though its file may be another one.
+/// The name by which the program was started: `redis-server`, though its file may have another
+/// name.
 fn called(finished: &Finished) -> String {
     let words = ["argv.0", "exe"].into_iter().filter_map(|key| finished.head.text(key));
     let mut names = words.map(|word| word.rsplit('/').next().unwrap_or_default().to_owned());
     names.find(|name| !name.is_empty()).unwrap_or_default()
 }
 
-/// The file as the user would call it.
+/// The path as the user would write it.
 fn from_here(file: &Path) -> PathBuf {
     let here = std::env::current_dir().ok();
     here.and_then(|here| file.strip_prefix(here).ok()).unwrap_or(file).to_path_buf()
@@ -334,14 +341,14 @@ fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+')
 }
 
-/// Its recording has no end, and there is such a process.
+/// Whether it still runs: its recording has no end, and a process with its id exists.
 fn is_running(finished: &Finished) -> bool {
     let pid = finished.head.get("pid").unwrap_or_default();
     finished.head.get("end").is_none() && !pid.is_empty() && Path::new("/proc").join(pid).join("exe").exists()
 }
 
-/// A line of the table. What a program says of its own end matters for the one that was asked for.
-/// Where something of its tree ran unrecorded, nothing is said to be `whole`.
+/// A line of the table. How a process ended matters only for the program that was started (`main`).
+/// If something of its tree ran unrecorded, nothing is called whole.
 fn process(trace: &Path, finished: &Finished, cost: &Cost, main: bool, whole: bool) -> RecordedProcess {
     let mut remarks = warnings(finished);
     remarks.extend(elsewhere(finished));
@@ -369,10 +376,10 @@ fn process(trace: &Path, finished: &Finished, cost: &Cost, main: bool, whole: bo
     }
 }
 
-/// What a user may not know of a signal that nobody sent.
+/// Explains a signal that the user did not send.
 fn killed(signal: i32) -> String {
     let more = match signal {
-        libc::SIGKILL => ": if nobody sent that, the kernel did, for lack of memory",
+        libc::SIGKILL => ": if it was not sent on purpose, the kernel sent it, for lack of memory",
         libc::SIGSYS => {
             ": it forbids calls of the system (seccomp) that recording needs (openat, pwrite64, mmap); \
              switch its sandbox off to record it"
@@ -382,7 +389,7 @@ fn killed(signal: i32) -> String {
     format!("it was killed by {}{more}", signal_name(signal))
 }
 
-/// What of the process's memory cannot be on record, as far as that shows.
+/// Which memory of the process cannot be in the recording, as far as that shows.
 fn elsewhere(finished: &Finished) -> Vec<String> {
     let (mut remarks, peak_live_bytes) = (Vec::new(), finished.peak_live_bytes);
     if let Some(path) = finished.head.text("before") {

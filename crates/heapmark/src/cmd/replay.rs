@@ -1,4 +1,4 @@
-//! `heapmark replay`: `heapmark run -w trace:FILE` in fewer words.
+//! `heapmark replay`: short for `heapmark run -w trace:FILE`.
 
 use super::run::{self, MODES, TOUCHES};
 use super::{Exit, usage};
@@ -9,20 +9,20 @@ use clap::builder::PossibleValuesParser;
 /// Replay recorded programs under every allocator
 #[derive(clap::Args)]
 pub struct Command {
-    /// Traces, as `heapmark record` and `heapmark trace` write them
+    /// Traces made by `heapmark record` or `heapmark trace`
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<String>,
-    /// speed: threads wait for what they need only; memory: one at a time in recorded order, for --retained; paced: at the
-    /// recorded times [default: speed, with --retained memory]
+    /// speed: threads wait only for what they need; memory: one at a time in recorded order, for
+    /// --retained; paced: at the recorded times [default: speed, or memory with --retained]
     #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(MODES))]
     mode: Option<String>,
-    /// What is written to [default: recorded]
+    /// How much of each block to write to [default: recorded]
     #[arg(long, value_name = "HOW", value_parser = PossibleValuesParser::new(TOUCHES))]
     touch: Option<String>,
-    /// Events that no thread may be ahead of another in recorded order [default: 1000000]
+    /// How many events a thread may be ahead of another in recorded order [default: 1000000]
     #[arg(long, value_name = "N")]
     skew: Option<u64>,
-    /// With --mode paced: recorded time is played so many times faster [default: 1]
+    /// With --mode paced: play this many times faster than recorded [default: 1]
     #[arg(long, value_name = "N")]
     pace: Option<f64>,
     #[command(flatten)]

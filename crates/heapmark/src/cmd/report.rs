@@ -8,14 +8,15 @@ use crate::store::{self, Run};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
-/// Write a page of one run, or of several side by side: charts, tables, verdict
+/// Write an HTML page of one run, or of several side by side: charts, tables, verdict
 #[derive(clap::Args)]
 pub struct Args {
     /// Run directories, or `latest`
     #[arg(default_value = "latest", value_name = "RUN")]
     runs: Vec<String>,
-    /// File to write; `-` is stdout [default: report.html in the directory of a run, made anew each time; in this one for several,
-    /// report-2.html if that is taken]
+    /// File to write; `-` is stdout [default: for one run report.html in its directory, replaced
+    /// each time; for several report.html in the current directory, or report-2.html if that
+    /// exists]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -25,7 +26,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: Args) -> Result<Exit> {
     let dirs: Vec<PathBuf> = args.runs.iter().map(|run| store::find(run)).collect::<Result<_>>().map_err(usage)?;
-    // What a run's own directory has of it is heapmark's to make again.
+    // The page in a run's own directory is heapmark's, which may replace it.
     let own = (args.output.is_none() && dirs.len() == 1).then(|| &dirs[0]);
     let named = args.output.clone().unwrap_or_else(|| fresh(FILE, args.force));
     let output = match own {
@@ -52,10 +53,10 @@ pub fn run(args: Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// What the page is called where nobody says otherwise.
+/// Default name of the page.
 const FILE: &str = "report.html";
 
-/// The page of a run into its directory.
+/// Writes the page of a run into its directory.
 pub(super) fn beside(dir: &Path, run: &Run) -> Result<PathBuf> {
     store::keep(dir, FILE, page(&[of_run(dir, run)], &claims::of_page(&[dir.to_path_buf()])?))?;
     Ok(dir.join(FILE))

@@ -1,5 +1,5 @@
-//! `heapmark selftest`: effects of a known size, planted into an allocator. Which ones are found, and that nothing is found where
-//! nothing was planted.
+//! `heapmark selftest`: plants slowdowns and memory growth of known size into an allocator. Reports
+//! which ones are found, and whether nothing is found if nothing was planted.
 
 use super::run::nested_run;
 use super::run::select::Selection;
@@ -14,13 +14,14 @@ use anyhow::{Context, Result, anyhow, bail};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Plant effects of known size into an allocator and see which are found: the resolution of this machine
+/// Plant effects of known size into an allocator and see which ones are found: the resolution of
+/// this machine
 #[derive(clap::Args)]
 pub struct Args {
-    /// Blocks
+    /// Number of blocks
     #[arg(long, value_name = "N", default_value = "15", value_parser = clap::value_parser!(u32).range(1..=1000))]
     blocks: u32,
-    /// Starts every random choice
+    /// Seed of every random choice
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
     /// Run directory to create [default: heapmark-results/DATE-N]
@@ -28,7 +29,7 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
-/// What is planted: into time or memory, how much, and whether it has to be found with 15 blocks.
+/// A planted effect: on time or memory, its size, and whether 15 blocks must find it.
 struct Effect {
     name: &'static str,
     ns: u32,
@@ -40,7 +41,7 @@ struct Effect {
 enum Must {
     BeFound,
     NotBeFound,
-    /// Found or not: that is the resolution.
+    /// Found or not: that shows the resolution.
     Show,
 }
 
@@ -56,7 +57,7 @@ const EFFECTS: [Effect; 6] = [
     effect("plus-1-percent", 0, 1, Must::Show),
     effect("plus-5-percent", 0, 5, Must::BeFound),
 ];
-/// Where a call is most of the time, and where memory is dense.
+/// A workload that spends most of its time in calls of the allocator, and one with dense memory.
 const TIME: &str = "churn-private";
 const MEMORY: &str = "same-thread";
 
@@ -91,7 +92,7 @@ pub fn run(args: Args) -> Result<Exit> {
 fn subject(library: &Path, name: &str, ns: u32, percent: u32) -> Result<Subject> {
     let word = format!("{name}={}", library.display());
     let mut allocator = build::user(&word)?.ok_or_else(|| anyhow!("{word} is no library"))?;
-    // What is planted stands in front of libc's.
+    // The planted effects wrap libc's functions.
     allocator.wrapper = true;
     allocator.environment.insert("PLANT_NS".into(), ns.to_string());
     allocator.environment.insert("PLANT_PERCENT".into(), percent.to_string());
@@ -99,7 +100,7 @@ fn subject(library: &Path, name: &str, ns: u32, percent: u32) -> Result<Subject>
     Ok(Subject { allocator, library, refused: None })
 }
 
-/// What was found, in words, and whether that is as it must be.
+/// What was found, as text, and whether the result is as it must be.
 fn told(analysis: &Analysis) -> Result<(String, bool)> {
     let mut text = format!("Planted into glibc's malloc, {} blocks:\n\n", analysis.planned_blocks);
     let (mut good, mut finest) = (true, (None, None));

@@ -1,4 +1,5 @@
-//! What asks heapmark to end: Ctrl-C, SIGTERM, the end of its terminal. All are answered alike, whatever goes on.
+//! Signals that ask heapmark to end: Ctrl-C, SIGTERM, a closed terminal. All get the same answer,
+//! whatever is running.
 
 use super::{Exit, say};
 use crate::execute::child::end_all;
@@ -12,29 +13,30 @@ use std::time::{Duration, Instant};
 
 /// How a signal is answered.
 pub(crate) enum Answer {
-    /// These words are said, and nothing goes on: no file half written, no process.
+    /// Prints this text and ends: no half-written file, no process stays.
     End(&'static str),
-    /// What goes on looks at this, and ends in its own way. A second signal ends it at once.
+    /// The running work polls this flag and ends in its own way. A second signal ends it at once.
     Stop(Arc<AtomicBool>),
-    /// It is meant for the program that heapmark has started for the user.
+    /// The signal is meant for the program that heapmark has started for the user.
     PassOn,
 }
 
 static ANSWER: Mutex<Answer> =
     Mutex::new(Answer::End("interrupted before anything was measured or written; what was built stays"));
 
-/// Two that come so soon after each other are one: `timeout` signals a process, and then its group with it in it.
+/// Two signals within this time count as one: `timeout` signals a process, and then its group,
+/// which includes the process.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-/// From now on, this is the answer.
+/// Sets the answer from now on.
 pub(crate) fn answer(answer: Answer) {
     *ANSWER.lock().unwrap_or_else(PoisonError::into_inner) = answer;
 }
 
-/// Begins to answer.
+/// Starts to watch for signals.
 pub fn watch() -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot watch for signals")?;
-    // `nohup` wants it to go on without its terminal.
+    // `nohup` means that heapmark shall go on without its terminal.
     if !is_ignored(SIGHUP) {
         signals.add_signal(SIGHUP).context("cannot watch for signals")?;
     }
@@ -57,10 +59,10 @@ pub fn watch() -> Result<()> {
 fn end(words: &str) -> ! {
     abandon_drafts();
     say(words);
-    // What goes on meanwhile fails as its processes end, and would say so.
+    // Other threads fail when their processes end, and would print that.
     let _silence = std::io::stderr().lock();
     end_all();
-    // SAFETY: ends the process. Not `exit`, which would wait for whoever writes to stdout.
+    // SAFETY: ends the process. Not `exit`, which would wait for a thread that writes to stdout.
     unsafe { libc::_exit(Exit::Interrupted as i32) }
 }
 

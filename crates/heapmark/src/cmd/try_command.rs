@@ -1,4 +1,4 @@
-//! `heapmark try`: the user's own command under every allocator.
+//! `heapmark try`: the user's command under every allocator.
 
 use super::run::comparison::Comparison;
 use super::run::resolve;
@@ -16,54 +16,56 @@ use anyhow::{Context, Result, anyhow};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Run your own command under every allocator: which one is better for it, by how much, and whether that matters at all
+/// Run your own command under every allocator: which one is better for it, by how much, and whether
+/// that matters
 #[derive(clap::Args)]
 pub struct Args {
-    /// The command and its arguments: all that follows it is its own
+    /// The command and its arguments: everything after it belongs to it
     #[arg(trailing_var_arg = true, required_unless_present_any = ["resume", "server"], conflicts_with = "server")]
     command: Vec<String>,
     #[command(flatten)]
     comparison: Comparison,
-    /// What sh runs before each process; it is not timed
+    /// A command for sh before each process; it is not timed
     #[arg(long, value_name = "CMD")]
     prepare: Option<String>,
-    /// Processes of each allocator that come before its check and tell nothing (the check itself is one more)
+    /// Run each allocator N times before measuring; the results are discarded (the check is one
+    /// more such run)
     #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1000))]
     warmup: u32,
-    /// What the command reads [default: nothing]
+    /// File for the command's stdin [default: empty]
     #[arg(long, value_name = "FILE")]
     stdin: Option<PathBuf>,
-    /// Hold what each allocator's check writes to stdout against what the baseline writes
+    /// Compare what each allocator's check writes to stdout with what the baseline writes
     #[arg(long, conflicts_with = "server")]
     check_output: bool,
-    /// The exit code that the command is meant to end with [default: 0]
+    /// The exit code that the command is expected to end with [default: 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=255), conflicts_with = "server")]
     expect_exit: Option<i32>,
-    /// The programs that the command executes may be others, or more, under other allocators
+    /// Allow the command to execute other programs, or more of them, under other allocators
     #[arg(long)]
     tree_may_differ: bool,
-    /// One more row, as-called: the command with those variables of your environment that configure allocators, and that all other
-    /// rows run without
+    /// Add a row, as-called: the command with those variables of your environment that configure
+    /// allocators; all other rows run without them
     #[arg(long)]
     keep_env: bool,
-    /// What the tables call it [default: the command's own name]
+    /// Name in the tables [default: the command's own name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Measure a server instead, while a client drives it; `{port}` is what --ready says
+    /// Measure a server instead, while a client drives it; `{port}` stands for the port of --ready
     #[arg(long, value_name = "CMD", requires_all = ["client", "ready"])]
     server: Option<String>,
-    /// What drives the server and is the clock; it runs under no allocator but its own
+    /// Command that drives the server and is timed; no allocator is preloaded into it
     #[arg(long, value_name = "CMD", requires = "server")]
     client: Option<String>,
-    /// The port on this machine that answers when the server is ready
+    /// Port on this machine that answers when the server is ready
     #[arg(long, value_name = "PORT", requires = "server", value_parser = clap::value_parser!(u16).range(1..))]
     ready: Option<u16>,
 }
 
-/// The row of a program's own allocator, where it is linked to one.
+/// The row of a program's own allocator, if the program is linked to one.
 const OWN: &str = "own";
 
-/// The row of a command as its user calls it.
+/// The row of the command as the user runs it.
 const AS_CALLED: &str = "as-called";
 
 /// Runs the command.
@@ -102,7 +104,7 @@ fn selection(args: &Args) -> Result<Selection> {
     let words: Vec<String> = flags.allocators.iter().filter(|word| !is_own(word)).cloned().collect();
     let tiers = if flags.allocators.is_empty() { suite.tiers.as_slice() } else { &[] };
     let (baseline, mut chosen) = resolve::choose(&words, tiers, baseline, flags.replace, &catalog).map_err(usage)?;
-    // Whoever names nobody wants an answer now, not a build of everything there is.
+    // Without -a the user wants an answer now, not a build of all allocators.
     let unbuilt =
         |allocator: &Allocator| matches!(build::state(allocator, &catalog.allocators), State::NotBuilt { .. });
     let (ready, later): (Vec<_>, Vec<_>) =
@@ -150,7 +152,7 @@ fn selection(args: &Args) -> Result<Selection> {
     Ok(selection)
 }
 
-/// The words of the command line as something that can be started.
+/// The words of the command line as a command that can be started.
 fn trial(args: &Args, folder: &Path) -> Result<UserCommand> {
     let port = args.ready.unwrap_or_default();
     let split = |flag: &str, line: &str| {
@@ -189,7 +191,7 @@ fn trial(args: &Args, folder: &Path) -> Result<UserCommand> {
     })
 }
 
-/// What people should know before they read a number.
+/// What users should know before they read a number.
 fn cautions(recognised: &Recognised, taken_out: &BTreeMap<String, String>) -> Vec<String> {
     let (program, mut cautions) = (recognised.program().display(), Vec::new());
     if let Some(library) = recognised.linked.first() {
@@ -216,7 +218,7 @@ fn cautions(recognised: &Recognised, taken_out: &BTreeMap<String, String>) -> Ve
     cautions
 }
 
-/// The command with all of the user's environment, whatever serves its memory then.
+/// The command with all of the user's environment, whichever allocator that selects.
 fn as_called(trial: &UserCommand) -> Subject {
     let allocator = Allocator {
         name: AS_CALLED.into(),
@@ -237,7 +239,7 @@ fn linked(library: &str) -> Result<resolve::Chosen> {
     Ok(build::user(&format!("{OWN}={}", path.display()))?.map(|own| (own, true)).into_iter().collect())
 }
 
-/// Where a program brings an allocator, the C library must be asked for to serve.
+/// If a program brings its own allocator, glibc must be preloaded explicitly to serve the program.
 fn put_libc_first(subjects: &mut [Subject]) -> Result<()> {
     let libc = build::find_library("libc.so.6").context("libc.so.6 is not in the dynamic linker's folders")?;
     for subject in subjects.iter_mut().filter(|subject| subject.library.files.is_empty() && subject.refused.is_none()) {
@@ -246,7 +248,7 @@ fn put_libc_first(subjects: &mut [Subject]) -> Result<()> {
     Ok(())
 }
 
-/// The file's own name, as far as names of workloads go.
+/// The file's name, restricted to the characters of workload names.
 fn name_of(path: &str) -> String {
     let file = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
     let valid = |c: char| if is_name(c.encode_utf8(&mut [0; 4])) { c } else { '-' };

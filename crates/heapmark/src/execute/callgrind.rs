@@ -1,5 +1,6 @@
-//! Instructions per operation, counted by valgrind's callgrind: no clock, so the same on a busy machine. Two processes, of one
-//! iteration and of several; what lies between is the iterations alone: start-up and set-up cancel out.
+//! Instructions per operation, counted by valgrind's callgrind. No clock is read, so the count is
+//! the same on a busy machine. Runs two processes, of one iteration and of several; the difference
+//! is the iterations alone, because start-up and set-up cancel out.
 
 use super::{Attempt, Guest, Job, Outcome, Subject, per_operation};
 use anyhow::Result;
@@ -10,13 +11,13 @@ use std::time::Duration;
 
 /// The figure of one process.
 const INSTRUCTIONS: &str = "instructions";
-/// Iterations of the longer process: what differs from run to run (how often a thread looks whether it may begin) is shared
-/// out over all of them.
+/// Iterations of the longer process. What varies from run to run (how often a thread checks whether
+/// it may begin) is spread over all of them.
 const MORE: u32 = 5;
-/// Below valgrind everything takes some 50 times longer, one thread at a time.
+/// Under valgrind everything takes some 50 times longer, and one thread runs at a time.
 const SLOWER: u32 = 100;
 
-/// Counts one cell. `None` where `stop` was set meanwhile.
+/// Counts one cell. `None` if `stop` was set.
 pub fn count(
     guest: &Guest,
     subject: &Subject,
@@ -54,32 +55,33 @@ fn counted(attempt: &Attempt) -> Option<(f64, u64)> {
     Some((*measurement.figures.get(INSTRUCTIONS)?, operations))
 }
 
-/// What the guest's own command stands behind.
+/// The words in front of the guest's command.
 pub(super) fn words(valgrind: &Path) -> [OsString; 3] {
     [valgrind.into(), "--tool=callgrind".into(), "--callgrind-out-file=/dev/null".into()]
 }
 
-/// Adds what callgrind said at the end.
+/// Adds the count that callgrind printed at its end.
 pub(super) fn note(attempt: &mut Attempt, stderr: &str) {
     match (collected(stderr), &mut attempt.measurement) {
         (Some(instructions), Some(measurement)) => {
             measurement.figures.insert(INSTRUCTIONS.into(), instructions as f64);
         }
         (None, Some(_)) => {
-            let what = "callgrind did not say how many instructions it saw".into();
+            let what = "callgrind did not report how many instructions it counted".into();
             (attempt.outcome, attempt.measurement) = (Outcome::Error { what }, None);
         }
         (_, None) => {}
     }
 }
 
-/// The number behind `Collected :`.
+/// The number after `Collected :`.
 fn collected(stderr: &str) -> Option<u64> {
     let (_, rest) = stderr.lines().find_map(|line| line.split_once("Collected :"))?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// What fails below valgrind fails there only: the checked process has shown that the allocator works.
+/// Turns failures into `unsupported`: what fails under valgrind fails only there, because the
+/// checked process has shown that the allocator works.
 fn as_unsupported(attempt: Attempt) -> Attempt {
     match &attempt.outcome {
         Outcome::Ok | Outcome::Unsupported { .. } | Outcome::NotLoaded { .. } | Outcome::Error { .. } => attempt,

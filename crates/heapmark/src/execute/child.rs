@@ -1,5 +1,6 @@
-//! A measured process from its start to its end, and nothing left of it. It is never a child of heapmark itself, but of a launcher: what
-//! ends its parent costs no more than its own cell, and what leaves its tree is found.
+//! Starts a measured process, waits for its end and leaves nothing of it behind. Its parent is a
+//! launcher, never heapmark itself: an allocator that ends its parent process costs only its own
+//! cell, and processes that leave the tree are found.
 
 use super::exit::End;
 use super::memory_file::inherited_file;
@@ -17,16 +18,19 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long all that is ended at last may take; what cannot be ended is not waited for any longer.
+/// How long ending all processes may take. A process that cannot be ended is not waited for any
+/// longer.
 const END_PATIENCE: Duration = Duration::from_secs(1);
-/// How long a signal may go unseen.
+/// How long a signal may go unnoticed.
 const SHORT_WAIT: Duration = Duration::from_millis(200);
 
-/// Somebody who looks at a process from time to time while it runs, and says how long to wait for the next look.
+/// A callback that looks at a running process from time to time. Returns the wait until the next
+/// look.
 pub type Look<'a> = &'a mut dyn FnMut(i32) -> Duration;
 
-/// The beginning of a command whose remaining words are what is measured, with this environment and no other; and the file that the
-/// launcher tells of it in.
+/// The beginning of a command that runs a program below the launcher, with exactly this
+/// environment; the caller appends the program's words. Also returns the file that the launcher
+/// writes its account into.
 pub(super) fn below<'a>(
     launcher: &Path,
     environment: impl IntoIterator<Item = (&'a String, &'a String)>,
@@ -40,8 +44,8 @@ pub(super) fn below<'a>(
     Ok((command, account))
 }
 
-/// Starts a launcher, its environment, stdin and stdout set, waits for it, and lets `watch` look at it in between; `stderr` is a memory
-/// file. `None` where `stop` was set meanwhile.
+/// Starts a launcher whose environment, stdin and stdout are set, and waits for it. Calls `watch`
+/// while it runs. `stderr` is a memory file. `None` if `stop` was set.
 pub(super) fn run(
     mut command: Command,
     stderr: File,
@@ -59,7 +63,8 @@ pub(super) fn run(
     let mut next_look = watch.as_ref().map(|_| began);
     loop {
         let left = timeout.saturating_sub(began.elapsed());
-        // Short waits, so that a signal between the check and the poll is seen soon.
+        // Short waits, so that a signal that arrives between the check and the poll is noticed
+        // soon.
         let until_look = next_look.map_or(SHORT_WAIT, |next| next.saturating_duration_since(Instant::now()));
         let wait = left.min(SHORT_WAIT).min(until_look).try_into().context("a timeout out of range")?;
         let mut ready = [PollFd::new(&exited, PollFlags::IN)];
@@ -70,7 +75,7 @@ pub(super) fn run(
             && next_look.is_some_and(|next| next <= Instant::now())
         {
             let wait = watch(pid.as_raw_nonzero().get());
-            // From the end of one look to the next: a slow look must not leave the guest nothing but looks.
+            // Counted from the end of a look: slow looks must leave the guest time to run.
             next_look = Instant::now().checked_add(wait);
         }
         if stop.load(Ordering::Relaxed) {
@@ -78,7 +83,7 @@ pub(super) fn run(
             break;
         }
         if left.is_zero() {
-            // But for the launcher's only one.
+            // All threads but the launcher's only one.
             hang = Some((timeout, threads(pid.as_raw_nonzero().get()).into_iter().skip(1).collect()));
             break;
         }
@@ -89,7 +94,7 @@ pub(super) fn run(
     Ok((!interrupted).then(|| end(hang)))
 }
 
-/// Starts a launcher in a group of its own; it ends with heapmark.
+/// Starts a launcher in its own process group; it ends with heapmark.
 pub(super) fn spawn(command: &mut Command) -> Result<Child> {
     let host = std::process::id() as i32;
     // SAFETY: only async-signal-safe system calls between fork and exec.
@@ -97,24 +102,26 @@ pub(super) fn spawn(command: &mut Command) -> Result<Child> {
     command.spawn().with_context(|| format!("cannot start {}", command.get_program().display()))
 }
 
-/// Ends a child that nobody has waited for, and all below it. The whole group, whether its leader has ended or not: nothing of a process
-/// may run beside the next one. And whoever has left the group, as long as it can still be found by its parents.
+/// Ends a child that has not been waited for, and all processes below it. Ends the whole group,
+/// even if its leader has ended: nothing of a process may run during the next one. Also ends
+/// descendants that left the group, if they can still be found through their parents.
 pub(super) fn end_tree(child: Pid) {
     let tree = held_descendants(child.as_raw_nonzero().get());
     let _ = kill_process_group(child, Signal::KILL);
     tree.iter().for_each(|process| _ = pidfd_send_signal(process, Signal::KILL));
 }
 
-/// From now on, processes whose launcher was ended become heapmark's own, and not the whole system's.
+/// From now on heapmark adopts processes whose launcher was ended, in place of the system's init
+/// process.
 pub fn adopt_orphans() {
     // SAFETY: a plain system call.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
 
-/// Ends all that heapmark has started, as it ends itself; returns when that is gone.
+/// Ends all processes that heapmark has started, as it ends itself. Returns when they are gone.
 pub fn end_all() {
     let began = Instant::now();
-    // What was started meanwhile is found in the next round.
+    // The next round finds processes that were started during this one.
     for _ in 0..10 {
         let tree = held_descendants(std::process::id() as i32);
         tree.iter().for_each(|process| _ = pidfd_send_signal(process, Signal::KILL));
@@ -125,12 +132,13 @@ pub fn end_all() {
     }
 }
 
-/// Ends them. To be called where heapmark has no children of its own.
+/// Ends adopted processes. Call it only while heapmark has no children of its own.
 pub fn end_orphans() {
     heapmark_guest::launch::sweep(0);
 }
 
-/// From now on this thread's descriptors are its own: what other threads open no child of its inherits. Says whether that is so.
+/// From now on this thread has a descriptor table of its own: its children do not inherit files
+/// that other threads open. Returns whether that worked.
 pub fn own_descriptors() -> bool {
     // SAFETY: a plain system call.
     unsafe { libc::unshare(libc::CLONE_FILES) == 0 }
@@ -139,9 +147,9 @@ pub fn own_descriptors() -> bool {
 fn before_exec(host: i32) -> std::io::Result<()> {
     // SAFETY: plain system calls with plain numbers.
     unsafe {
-        // A heapmark that is killed takes its launcher along.
+        // The launcher is killed together with heapmark,
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        // And one that was killed just before that, too.
+        // and also if heapmark was killed just before this call.
         if libc::getppid() != host {
             libc::_exit(1);
         }
@@ -151,7 +159,7 @@ fn before_exec(host: i32) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What the kernel counted for a child that began then.
+/// What the kernel counted for a child that was started at `began`.
 fn reap(pid: i32, began: Instant) -> Result<Launched> {
     let mut status = 0;
     // SAFETY: writes into locals; the child is ours and not yet reaped.

@@ -1,9 +1,11 @@
-//! Every program that a command's tree executes, whoever starts it and however short it lives: the kernel stops the whole tree at
-//! each fork and each exec (ptrace), so that nobody is missed. Slow, and never timed. A set-user-ID program has no privileges here,
-//! so how such a tree ends says nothing.
+//! Finds every program that a command's tree executes, however short its life and whatever process
+//! starts it. The kernel stops the whole tree at each fork and each exec (ptrace), so no process is
+//! missed. This is slow and never timed. Set-user-ID programs have no privileges under ptrace, so
+//! the way that the tree ends is not evaluated.
 //!
-//! The tree is seized, not attached to from its first moment on: only so the kernel tells a signal that is about to be delivered
-//! from a process that has been stopped by one, which must stay stopped until somebody lets it go on.
+//! The tree is traced with PTRACE_SEIZE. Only then does the kernel distinguish a signal that is
+//! about to be delivered from a process that a signal has stopped; a stopped process must stay
+//! stopped until SIGCONT.
 
 use super::child::spawn;
 use anyhow::{Context, Result, bail};
@@ -14,27 +16,28 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
-/// A process that became a program.
+/// One exec: a process and the program that it became.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Executed {
     pub pid: i32,
-    /// Its file as the kernel names it.
+    /// The program's file, as the kernel names it.
     pub program: String,
-    /// The user as whom it runs.
+    /// The user that it runs as.
     pub uid: Option<u32>,
-    /// Whether its environment asked for the witness.
+    /// Whether its environment asked to preload the library (witness or recorder).
     pub given: Option<bool>,
-    /// Whether that was in its memory when it ended; of one that became another program nobody knows.
+    /// Whether that library was in its memory when it ended; unknown for a process that executed
+    /// another program.
     pub loaded: Option<bool>,
 }
 
 impl Executed {
-    /// Nothing is known of it yet but that.
+    /// An exec of which only the process and the program are known.
     pub fn new(pid: i32, program: &str) -> Executed {
         Executed { pid, program: program.to_owned(), uid: None, given: None, loaded: None }
     }
 
-    /// What `/proc` tells at its start.
+    /// What `/proc` reports just after the exec.
     pub(super) fn at_its_start(pid: i32, witness: &Path) -> Option<Executed> {
         let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -57,19 +60,19 @@ pub(super) fn holds(text: &[u8], path: &Path) -> bool {
     text.windows(path.len()).any(|part| part == path)
 }
 
-/// What was found.
+/// All that a search found.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub executed: Vec<Executed>,
-    /// Why that may not be all.
+    /// Why the list may be incomplete.
     pub cut: Option<String>,
 }
 
-/// How long nothing may have happened before the next look.
+/// How long to wait for the next event.
 const WAIT: Duration = Duration::from_micros(200);
-/// How long killed processes may take to be gone. Whoever takes longer ends with the thread that follows them.
+/// How long killed processes may take to disappear. The remaining ones end with the tracing thread.
 const LAST_WAIT: Duration = Duration::from_secs(10);
-/// What each process is stopped for; all of them end with the thread that follows them.
+/// The events that stop each process. All traced processes end with the tracing thread.
 const OPTIONS: i32 = libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEVFORK
     | libc::PTRACE_O_TRACECLONE
@@ -77,9 +80,9 @@ const OPTIONS: i32 = libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEEXIT
     | libc::PTRACE_O_EXITKILL;
 
-/// Runs a command, which stops itself before it does anything, and follows it to its end, or until it has taken `limit`: what it
-/// executes, and whether the witness is in that. Meanwhile
-/// `look` sees the first process and says when it wants to look again. `None` where `stop` was set meanwhile.
+/// Runs a command that stops itself before it does anything, and traces it to its end or for at
+/// most `limit`. Reports what it executes and whether the witness was loaded. Meanwhile `look` sees
+/// the first process and returns the wait until its next look. `None` if `stop` was set.
 pub(super) fn search(
     command: Command,
     witness: &Path,
@@ -88,7 +91,8 @@ pub(super) fn search(
     look: &mut dyn FnMut(i32) -> Duration,
 ) -> Result<Option<Found>> {
     let first = AtomicI32::new(0);
-    // A thread of its own waits for any of its children, and so for nobody that others have started.
+    // A separate thread waits for any of its own children, and so never for those that other
+    // threads started.
     let found = std::thread::scope(|scope| {
         let follower = scope.spawn(|| follow(command, witness, limit, stop, &first));
         while !follower.is_finished() {
@@ -110,7 +114,7 @@ fn follow(mut command: Command, witness: &Path, limit: Duration, stop: &AtomicBo
     if !trace(libc::PTRACE_SEIZE, first, OPTIONS as usize) {
         let error = std::io::Error::last_os_error();
         child.kill().and_then(|()| child.wait()).context("cannot end a command")?;
-        return Ok(Found { cut: Some(format!("the kernel lets nobody follow it ({error})")), ..Found::default() });
+        return Ok(Found { cut: Some(format!("the kernel does not allow tracing it ({error})")), ..Found::default() });
     }
     signal(first, libc::SIGCONT);
     seen.store(first, Ordering::Relaxed);
@@ -121,7 +125,7 @@ fn follow(mut command: Command, witness: &Path, limit: Duration, stop: &AtomicBo
         let pid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG) };
         match pid {
             0 => std::thread::sleep(WAIT),
-            // Nobody is left.
+            // No traced process is left.
             ..0 => return Ok(found),
             _ if libc::WIFSTOPPED(status) => {
                 alive.insert(pid);
@@ -137,7 +141,8 @@ fn follow(mut command: Command, witness: &Path, limit: Duration, stop: &AtomicBo
             ending = Some(Instant::now());
         }
         if let Some(since) = ending {
-            // What it leaves behind shall not keep us, wherever it has gone, nor whatever it starts meanwhile.
+            // Processes that the command leaves behind are killed, in whatever group or session
+            // they are, and so is anything they start meanwhile.
             alive.iter().for_each(|pid| signal(*pid, libc::SIGKILL));
             if since.elapsed() > LAST_WAIT {
                 return Ok(found);
@@ -157,33 +162,34 @@ fn stopped(first: i32) -> Result<bool> {
     }
 }
 
-/// Notes an exec or an end, and lets the process go on as it would if nobody followed it.
+/// Notes an exec or an exit, and lets the process continue as it would without a tracer.
 fn go_on(pid: i32, status: i32, witness: &Path, alive: &mut BTreeSet<i32>, executed: &mut Vec<Executed>) {
     let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
     if event == libc::PTRACE_EVENT_EXEC {
-        // A thread that executes takes its process's number, and nobody ever tells of its own again.
+        // A thread that executes takes its process's number; its own number never appears again.
         former(pid).filter(|former| *former != pid).iter().for_each(|former| _ = alive.remove(former));
         executed.extend(Executed::at_its_start(pid, witness));
     } else if event == libc::PTRACE_EVENT_EXIT {
         // Its memory is still there.
         let last = executed.iter_mut().rev().find(|one| one.pid == pid && one.loaded.is_none());
         if let Some((last, maps)) = last.zip(std::fs::read(format!("/proc/{pid}/maps")).ok()) {
-            // The kernel tells of files without their links.
+            // The kernel lists files with symbolic links resolved.
             last.loaded = Some(holds(&maps, &witness.canonicalize().unwrap_or_else(|_| witness.to_path_buf())));
         }
     }
-    // A new process and one that goes on after a stop tell so with SIGTRAP.
+    // A new process, and one that continues after a stop, report that with SIGTRAP.
     let stays = event == libc::PTRACE_EVENT_STOP && signal != libc::SIGTRAP;
     let delivered = if event == 0 { signal as usize } else { 0 };
     trace(if stays { libc::PTRACE_LISTEN } else { libc::PTRACE_CONT }, pid, delivered);
 }
 
 fn signal(pid: i32, signal: i32) {
-    // SAFETY: a plain system call on a process that we trace: nobody else can have its number before we have waited for it.
+    // SAFETY: a plain system call on a process that we trace: no other process can get its number
+    // before we have waited for it.
     unsafe { libc::kill(pid, signal) };
 }
 
-/// The number of the thread that has executed.
+/// The former number of the thread that executed.
 fn former(pid: i32) -> Option<i32> {
     let mut number: libc::c_ulong = 0;
     // SAFETY: writes into a local.
@@ -207,7 +213,7 @@ mod tests {
         search(command, Path::new("/none"), limit, &AtomicBool::new(false), &mut |_| WAIT).unwrap().unwrap()
     }
 
-    /// The names of the programs of a shell's line, which comes to its end.
+    /// The names of the programs that a shell command line executes; it must run to its end.
     fn programs(line: &str) -> Vec<String> {
         let found = found(line, Duration::from_secs(60));
         assert_eq!(found.cut, None, "{line}");
@@ -240,7 +246,7 @@ mod tests {
     fn signals_reach_whom_they_are_meant_for_and_what_is_left_behind_does_not_keep_us() {
         assert_eq!(programs("trap '/bin/true' USR1; kill -USR1 $$; /bin/cat /dev/null").len(), 3);
         assert_eq!(programs("trap '/bin/true' TRAP; kill -TRAP $$; /bin/cat /dev/null").len(), 3);
-        // It sleeps only after it was seen.
+        // Waits until the other process sleeps.
         let left = "setsid /bin/sleep 86399 >/dev/null 2>&1 &
                     until read pid name state rest </proc/$!/stat && [ $name$state = '(sleep)S' ]; do :; done";
         assert_eq!(programs(left)[1..], ["setsid", "sleep"]);

@@ -1,4 +1,4 @@
-//! How a process ended, and what outcome that is where its end decides it.
+//! How a process ended, and the outcome if the end alone decides it.
 
 use super::memory_file::text;
 use super::report::Report;
@@ -17,25 +17,27 @@ const LINKER_REFUSED: i32 = 127;
 /// How a process ended, before its report is read.
 pub(super) struct End {
     pub(super) status: i32,
-    /// Set where it was killed for its time: the limit, and what its threads were doing.
+    /// Set if it was killed for exceeding its time: the limit, and what its threads were doing.
     pub(super) hang: Option<(Duration, Vec<String>)>,
     pub(super) usage: Usage,
     pub(super) stderr: File,
-    /// Where it ran below a launcher that was ended before it could tell of it: not by us, unless it hung.
+    /// Whether it ran below a launcher that was ended before it could write its account. Unless the
+    /// process hung, heapmark did not do that.
     pub(super) unaccounted: bool,
 }
 
 /// How a process ended that a launcher ran.
 pub(super) struct LaunchedEnd {
     pub end: End,
-    /// Processes that it left running.
+    /// How many processes it left running.
     pub left_behind: u64,
     /// Why it could not be started.
     pub refused: Option<String>,
 }
 
 impl End {
-    /// The end of the process that a launcher ran, in place of the launcher's own, as far as it wrote an account.
+    /// The end of the process that a launcher ran, in place of the launcher's own end, if the
+    /// launcher wrote an account.
     pub(super) fn launched(self, account: &File, command: &str) -> LaunchedEnd {
         let Some(launched) = Launched::parse(&text(account, 0)) else {
             let end = End { unaccounted: true, ..self };
@@ -47,7 +49,8 @@ impl End {
         LaunchedEnd { end, left_behind: launched.left_behind, refused }
     }
 
-    /// As [`End::launched`], of what heapmark itself brings or has built: that it cannot be started is no result.
+    /// As [`End::launched`], for programs that heapmark brings or has built: failing to start one
+    /// is an error, not a result.
     pub(super) fn started(self, account: &File, program: &Path) -> Result<End> {
         let LaunchedEnd { end, refused, .. } = self.launched(account, &program.display().to_string());
         refused.map_or(Ok(end), |why| Err(anyhow!(why)))
@@ -58,7 +61,7 @@ impl End {
         self.hang.is_none() && self.status == 0
     }
 
-    /// Its exit code, where it ended by itself.
+    /// Its exit code, if it ended by itself.
     pub(super) fn code(&self) -> Option<i32> {
         (self.hang.is_none() && libc::WIFEXITED(self.status)).then(|| libc::WEXITSTATUS(self.status))
     }
@@ -68,13 +71,14 @@ impl End {
         text(&self.stderr, 0)
     }
 
-    /// The last part of it.
+    /// The last part of its stderr.
     pub(super) fn last_words(&self) -> String {
         let length = self.stderr.metadata().map_or(0, |metadata| metadata.len());
         text(&self.stderr, length.saturating_sub(STDERR_BYTES)).trim_end().to_string()
     }
 
-    /// The outcome, where the way it ended decides it; `None` where the guest came to its end and its report decides.
+    /// The outcome if the way it ended decides it. `None` if the guest ran to its end, so that its
+    /// report decides.
     pub(super) fn outcome(&self, phase: Phase, report: &Report<'_>) -> Option<Outcome> {
         let phase_word = || phase.word().to_string();
         if let Some((limit, threads)) = &self.hang {
@@ -85,10 +89,10 @@ impl End {
             let signal = libc::WTERMSIG(self.status);
             return Some(match signal {
                 _ if self.unaccounted => {
-                    let signal = format!("{} to its parent process, which nobody else has sent", signal_name(signal));
+                    let signal = format!("{} to its parent process, which heapmark did not send", signal_name(signal));
                     Outcome::Crash { signal, phase: phase_word() }
                 }
-                // Nobody of ours sends it before the process has ended.
+                // heapmark sends this signal only after the process has ended.
                 libc::SIGKILL => Outcome::Oom {
                     what: format!("killed in phase {}, most likely by the kernel for lack of memory", phase.word()),
                 },
@@ -113,7 +117,7 @@ impl End {
                 Some(why) => Outcome::NotLoaded { why },
                 None => Outcome::Exit { code, phase: phase_word() },
             }),
-            // The dynamic linker, as a function is called for the first time.
+            // The dynamic linker failed when a function was called for the first time.
             (LINKER_REFUSED, ..) => {
                 let words = self.linker_words().map_or(String::new(), |why| format!(": {why}"));
                 Some(Outcome::Exit { code, phase: phase_word() + &words })
@@ -122,7 +126,8 @@ impl End {
         }
     }
 
-    /// What the dynamic linker said before it gave up: what the preloaded library needs is missing.
+    /// What the dynamic linker printed before it gave up, for example that a library which the
+    /// preloaded one needs is missing.
     fn linker_words(&self) -> Option<String> {
         const SAYS: [&str; 2] = ["error while loading shared libraries: ", "symbol lookup error: "];
         let words = |line: &'_ str| SAYS.iter().find_map(|says| Some(line.find(says)? + says.len()));
@@ -130,7 +135,7 @@ impl End {
     }
 }
 
-/// As people write it.
+/// The usual name of a signal.
 pub fn signal_name(signal: i32) -> String {
     let name = match signal {
         libc::SIGSEGV => "SIGSEGV",

@@ -1,24 +1,24 @@
-//! What a process held that was followed for its memory, as the guest said it before and after the workload. What was seen of it
-//! from outside meanwhile stands in `observe::memory_sampler`.
+//! The memory of a process that was sampled, as its guest reported it before and after the
+//! workload. What was sampled from outside during the workload is in `observe::memory_sampler`.
 
 use super::report::Report;
 use heapmark_wire::{Peak, Point, RssCrossCheck};
 use serde::{Deserialize, Serialize};
 
-/// A process that was followed.
+/// The memory of one sampled process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Footprint {
     /// Just before the first operation: not the workload's.
     pub begin: Resident,
     /// After the workload has freed everything.
     pub retained: Vec<Retained>,
-    /// What it saw itself, where its work names places to look at; they are kept in the series.
+    /// What the guest itself sampled, if its workload names points for that; kept in the series.
     #[serde(skip)]
     pub points: Vec<Point>,
-    /// And when most was live.
+    /// The guest's own sample when most bytes were live.
     #[serde(skip)]
     pub peak: Option<Peak>,
-    /// And where it asked the kernel in two ways.
+    /// RSS that the guest read from the kernel in two ways.
     #[serde(skip)]
     pub twice: Vec<RssCrossCheck>,
 }
@@ -28,7 +28,7 @@ pub struct Footprint {
 pub struct Resident {
     /// Resident set, the harness's tables included.
     pub rss_bytes: u64,
-    /// The same, what is shared with other processes divided by how many they are.
+    /// PSS: as RSS, but shared memory is divided by the number of processes that share it.
     pub pss_bytes: u64,
     /// Anonymous memory in huge pages.
     pub anon_huge_bytes: u64,
@@ -36,7 +36,7 @@ pub struct Resident {
     pub harness_bytes: u64,
 }
 
-/// What was in memory so long after everything was freed.
+/// What was in memory some time after everything was freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retained {
     /// Time without any operation.
@@ -51,14 +51,14 @@ impl Resident {
         self.rss_bytes.saturating_sub(self.harness_bytes)
     }
 
-    /// Growth of the resident set since then, the harness's tables taken out of both.
+    /// Growth of the resident set since then, both without the harness's tables.
     pub fn grown_since(&self, begin: &Resident) -> u64 {
         self.without_harness().saturating_sub(begin.without_harness())
     }
 }
 
 impl Footprint {
-    /// From `resident=WHEN RSS PSS HUGE HARNESS` lines; `None` where the process was not followed.
+    /// From `resident=WHEN RSS PSS HUGE HARNESS` lines; `None` if the process was not sampled.
     pub(super) fn of(report: &Report<'_>) -> Option<Footprint> {
         let told: Vec<(&str, Resident)> = report.values("resident").filter_map(resident).collect();
         let begin = told.iter().find(|(when, _)| *when == "begin")?.1;

@@ -1,9 +1,11 @@
-//! Where captures lie while a program writes them. A recorder makes room before it maps a piece of its file, so that a full disk is an
-//! error for it and no signal for the program. But on some file systems what has room may need more of it at the next store.
+//! Where captures are stored while a program writes them. A recorder reserves space before it maps
+//! a piece of its file, so that a full disk is an error for the recorder and not a signal for the
+//! program. But on some file systems a store into reserved space may need more space.
 
 use std::path::{Path, PathBuf};
 
-/// Those, by the numbers that the kernel has for them: they write what is changed to another place, or on another machine.
+/// These file systems, by the kernel's numbers: they write changed data to another place or to
+/// another machine.
 const FAILING: [(u32, &str); 11] = [
     (0x9123_683e, "btrfs"),
     (0x2fc1_2fc1, "zfs"),
@@ -17,10 +19,11 @@ const FAILING: [(u32, &str); 11] = [
     (0x00c3_6400, "ceph"),
     (0x5346_414f, "afs"),
 ];
-/// Where they are better off, disks before memory.
+/// Better places for captures, disks before memory.
 const ELSEWHERE: [&str; 3] = ["/var/tmp", "/tmp", "/dev/shm"];
 
-/// The folder for the captures of what shall lie in this one; and what there is to say of that.
+/// The folder to write captures in if they are meant for `folder`, and a message if that is another
+/// folder or not safe.
 pub fn for_captures(folder: &Path) -> (PathBuf, Option<String>) {
     choose(folder, &ELSEWHERE.map(Path::new), failing)
 }

@@ -1,5 +1,5 @@
-//! The guest program, and the two questions that are asked of it before a run: whether the proof can fail, and what
-//! version a library says it has.
+//! The guest program, and two questions it answers before a run: whether the proof can fail
+//! (negative control), and which version a library reports.
 
 use super::memory_file::stderr_file;
 use super::{Attempt, Job, Subject, child, page, report::Report};
@@ -17,9 +17,9 @@ pub struct Guest {
     path: PathBuf,
 }
 
-/// What came of one kind of call that few workloads make.
+/// The result of one kind of call that few workloads make.
 pub struct Corner {
-    /// What is wrong with it, a sentence each.
+    /// What is wrong with it, one sentence each.
     pub findings: Vec<String>,
     /// The environment of its process.
     pub environment: BTreeMap<String, String>,
@@ -50,12 +50,13 @@ impl Guest {
         &self.path
     }
 
-    /// The negative control: the same guest, nothing preloaded. If the proof does not show libc then, it proves nothing.
+    /// The negative control: the same guest with nothing preloaded. If the proof does not name libc
+    /// then, it proves nothing.
     pub fn control(&self, libc: &Subject, stop: &AtomicBool) -> Result<Option<Attempt>> {
         super::run(self, libc, &Job::control(), SHORT, stop)
     }
 
-    /// Makes one kind of call that few workloads make; `None` where `stop` was set meanwhile.
+    /// Makes one kind of call that few workloads make; `None` if `stop` was set.
     pub fn corner(&self, subject: &Subject, corner: &str, stop: &AtomicBool) -> Result<Option<Corner>> {
         let page = page::SharedPage::new(&Job::corner_text(corner))?;
         let (mut command, account) = child::below(&self.path, &subject.environment(), 0)?;
@@ -69,7 +70,7 @@ impl Guest {
         Ok(Some(Corner { findings, environment: Subject::record_environment(subject.environment(), 0) }))
     }
 
-    /// The version that a library tells of itself; `None` where it cannot be asked.
+    /// The version that a library reports; `None` if it has no function for that.
     pub fn version(&self, subject: &Subject) -> Result<Option<String>> {
         let Some(probe) = &subject.allocator.version else { return Ok(None) };
         let page = page::SharedPage::new(&Job::version_text(probe))?;
@@ -81,7 +82,7 @@ impl Guest {
 }
 
 impl Subject {
-    /// What serves a process that nothing is preloaded into.
+    /// The subject of a process without any preloaded library.
     pub fn libc() -> Subject {
         let allocator = Allocator {
             name: "libc".into(),

@@ -1,5 +1,6 @@
-//! Files that each process of a tree can open by its path and add to, whoever it runs as. By `/proc/PID/fd` of this process only its own
-//! user may, and what is inherited a program may close.
+//! Files that every process of a tree can open by path and append to, whatever user it runs as.
+//! `/proc/PID/fd` of heapmark is open only to heapmark's own user, and a program may close
+//! inherited descriptors.
 
 use anyhow::{Context, Result, bail};
 use rustix::process::geteuid;
@@ -9,19 +10,19 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Where all users may look, memory before disks.
+/// Folders that all users may read, memory before disks.
 const PLACES: [&str; 2] = ["/dev/shm", "/tmp"];
-/// What their names begin with.
+/// Prefix of the file names.
 const PREFIX: &str = "heapmark-handed-";
 
-/// A file that goes away with its owner. It is locked as long as that lives.
+/// A file that is removed with its owner. It is locked while the owner lives.
 pub(super) struct Handed {
     file: File,
     path: PathBuf,
 }
 
 impl Handed {
-    /// Of this mode: `0o622` is for those who only write.
+    /// A new file of this mode: `0o622` is for processes that only write.
     pub fn new(mode: u32) -> Result<Handed> {
         let mut refused = None;
         for place in PLACES.map(PathBuf::from).into_iter().chain([std::env::temp_dir()]) {
@@ -62,17 +63,17 @@ fn create(place: &Path, mode: u32) -> Result<Handed> {
             file => file.with_context(context)?,
         };
         file.lock().with_context(context)?;
-        // Another heapmark may have taken it for a dead one's, just before.
+        // Another heapmark may just have taken it for a file of a dead process.
         if file.metadata().with_context(context)?.nlink() == 0 {
             continue;
         }
-        // Whatever this process's umask is.
+        // Independent of this process's umask.
         file.set_permissions(Permissions::from_mode(mode)).with_context(context)?;
         return Ok(Handed { file, path });
     }
 }
 
-/// Removes what this user's killed heapmarks could not.
+/// Removes files that killed heapmark processes of this user left behind.
 fn sweep(place: &Path) {
     let is_ours = |path: &PathBuf| {
         let named = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX));
@@ -80,7 +81,7 @@ fn sweep(place: &Path) {
     };
     let paths = std::fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path());
     for path in paths.filter(is_ours) {
-        // Held until it is gone: its owner may be about to lock it.
+        // Keep the lock until the file is removed: its owner may be about to lock it.
         if let Ok(file) = File::open(&path)
             && file.try_lock().is_ok()
         {

@@ -1,4 +1,4 @@
-//! What a process is told: the job's text, and the environment of its allocator.
+//! What a process gets: the job's text, and the environment of its allocator.
 
 use super::Subject;
 use crate::catalog::Source;
@@ -22,21 +22,23 @@ pub struct Job {
     pub cold: u32,
     /// Measured iterations.
     pub iterations: u32,
-    /// Every block is held against all others; nothing is timed.
+    /// Every block is checked for overlap with all others; nothing is timed.
     pub check: bool,
-    /// After the clock, the allocator must still hand out sound blocks.
+    /// After the measurement, the allocator must still return sound blocks.
     pub exercise: bool,
     /// Bytes of padding in the environment.
     pub padding: u32,
-    /// How the guest has its memory over time recorded: `polled`, or the file for points that it takes itself.
+    /// How memory over time is recorded: `polled`, or the path of the file into which the guest
+    /// writes its own points.
     pub series: Option<String>,
-    /// One call in so many of each thread is timed, and counted by how long it took; `None`: none is.
+    /// Of each thread, one call in this many is timed and counted by duration; `None`: no call is
+    /// timed.
     pub latency_every: Option<u32>,
-    /// Its memory is followed, and nothing is timed.
+    /// Its memory is sampled, and nothing is timed.
     pub memory: bool,
-    /// Something is counted in it, and nothing is timed.
+    /// An event is counted, and nothing is timed.
     pub counter: Option<Counter>,
-    /// The valgrind below which it runs, where its instructions are counted.
+    /// The valgrind that runs it, if its instructions are counted.
     pub below: Option<PathBuf>,
     /// Parameters of the kernel.
     pub parameters: BTreeMap<String, String>,
@@ -99,13 +101,14 @@ impl Job {
         format!("version.symbol={}\nversion.returns={returns}\n", probe.symbol)
     }
 
-    /// A look at calls that few workloads make.
+    /// The job text for a kind of call that few workloads make.
     pub(super) fn corner_text(corner: &str) -> String {
         format!("corner={corner}\nallocator=library\n")
     }
 
-    /// What a process finds if it finds nothing of the moment: the job without how often it is done, and without the folders that
-    /// its files lie in. A trace is named by its hash, a compiled trace by its own key.
+    /// Text that identifies the result of a check, so that it can be stored: the job without its
+    /// number of iterations and without the folders of its files. A trace is named by its hash, a
+    /// compiled trace by its own key.
     pub fn work(&self, subject: &Subject) -> String {
         let text = self.text(subject);
         let lines = text
@@ -162,7 +165,8 @@ impl Job {
                         Argument::Text(text) => format!("s:{text}"),
                     })
                     .collect();
-                // An allocator may come in two libraries: the purge call may live beside the one that owns malloc.
+                // An allocator may consist of two libraries, and the purge function may be in the
+                // one that does not define malloc.
                 let owner = subject.library.files.first().and_then(|file| file.file_name()).unwrap_or_default();
                 let _ = writeln!(text, "purge.kind=call\npurge.symbol={symbol}\npurge.args={}", args.join(" "));
                 let _ = writeln!(text, "purge.per_thread={}\npurge.owner={}", u8::from(*per_thread), owner.display());
@@ -173,8 +177,8 @@ impl Job {
 }
 
 impl Subject {
-    /// The complete environment of a measured process: nothing is inherited, so no variable of the user's shell can
-    /// configure an allocator behind our back.
+    /// The complete environment of a measured process. Nothing is inherited, so no variable of the
+    /// user's shell can configure an allocator unnoticed.
     pub(super) fn environment(&self) -> BTreeMap<String, String> {
         let mut environment = self.allocator.environment.clone();
         if !self.library.files.is_empty() {
@@ -192,7 +196,7 @@ impl Subject {
         environment
     }
 
-    /// Why this allocator cannot run this kernel, if that is known without trying.
+    /// Why this allocator cannot run this kernel, if that is known in advance.
     pub(super) fn cannot_run(&self, job: &Job) -> Option<String> {
         let kernel = job.kernel.as_str();
         if let Some(reason) = self.allocator.except.get(kernel) {

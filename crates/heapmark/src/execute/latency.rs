@@ -1,19 +1,20 @@
-//! How long single calls of one process took, as its guest counted them. Raw: nothing here is merged or ranked.
+//! How long single calls of one process took, as its guest counted them. Raw data: nothing here is
+//! merged or ranked.
 
 use super::report::Report;
 use heapmark_wire::bucket_range;
 use serde::{Deserialize, Serialize};
 
-/// What a process says that timed single calls.
+/// What a process reports that timed single calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// One call in so many of each thread was timed, on average.
+    /// On average, one call in this many of each thread was timed.
     pub every: u32,
-    /// What was read: `rdtsc`, `cntvct_el0` or `clock_gettime`.
+    /// The clock that was read: `rdtsc`, `cntvct_el0` or `clock_gettime`.
     pub clock: String,
-    /// What two readings with nothing in between show at least. It is in every figure.
+    /// The shortest time between two consecutive readings. Every figure contains it.
     pub timer_least_ns: u64,
-    /// The same, in the middle.
+    /// The median of that time.
     pub timer_median_ns: u64,
     /// The functions that were called.
     pub functions: Vec<Calls>,
@@ -28,7 +29,7 @@ pub struct Calls {
     pub count: u64,
     /// The one that took longest.
     pub longest: Stall,
-    /// How many took how long, the shortest first. Stored in a file of their own.
+    /// Histogram of durations, the shortest first. Stored in a file of its own.
     #[serde(skip)]
     pub buckets: Vec<Bucket>,
 }
@@ -38,14 +39,14 @@ pub struct Calls {
 pub struct Stall {
     /// How long it took.
     pub ns: u64,
-    /// What was asked for; `None` for free, which is not told.
+    /// Requested bytes; `None` for free, which does not receive a size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// When it ended, since the guest began to look, just before the kernel.
+    /// When it ended, counted from the guest's first clock reading just before the kernel.
     pub at_ns: u64,
 }
 
-/// Calls that took about as long.
+/// Calls of about the same duration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bucket {
     /// At least this.
@@ -57,7 +58,7 @@ pub struct Bucket {
 }
 
 impl Latency {
-    /// `None` where the process was not for that, or a line is not what a guest writes.
+    /// `None` if the process timed no calls, or a line does not have the guest's format.
     pub(super) fn of(report: &Report<'_>) -> Option<Latency> {
         let mut clock = report.values("latency.clock").next()?.split(' ');
         let calls: Vec<Calls> = report.values("latency").map(calls).collect::<Option<_>>()?;

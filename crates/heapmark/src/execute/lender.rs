@@ -1,6 +1,7 @@
-//! Opens captures for processes of the recorded tree that may not do so themselves: they run as other users, or have given up the right.
-//! So captures stay in the user's own folder, and are readable for that user alone. A process gets its own capture and no other's: the
-//! kernel says which process asks. And it must know a secret that stands in the tree's environment.
+//! Opens captures for processes of the recorded tree that may not open them themselves, because
+//! they run as other users or have given up the right. So captures stay in the user's own folder,
+//! readable for that user alone. A process gets its own capture and no other: the kernel reports
+//! which process asks. The process must also know a secret from the tree's environment.
 
 use anyhow::{Context, Result};
 use heapmark_wire::lent::{ADDRESS_BYTES, QUESTION_BYTES, SECRET_BYTES, VARIABLE, filters};
@@ -16,12 +17,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A question must be complete within this.
+/// A request must be complete within this time.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// As many captures can one process number have in a recording.
+/// The most captures that one process number can have in a recording.
 const MOST_NAMES: u32 = 1000;
 
-/// Waits for questions as long as it lives.
+/// Answers requests until it is dropped.
 pub(super) struct Lender {
     socket: Arc<UnixListener>,
     thread: Option<JoinHandle<()>>,
@@ -29,7 +30,7 @@ pub(super) struct Lender {
 }
 
 impl Lender {
-    /// Lends captures of this stem.
+    /// Lends captures with this stem.
     pub fn new(stem: &Path) -> Result<Lender> {
         let random = || format!("{:016x}", RandomState::new().build_hasher().finish());
         let letters: String = [random(), random(), random(), random()].concat();
@@ -41,9 +42,9 @@ impl Lender {
         let word = format!("{address}{secret}{own}");
         let (listener, stem) = (socket.clone(), stem.to_path_buf());
         let lend = move || {
-            // Fails once the socket is shut.
+            // `accept` fails once the socket is shut down.
             while let Ok((stream, _)) = listener.accept() {
-                // A wrong question gets no answer.
+                // A wrong request gets no answer.
                 let _ = answer(&stream, secret.as_bytes(), &stem);
             }
         };
@@ -51,12 +52,12 @@ impl Lender {
         Ok(Lender { socket, thread: Some(thread), word })
     }
 
-    /// What stands in the environment of the tree's processes, and in no other.
+    /// A word that only the environments of the tree's processes contain.
     pub fn word(&self) -> &str {
         &self.word
     }
 
-    /// What a recorder must know.
+    /// The environment variable for recorders.
     pub fn variable(&self) -> (String, &str) {
         (VARIABLE.to_string_lossy().into_owned(), &self.word)
     }
@@ -96,7 +97,7 @@ fn asking(stream: &UnixStream) -> Option<i32> {
     (told == 0 && peer.pid > 0).then_some(peer.pid)
 }
 
-/// As the recorder calls them.
+/// The capture names that a recorder may give.
 fn names(stem: &Path, pid: i32) -> impl Iterator<Item = PathBuf> {
     let numbers = std::iter::once(String::new()).chain((2..MOST_NAMES).map(|number| format!(".{number}")));
     numbers.map(move |number| PathBuf::from(format!("{}.{pid}{number}.cap", stem.display())))
@@ -120,7 +121,8 @@ fn create(stem: &Path, pid: i32) -> Result<Option<File>> {
 fn send(stream: &UnixStream, file: &File) -> Result<()> {
     let (mut byte, mut room, fd) = ([1_u8], [0_u64; 4], file.as_raw_fd());
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
-    // SAFETY: zeros are a valid message; it points to locals that outlive the call, and has room for one descriptor.
+    // SAFETY: zeros are a valid message; it points to locals that outlive the call, and has space
+    // for one descriptor.
     let sent = unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         (message.msg_iov, message.msg_iovlen) = (&mut part, 1);

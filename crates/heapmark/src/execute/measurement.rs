@@ -1,12 +1,12 @@
-//! What one process measured about itself, as its guest reported it, and what the kernel counted for it. Raw: nothing
-//! here is averaged or compared.
+//! What one process measured about itself, as its guest reported it, and what the kernel counted
+//! for it. Raw data: nothing here is averaged or compared.
 
 use super::{Footprint, Latency};
 use heapmark_wire::Launched;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Everything a process that ended `ok` has to say.
+/// Everything that a process with outcome `ok` reports.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// Timed repetitions of the workload, in order; the cold ones first.
@@ -25,13 +25,13 @@ pub struct Measurement {
     pub purge: String,
     /// Further figures of the workload, by name with unit: `incarnations`, `swap_collisions`, …
     pub figures: BTreeMap<String, f64>,
-    /// What the workload found, in words: `write_back`, …
+    /// What the workload found, as text: `write_back`, …
     #[serde(default)]
     pub notes: BTreeMap<String, String>,
-    /// How long single calls took, where that is what the process was for: then nothing else of it is a result.
+    /// How long single calls took, if the process timed calls: then nothing else of it is a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Box<Latency>>,
-    /// What it held, where that is what the process was for.
+    /// Its memory, if the process was sampled for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub footprint: Option<Box<Footprint>>,
 }
@@ -50,7 +50,7 @@ pub struct Iteration {
     pub cold: bool,
     /// Wall time of the measured phase as the workload defines it, `purge_ns` included.
     pub wall_ns: u64,
-    /// The part of `wall_ns` that the purge call took; 0 where the workload does not count it.
+    /// The part of `wall_ns` that the purge call took; 0 if the workload does not count it.
     pub purge_ns: u64,
     /// User CPU time of the process in the measured phase.
     pub user_ns: u64,
@@ -62,10 +62,10 @@ pub struct Iteration {
     pub ops: u64,
 }
 
-/// One worker's own clocks.
+/// The clocks of one worker thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadTime {
-    /// From the release of the workers to its end, summed over measured iterations.
+    /// From the start signal for all workers to this worker's end, summed over measured iterations.
     pub wall_ns: u64,
     /// `CLOCK_THREAD_CPUTIME_ID` over the same span.
     pub cpu_ns: u64,
@@ -74,7 +74,7 @@ pub struct ThreadTime {
 /// The kernel's account of the whole child process, start-up included (`wait4`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
-    /// From spawn to reaped.
+    /// From spawn to wait.
     pub wall_ns: u64,
     /// User CPU time.
     pub user_ns: u64,
@@ -84,9 +84,9 @@ pub struct Usage {
     pub minor_faults: u64,
     /// Page faults that needed I/O.
     pub major_faults: u64,
-    /// Times it gave up the CPU itself.
+    /// How often it gave up the CPU itself.
     pub voluntary_switches: u64,
-    /// Times it was preempted.
+    /// How often it was preempted.
     pub involuntary_switches: u64,
     /// `ru_maxrss`: includes what the child inherited before it executed the guest, so read
     /// [`Measurement::peak_rss_bytes`] instead.
@@ -108,16 +108,16 @@ impl From<Launched> for Usage {
     }
 }
 
-/// Who served the malloc family in a process.
+/// Which loaded objects served the malloc family in a process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
-    /// Function name to index into `objects`; functions that nobody defines are left out.
+    /// Function name to index into `objects`; functions that no object defines are left out.
     pub owners: BTreeMap<String, usize>,
-    /// The objects that own them, and every preloaded one.
+    /// The objects that define them, and every preloaded object.
     pub objects: Vec<LoadedObject>,
 }
 
-/// A shared object as it stood in a measured process.
+/// A shared object that was loaded in a measured process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadedObject {
     /// Path as the dynamic linker knows it.
@@ -126,6 +126,6 @@ pub struct LoadedObject {
     pub device: u64,
     /// Inode of the file.
     pub inode: u64,
-    /// GNU build-id in hex; empty where the file has none.
+    /// GNU build-id in hex; empty if the file has none.
     pub build_id: String,
 }

@@ -1,33 +1,36 @@
-//! Files in memory, without a name: what passes between this process and those that it starts.
+//! Unnamed files in memory, which pass data between heapmark and the processes that it starts.
 
 use anyhow::{Context, Result};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
-/// A file that holds less is not worth the trouble of giving any of it back.
+/// Memory of a smaller file is not worth giving back.
 const MUCH_BYTES: u64 = 16 << 20;
-/// How much of a memory file is ever read as text.
+/// The most bytes of a memory file that are read as text.
 const MOST_TEXT_BYTES: u64 = 16 << 20;
 
-/// An unnamed file that goes away with its last user. It grows only: whatever runs beside an allocator may find it.
+/// An unnamed file that disappears with its last user. It is sealed against shrinking, because any
+/// program that runs with an allocator may open it.
 pub(super) fn memory_file(name: &str) -> Result<File> {
     sealed(create(name, MemfdFlags::CLOEXEC)?, SealFlags::SHRINK)
 }
 
-/// As [`memory_file`], and inherited on purpose: a child is told its number.
+/// As [`memory_file`], and inherited on purpose: the child receives its descriptor number.
 pub(super) fn inherited_file(name: &str) -> Result<File> {
     sealed(create(name, MemfdFlags::empty())?, SealFlags::SHRINK)
 }
 
-/// As [`inherited_file`], of a size that stays: to be mapped. Whoever touched what another process has cut off would die of it.
+/// As [`inherited_file`], of a fixed size, to be mapped: a process that touches pages which another
+/// process has cut off would be killed.
 pub(super) fn mapped_file(name: &str, bytes: usize) -> Result<File> {
     let file = create(name, MemfdFlags::empty())?;
     file.set_len(bytes as u64).context("cannot size a memory file")?;
     sealed(file, SealFlags::SHRINK | SealFlags::GROW)
 }
 
-/// For what a process writes to a stream of its own, which it may truncate, as `> /dev/stderr` does.
+/// For what a process writes to its stdout or stderr, which it may truncate, as `> /dev/stderr`
+/// does.
 pub(super) fn stream_file(name: &str) -> Result<File> {
     create(name, MemfdFlags::CLOEXEC)
 }
@@ -41,13 +44,13 @@ fn create(name: &str, flags: MemfdFlags) -> Result<File> {
     Ok(File::from(memfd_create(name, flags | MemfdFlags::ALLOW_SEALING).context("cannot create a memory file")?))
 }
 
-/// For ever, and for everybody.
+/// Seals are permanent, and hold for all processes.
 fn sealed(file: File, seals: SealFlags) -> Result<File> {
     fcntl_add_seals(&file, seals | SealFlags::SEAL).context("cannot seal a memory file")?;
     Ok(file)
 }
 
-/// What a memory file holds from `start` on, cut where a process wrote without end.
+/// The content of a memory file from `start` on, cut off if a process wrote without end.
 pub(super) fn text(mut file: &File, start: u64) -> String {
     let mut text = Vec::new();
     let _ = file.seek(SeekFrom::Start(start));
@@ -55,8 +58,8 @@ pub(super) fn text(mut file: &File, start: u64) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Gives all of it back to the system but the last bytes, where it holds much: for words of which only the last are of interest.
-/// The rest reads as zeros from then on.
+/// Gives the memory of a large file back to the system, except its last bytes: for text of which
+/// only the end matters. The rest reads as zeros from then on.
 pub(super) fn keep_last(file: &File, bytes: u64) -> Result<()> {
     let length = file.metadata().context("cannot tell how long a memory file is")?.len();
     if length <= MUCH_BYTES {

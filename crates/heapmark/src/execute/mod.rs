@@ -1,4 +1,5 @@
-//! One cell -> a fresh child process -> an [`Outcome`]: environment, proof, limits, timeout, kill the group.
+//! One cell -> a fresh child process -> an [`Outcome`]: environment, proof, limits, timeout, end of
+//! the process group.
 
 pub mod callgrind;
 pub mod child;
@@ -44,18 +45,19 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// An allocator and the files that stand for it.
+/// An allocator and the files that implement it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Subject {
     /// The catalogue entry.
     pub allocator: Allocator,
     /// What is preloaded.
     pub library: Library,
-    /// Why nothing can be preloaded, where the user asked for a library that cannot be used: its cells end `not-loaded`.
+    /// Why nothing can be preloaded, if the user asked for a library that cannot be used: its cells
+    /// end `not-loaded`.
     pub refused: Option<String>,
 }
 
-/// What came of one process.
+/// The result of one process.
 #[derive(Clone, Debug)]
 pub struct Attempt {
     /// How it ended.
@@ -64,18 +66,18 @@ pub struct Attempt {
     pub measurement: Option<Measurement>,
     /// What the kernel counted for it.
     pub usage: Option<Usage>,
-    /// Who served the malloc family.
+    /// Which objects served the malloc family.
     pub proof: Option<Proof>,
     /// Its environment.
     pub environment: BTreeMap<String, String>,
-    /// The end of what it wrote to stderr, unless it ended `ok`.
+    /// The end of its stderr, unless it ended `ok`.
     pub stderr: String,
-    /// What the process said, word for word.
+    /// The report of the process, unchanged.
     pub report: String,
 }
 
 impl Attempt {
-    /// What came of a process: it has a measurement or last words, never both.
+    /// The result of a process: a measurement, or the end of its stderr, never both.
     fn of_process(
         outcome: Outcome,
         end: exit::End,
@@ -97,7 +99,7 @@ impl Attempt {
         }
     }
 
-    /// An end without a process.
+    /// A result without a process.
     pub fn without_process(outcome: Outcome) -> Attempt {
         Attempt {
             outcome,
@@ -111,19 +113,21 @@ impl Attempt {
     }
 }
 
-/// The figure of a counted process that says how often an event came, for each operation.
+/// Name of the figure of a counted process: how often an event occurred per operation.
 pub fn per_operation(event: &str) -> String {
     format!("{event}_per_operation")
 }
 
-/// Somebody who looks at a process while it runs, on the thread that waits for it: gets the process and what the guest shows
-/// of itself, and says how long it is from the end of this look to the next.
+/// A callback that looks at a process while it runs, on the thread that waits for it. Gets the
+/// process and the page that the guest shares, and returns the wait from the end of this look to
+/// the next.
 pub type Watch<'a> = &'a mut dyn FnMut(i32, &Page) -> Duration;
 
-/// How long a launcher may take to start its process.
+/// How long to wait for a launcher to start its process.
 const NOT_YET: Duration = Duration::from_micros(100);
 
-/// Runs one job under one allocator. `None` where `stop` was set meanwhile: the process is gone and nothing was learned.
+/// Runs one job under one allocator. `None` if `stop` was set: the process is gone and there is no
+/// result.
 pub fn run(
     guest: &Guest,
     subject: &Subject,
@@ -134,7 +138,7 @@ pub fn run(
     run_watched(guest, subject, job, timeout, stop, None)
 }
 
-/// As [`run`], with somebody who looks at the process meanwhile.
+/// As [`run`], with a callback that looks at the process meanwhile.
 pub fn run_watched(
     guest: &Guest,
     subject: &Subject,
@@ -143,7 +147,8 @@ pub fn run_watched(
     stop: &AtomicBool,
     mut watch: Option<Watch<'_>>,
 ) -> Result<Option<Attempt>> {
-    // Not only while a process is waited for: a signal that came between two short ones counts, too.
+    // Checked here too, not only while waiting for a process: a signal between two short processes
+    // counts.
     if stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
@@ -175,11 +180,11 @@ pub fn run_watched(
     let report = report::Report::parse(&said);
     let proof = report.proof_is_complete().then(|| report.proof());
     let outcome = match proof.map(|proof| prove::verify(subject, proof)) {
-        // Another allocator served this process: however it ended says nothing about this one.
+        // Another allocator served this process, so the way it ended is no evidence about this one.
         Some(Err(why)) => Outcome::NotLoaded { why },
         proved => match end.outcome(page.phase(), &report) {
             Some(outcome) => outcome.at(page.page().watched().steps()),
-            None if proved.is_none() => Outcome::NotLoaded { why: "the guest could not tell who serves malloc".into() },
+            None if proved.is_none() => Outcome::NotLoaded { why: "the guest could not find malloc's library".into() },
             None => report.verify_guest(),
         },
     };

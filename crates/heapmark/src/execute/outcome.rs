@@ -1,4 +1,5 @@
-//! How one process ended. Only [`Outcome::Ok`] ever becomes a number; everything else stays visible as what it is.
+//! How one process ended. Only [`Outcome::Ok`] becomes a number; every other outcome is reported as
+//! what it is.
 
 use heapmark_wire::Step;
 use serde::{Deserialize, Serialize};
@@ -9,17 +10,17 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// The allocator was proved, the work was done and verified.
     Ok,
-    /// The process ended well, but its work was not what its parameters imply.
+    /// The process ended normally, but its work was not what its parameters imply.
     WrongResult {
         /// What differed.
         what: String,
     },
     /// The library that was asked for did not serve the process.
     NotLoaded {
-        /// Why, and who served instead.
+        /// Why, and which library served instead.
         why: String,
     },
-    /// The process left before its work was done.
+    /// The process exited before its work was done.
     Exit {
         /// Its exit code.
         code: i32,
@@ -39,25 +40,26 @@ pub enum Outcome {
         after_s: f64,
         /// The phase it was in.
         phase: String,
-        /// One line per thread: state and what it waited for.
+        /// One line per thread: its state and what it waited for.
         threads: Vec<String>,
     },
-    /// Memory ran out: NULL where the work needs memory, or killed by the kernel.
+    /// Memory ran out: NULL where the workload needs memory, or killed by the kernel.
     Oom {
         /// What was asked for.
         what: String,
     },
-    /// This cell cannot be measured, and that is known.
+    /// This cell cannot be measured, for a known reason.
     Unsupported {
         /// The reason.
         why: String,
     },
-    /// What it needs is not on this machine, a device or a language: no failure.
+    /// It needs something that this machine does not have, such as a device or a language runtime:
+    /// no failure.
     Absent {
-        /// What is missing, and what brings it.
+        /// What is missing, and how to install it.
         why: String,
     },
-    /// heapmark's own fault.
+    /// An error of heapmark itself.
     Error {
         /// What went wrong.
         what: String,
@@ -75,7 +77,7 @@ impl Outcome {
         matches!(self, Outcome::Absent { .. })
     }
 
-    /// The same, with what its threads were at, where it did not come to its end by itself.
+    /// Adds what the threads were doing, if the process did not run to its end.
     pub(super) fn at(mut self, steps: &[Step]) -> Outcome {
         if let Outcome::Crash { phase: words, .. } | Outcome::Hang { phase: words, .. } | Outcome::Oom { what: words } =
             &mut self
@@ -86,7 +88,7 @@ impl Outcome {
         self
     }
 
-    /// The one word for tables: `ok`, `wrong-result`, `not-loaded`, …
+    /// One word for tables: `ok`, `wrong-result`, `not-loaded`, …
     pub fn word(&self) -> &'static str {
         match self {
             Outcome::Ok => "ok",
@@ -103,7 +105,7 @@ impl Outcome {
     }
 }
 
-/// What the threads of a replay are at; `None` where nothing is replayed.
+/// What the threads of a replay are doing; `None` if nothing is replayed.
 fn place(steps: &[Step]) -> Option<String> {
     const MOST: usize = 8;
     let at_work = || steps.iter().enumerate().filter(|(_, step)| step.is_at_work());
@@ -118,7 +120,7 @@ fn place(steps: &[Step]) -> Option<String> {
 }
 
 impl Outcome {
-    /// How it ended, without where.
+    /// How it ended, without the phase.
     pub fn in_words(&self) -> String {
         match self {
             Outcome::Crash { signal, .. } => format!("crash, {signal}"),

@@ -29,13 +29,14 @@ impl SharedPage {
         Ok(page)
     }
 
-    /// Adds what tells a guest where this page is to the command that starts it.
+    /// Adds the page's path, as the guest expects it, to the command that starts the guest.
     pub(super) fn to(&self, command: &mut Command) {
         command.arg(format!("/proc/self/fd/{}", self.file.as_raw_fd())).stdin(Stdio::null()).stdout(Stdio::null());
     }
 
     pub(super) fn page(&self) -> &Page {
-        // SAFETY: mapped by `new` until drop; what the guest writes there is read with care for torn text.
+        // SAFETY: mapped by `new` until drop; readers of what the guest writes there allow for torn
+        // text.
         unsafe { &*self.address }
     }
 
@@ -43,7 +44,8 @@ impl SharedPage {
         self.page().phase()
     }
 
-    /// The report so far; empty where it is not valid UTF-8. A copy: what a guest has left running may still write there.
+    /// The report so far; empty if it is not valid UTF-8. A copy: processes that a guest has left
+    /// running may still write there.
     pub(super) fn report(&self) -> String {
         String::from_utf8(self.page().report().collect()).unwrap_or_default()
     }

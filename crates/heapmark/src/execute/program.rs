@@ -1,7 +1,9 @@
-//! One cell of a program: the job on its stdin, the report from its stdout, the same typed outcomes as the guest's.
+//! One cell of a program: the job on its stdin, the report on its stdout, the same typed outcomes
+//! as for the guest.
 //!
-//! A program cannot say who owns its `malloc`, so the dynamic linker is asked: the checked process of a cell, which is
-//! never timed, runs with `LD_DEBUG=bindings`, and every binding of the malloc family is held against the library.
+//! A program cannot report which object owns its `malloc`, so the dynamic linker reports it: the
+//! checked process of a cell, which is never timed, runs with `LD_DEBUG=bindings`, and every
+//! binding of the malloc family is compared with the library.
 
 use super::child;
 use super::memory_file::{memory_file, stderr_file, stream_file, text};
@@ -23,32 +25,32 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A program and what stands for it on this machine.
+/// A program and its files on this machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Program {
     /// Its name in the catalogue.
     pub name: String,
-    /// Who serves its memory.
+    /// Which allocator serves its memory.
     pub allocator: Serves,
-    /// Set in its process.
+    /// Variables that are set in its process.
     pub environment: BTreeMap<String, String>,
-    /// What is started.
+    /// The command that is started.
     pub executable: Executable,
-    /// What it must print, where it speaks no protocol.
+    /// What it must print, if it does not speak the job protocol.
     #[serde(default)]
     pub prints: Option<Prints>,
-    /// A library that counts calls of the malloc family, for such a program.
+    /// For a program without the job protocol: a library that counts calls of the malloc family.
     #[serde(default)]
     pub counter: Option<PathBuf>,
     /// Why it cannot be started: its cells end `unsupported`.
     pub refused: Option<String>,
-    /// What it needs and this machine does not have: its cells end `absent`.
+    /// What it needs but this machine does not have: its cells end `absent`.
     #[serde(default)]
     pub absent: Option<String>,
 }
 
 impl Program {
-    /// Runs one job, as a row of its own or under an allocator. `None` where `stop` was set meanwhile.
+    /// Runs one job, as a row of its own or under an allocator. `None` if `stop` was set.
     pub fn run(
         &self,
         guest: &Guest,
@@ -89,7 +91,8 @@ impl Program {
         let said = text(&output, 0);
         let report = Report::parse(&said);
         let proof = asked.then(|| bindings(&end.stderr(), |path| prove::is_wanted(subject, path)));
-        // Who says that all is done has left `load` behind, whether it says phases or not.
+        // A program that reports the end of its work has left phase `load`, even if it reports no
+        // phases.
         let phase = if report.is_complete() { Phase::Done } else { report.phase() };
         let outcome = match end.outcome(phase, &report) {
             Some(outcome) => outcome,
@@ -102,7 +105,8 @@ impl Program {
         Ok(Some(Attempt::of_process(outcome, end, &report, &said, proof, environment, job)))
     }
 
-    /// Adds it to a command, so that it reads the job; gives its name, and the file that its report goes into.
+    /// Appends the program to a command and gives it the job on stdin. Returns its name, and the
+    /// file that receives its report.
     fn command(&self, command: &mut Command, job: &str) -> Result<(&Path, std::fs::File)> {
         let (mut input, output) = (memory_file("heapmark-job")?, stream_file("heapmark-report")?);
         input.write_all(job.as_bytes()).and_then(|()| input.rewind()).context("cannot write a job")?;
@@ -113,21 +117,22 @@ impl Program {
     }
 }
 
-/// A word of a command: `{n}` becomes the parameter `n`; what is no parameter stays.
+/// Fills one word of a command: `{n}` becomes the value of parameter `n`; other braces stay.
 pub fn fill(word: &str, parameters: &BTreeMap<String, String>) -> String {
     parameters.iter().fold(word.to_string(), |word, (name, value)| word.replace(&format!("{{{name}}}"), value))
 }
 
-/// Who was bound to the malloc family, out of lines like
-/// ``12: binding file ./a [0] to /lib/libc.so.6 [0]: normal symbol `malloc' [GLIBC_2.2.5]``. Where a function was bound to
-/// several, one that is not `wanted` counts: a single stray caller makes a program on two heaps.
+/// The objects that the malloc family was bound to, from lines like ``12: binding file ./a [0] to
+/// /lib/libc.so.6 [0]: normal symbol `malloc' [GLIBC_2.2.5]``. If a function was bound to several
+/// objects, one that is not `wanted` counts: a single stray caller makes the program use two heaps.
 pub(super) fn bindings(text: &str, wanted: impl Fn(&Path) -> bool) -> Proof {
     let mut proof = Proof::default();
     for line in text.lines() {
         let Some((_, line)) = line.split_once("binding file ") else { continue };
         let Some((from, line)) = line.split_once(" to ") else { continue };
         let Some((path, line)) = line.split_once(" [") else { continue };
-        // An allocator may come in two files, of which one binds the other and no program either: both were loaded.
+        // An allocator may consist of two files, where one binds the other and no program does:
+        // both were loaded.
         let from = from.split(" [").next().unwrap_or_default();
         [from, path].iter().filter(|path| wanted(Path::new(path))).for_each(|path| _ = place(&mut proof, path));
         let function = line.split_once('`').and_then(|(_, rest)| rest.split_once('\''));
@@ -135,7 +140,8 @@ pub(super) fn bindings(text: &str, wanted: impl Fn(&Path) -> bool) -> Proof {
             continue;
         };
         let place = place(&mut proof, path);
-        // What the library takes for itself from the C library, a wrapper's original `free` for instance, is its own affair.
+        // A function that the library itself takes from the C library, for instance a wrapper's
+        // original `free`, does not count.
         let own_affair = wanted(Path::new(from)) && !wanted(Path::new(path));
         if !own_affair && (!wanted(Path::new(path)) || !proof.owners.contains_key(function)) {
             proof.owners.insert(function.to_string(), place);
@@ -144,8 +150,9 @@ pub(super) fn bindings(text: &str, wanted: impl Fn(&Path) -> bool) -> Proof {
     proof
 }
 
-/// What a program wrote without what the dynamic linker wrote between, even into the middle of a line: it binds a function
-/// when that is first called, and many a program writes a line by several calls.
+/// A program's output without the lines of the dynamic linker, which may start in the middle of a
+/// line: functions are bound when they are first called, and many programs write a line with
+/// several calls.
 pub(super) fn without_bindings(text: &str) -> String {
     let own = |line: &'_ str| match line.find(":\t") {
         Some(end) => line[..end].trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches(' ').len(),
@@ -154,7 +161,7 @@ pub(super) fn without_bindings(text: &str) -> String {
     text.split_inclusive('\n').map(|line| &line[..own(line)]).collect()
 }
 
-/// The place of an object in a proof, which gets it where it is new.
+/// The index of an object in a proof; adds the object if it is new.
 fn place(proof: &mut Proof, path: &str) -> usize {
     proof.objects.iter().position(|object| object.path == path).unwrap_or_else(|| {
         let file = std::fs::metadata(path);

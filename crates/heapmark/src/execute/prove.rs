@@ -1,4 +1,5 @@
-//! Holds what a process says about the owners of its malloc family against the files that were asked for.
+//! Compares the owners of the malloc family that a process reports with the files that should serve
+//! it.
 
 use super::{LoadedObject, Proof, Subject};
 use crate::catalog::Source;
@@ -6,8 +7,8 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What is preloaded must be the files that were there when the first process was started: whoever replaces one meanwhile has
-/// another library measured under its name.
+/// The preloaded files must still be those that were there when the first process started: a
+/// replaced file would be measured under the old name.
 pub(super) fn are_as_first_seen(subject: &Subject) -> Result<(), String> {
     match wanted(subject).find(|(file, first)| identity(file) != *first) {
         Some((file, None)) => Err(format!("{} is gone", file.display())),
@@ -18,16 +19,17 @@ pub(super) fn are_as_first_seen(subject: &Subject) -> Result<(), String> {
     }
 }
 
-/// The files that are preloaded, and what each was when it was first looked at.
+/// The files that are preloaded, with the identity of each when it was first checked.
 fn wanted(subject: &Subject) -> impl Iterator<Item = (&PathBuf, Option<(u64, u64)>)> {
     let files = &subject.library.files;
     let first = subject.library.first_seen.get_or_init(|| files.iter().map(|file| identity(file)).collect());
     files.iter().zip(first.iter().copied())
 }
 
-/// Functions of the proof that the library exports must be served by it; all others by nobody we preloaded.
+/// The library must serve those functions of the proof that it exports; no preloaded library may
+/// serve the others.
 pub(super) fn verify(subject: &Subject, proof: &Proof) -> Result<(), String> {
-    // Whoever that is, it is what was asked for.
+    // Any owner is right: this row measures the command as it is.
     if matches!(subject.allocator.source, Source::AsCalled) {
         return Ok(());
     }
@@ -49,15 +51,16 @@ pub(super) fn verify(subject: &Subject, proof: &Proof) -> Result<(), String> {
             return Err(format!("{function} is served by {}, not by the C library", owner.path));
         }
     }
-    // The null allocator works inside the guest: whoever serves the rest of the process does not matter to it.
+    // The null allocator works inside the guest; which allocator serves the rest of the process
+    // does not matter.
     let null = matches!(subject.allocator.source, Source::Null);
     if !null && !["malloc", "free"].iter().all(|name| proof.owners.contains_key(*name)) {
-        return Err("nobody serves malloc and free".into());
+        return Err("no library serves malloc and free".into());
     }
     Ok(())
 }
 
-/// The part of a proof that is worth storing: the owners, and every preloaded object.
+/// The part of a proof that is stored: the owners, and every preloaded object.
 pub(super) fn relevant(subject: &Subject, proof: &Proof) -> Proof {
     let wanted: Vec<_> = wanted(subject).filter_map(|(_, identity)| identity).collect();
     let keep = |index: usize| {
@@ -71,7 +74,7 @@ pub(super) fn relevant(subject: &Subject, proof: &Proof) -> Proof {
     }
 }
 
-/// Whether a file is one that shall serve the family: a preloaded one or, without any, the C library.
+/// Whether a file should serve the family: a preloaded one or, without any, the C library.
 pub(super) fn is_wanted(subject: &Subject, path: &Path) -> bool {
     match subject.library.files.as_slice() {
         [] => is_libc(path),
@@ -92,7 +95,7 @@ fn is_libc(path: &Path) -> bool {
     name.starts_with("libc.so") || name.starts_with("libc-") || name.starts_with("ld-musl")
 }
 
-/// C++ operators come from wherever C++ comes from.
+/// C++ operators may come from any C++ runtime.
 fn is_c(function: &str) -> bool {
     !function.starts_with('_')
 }

@@ -1,17 +1,18 @@
-//! Reads what a guest wrote into the shared page, or a program to its stdout. The page was writable by a possibly broken allocator, so nothing here
-//! trusts a line.
+//! Reads what a guest wrote into the shared page, or a program to its stdout. A possibly broken
+//! allocator could write to the page, so no line is trusted.
 
 use super::{Footprint, Iteration, Latency, LoadedObject, Measurement, Outcome, Proof, ThreadTime, per_operation};
 use heapmark_wire::Phase;
 use std::collections::BTreeMap;
 
-/// What a measured process says of itself.
+/// What a measured process reports about itself.
 pub(super) struct Report<'a> {
     lines: Vec<(&'a str, &'a str)>,
     proof: Proof,
 }
 
-/// Calls by function, in the order of the `done` and `expected` lines; the last number is the checksum.
+/// Calls by function, in the order of the `done` and `expected` lines; the last number is the
+/// checksum.
 const CALLS: [&str; 6] = ["malloc", "free", "calloc", "realloc", "posix_memalign", "checksum"];
 
 impl<'a> Report<'a> {
@@ -33,7 +34,7 @@ impl<'a> Report<'a> {
         self.values("version").next()
     }
 
-    /// Why the guest gave up: an outcome's word, and what it says.
+    /// Why the guest gave up: the outcome's word, and the reason.
     pub(super) fn failure(&self) -> Option<(&'a str, &'a str)> {
         self.values("fail").next().map(|value| value.split_once(' ').unwrap_or((value, "")))
     }
@@ -42,23 +43,24 @@ impl<'a> Report<'a> {
         &self.proof
     }
 
-    /// The guest got beyond its proof. Its last line of the proof names `free`'s owner or an operator; `malloc` and `free`
-    /// are defined by somebody in every process.
+    /// Whether the guest got beyond its proof. The last line of the proof names the owner of `free`
+    /// or of an operator; every process has some object that defines `malloc` and `free`.
     pub(super) fn proof_is_complete(&self) -> bool {
         ["malloc", "free"].iter().all(|name| self.proof.owners.contains_key(*name))
     }
 
-    /// Where a program stands, as it says itself: in its last `phase=` line.
+    /// The phase that a program reports: that of its last `phase=` line.
     pub(super) fn phase(&self) -> Phase {
         self.values("phase").filter_map(Phase::from_word).last().unwrap_or(Phase::Load)
     }
 
-    /// Whether it says what was done: nobody who stopped early does.
+    /// Whether it reports what was done; a program that stopped early does not.
     pub(super) fn is_complete(&self) -> bool {
         self.values("done").next().is_some()
     }
 
-    /// As [`Report::verify_work`], of a program: it must also have done as many iterations as it was told.
+    /// As [`Report::verify_work`], for a program: it must also have done the requested number of
+    /// iterations.
     pub(super) fn verify_program(&self, cold: u32, iterations: u32) -> Outcome {
         let outcome = self.verify_work();
         let told = self.iterations();
@@ -94,7 +96,7 @@ impl<'a> Report<'a> {
         Outcome::Ok
     }
 
-    /// As [`Report::verify_work`], of a guest: its clocks must also agree with each other.
+    /// As [`Report::verify_work`], for a guest: its clocks must also agree with each other.
     pub(super) fn verify_guest(&self) -> Outcome {
         match (self.verify_work(), self.impossible_times()) {
             (Outcome::Ok, Some(what)) => Outcome::WrongResult { what },
@@ -102,11 +104,12 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Times that no process can have: a thread uses at most the time that passes, a process that of each CPU it may run on. How many
-    /// threads there are does not matter: a library may have some of its own.
+    /// Times that no process can have: a thread uses at most the time that passes, a process at
+    /// most that time on each CPU it may run on. The number of worker threads does not matter,
+    /// because a library may start threads of its own.
     fn impossible_times(&self) -> Option<String> {
-        // Two clocks differ a little, and are not read in the same instant: whoever reads them may have to wait for a CPU in between, at
-        // each reading, while other threads of the process go on.
+        // Two clocks differ a little, and are not read at the same instant: at each reading, the
+        // reading thread may have to wait for a CPU while other threads of the process continue.
         let most_ns = |wall_ns: u64, readings: u64, cpus: u64| {
             (wall_ns + wall_ns / 50 + readings.saturating_mul(10_000_000)).saturating_mul(cpus)
         };
@@ -242,7 +245,7 @@ mod tests {
         let verify = |text: &str| Report::parse(text).verify_guest();
         assert_eq!(verify(GOOD), Outcome::Ok);
         let good = "thread=1000000000 1010000000";
-        // One worker, and three threads of the library.
+        // One worker thread, and three threads of the library.
         assert_eq!(verify(&text(1000, 3990, good)), Outcome::Ok);
         // A hundred short rounds on a busy machine.
         let rounds = "iteration=90000 0 410000 0 0 200\n".repeat(100) + "cpus=2\n";

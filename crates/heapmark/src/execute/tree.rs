@@ -1,12 +1,13 @@
-//! The processes below a process, as `/proc` tells of them.
+//! The processes below a process, from `/proc`.
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::OwnedFd;
 
-/// How many threads of a process that hangs are described.
+/// The most threads that are described of a hanging process.
 const MOST_THREADS: usize = 16;
 
-/// One line per thread of a process that does not end, and of its children: its state, and where in the kernel it waits.
+/// One line per thread of a hanging process and of its children: its state, and where in the kernel
+/// it waits.
 pub(super) fn threads(pid: i32) -> Vec<String> {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let describe = |task: std::fs::DirEntry| {
@@ -36,11 +37,11 @@ pub fn descendants(pid: i32) -> Vec<i32> {
     all.split_off(1)
 }
 
-/// The same by handles: a number may be somebody else's by the time that it is used.
+/// The same as handles: a process number may belong to another process by the time it is used.
 pub(super) fn held_descendants(pid: i32) -> Vec<OwnedFd> {
     let open = |pid: i32| Some((pid, pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?));
     let handles: Vec<(i32, OwnedFd)> = descendants(pid).into_iter().filter_map(open).collect();
-    // Who is one of them now was none else when its handle was made.
+    // A process that is still a descendant now was one when its handle was opened.
     let still = descendants(pid);
     handles.into_iter().filter(|(pid, _)| still.contains(pid)).map(|(_, handle)| handle).collect()
 }

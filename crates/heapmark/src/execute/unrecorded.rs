@@ -1,6 +1,8 @@
-//! Processes of a recorded tree that ran unrecorded, and why. Which programs there were is known of recorded processes, which note what they
-//! execute; and `/proc` shows what runs. The tree is looked at there up to fifty times a second, and less often where it is large: no process
-//! is stopped. What an unrecorded process starts, and what has left the tree, is not seen if it lives shorter than that.
+//! Finds processes of a recorded tree that ran unrecorded, and why. Recorded processes note the
+//! programs that they execute, and `/proc` shows running processes. The tree is read there up to
+//! fifty times a second, less often if it is large; no process is stopped. Processes that an
+//! unrecorded process starts, and processes that have left the tree, are missed if they live
+//! shorter than that.
 
 use super::exec_tracer::{Executed, holds};
 use super::handed::Handed;
@@ -16,11 +18,11 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a daemon may take for its first call.
+/// How long a daemon may take until its first call.
 const GRACE: Duration = Duration::from_millis(200);
-/// From one look to the next, at least.
+/// The shortest time from one look to the next.
 const WAIT: Duration = Duration::from_millis(20);
-/// And so many times as long as a look takes.
+/// At least this many times the duration of a look.
 const WAITS: u32 = 200;
 
 /// The file in which recorded processes note what they execute.
@@ -31,13 +33,14 @@ impl Programs {
         Ok(Programs(Handed::new(0o622)?))
     }
 
-    /// What a recorder must know.
+    /// The environment variable for recorders.
     pub fn variable(&self) -> (String, String) {
         (LOG.to_string_lossy().into_owned(), self.0.path())
     }
 }
 
-/// A program that a process became, as the one that executed it called it, and whether it was to be recorded.
+/// A program that a process executed, as the caller of exec named it, and whether it was to be
+/// recorded.
 #[derive(Debug, PartialEq)]
 struct Noted {
     pid: i32,
@@ -45,18 +48,18 @@ struct Noted {
     path: String,
 }
 
-/// What a capture is of.
+/// The process and program that a capture is of.
 pub(super) struct Captured {
     pub pid: i32,
     pub program: String,
-    /// Not forked by a process that was on record.
+    /// Whether it was not forked by a recorded process.
     pub started: bool,
 }
 
-/// What was executed, without what failed.
+/// What was executed, without failed attempts.
 fn noted(text: &str) -> Vec<Noted> {
     let mut all: Vec<Noted> = Vec::new();
-    // What stands behind the last zero is torn.
+    // Text after the last zero byte is torn.
     for part in text.split_inclusive('\0').filter_map(|part| part.strip_suffix('\0')) {
         let mut words = part.splitn(3, ' ');
         let (Some(head), Some(given), Some(path)) = (words.next(), words.next(), words.next()) else { continue };
@@ -71,10 +74,11 @@ fn noted(text: &str) -> Vec<Noted> {
 }
 
 impl Noted {
-    /// Its file, and why it left no capture if it left none.
+    /// Its file, and why it left no capture; `None` if it left one.
     fn unrecorded(&self, captured: &[Captured]) -> Option<(String, String)> {
         let here = std::env::current_dir().ok()?;
-        // As the kernel or a search of PATH finds it; of another folder's, the name is all that is known. And it may be the process itself.
+        // Resolved as the kernel or a search of PATH does. A name relative to another folder cannot
+        // be resolved, and a name in `/proc` may be the process itself.
         let file = if self.path.starts_with("/proc/") { None } else { find(&self.path, &here).ok() };
         let Some(file) = file else { return (!self.given).then(|| (self.path.clone(), NOT_GIVEN.to_owned())) };
         let recognised = recognise(&file);
@@ -90,26 +94,26 @@ impl Noted {
 
 const NOT_GIVEN: &str = "it was started without the recorder in LD_PRELOAD";
 
-/// Looks at a tree until it is asked what it saw.
+/// Samples a tree until `unrecorded` is called.
 pub(super) struct Watch {
     root: i32,
     end: Sender<()>,
     thread: JoinHandle<Seen>,
 }
 
-/// A program that a process was, by the process's number and the program's file.
+/// Programs that were seen, by process number and program file.
 type Seen = BTreeMap<(i32, String), Look>;
 
 struct Look {
     executed: Executed,
-    /// Its number as it knows it itself: it may be in a namespace of its own.
+    /// Its number in its own PID namespace.
     own_pid: i32,
-    /// Its parent was the same program: it was forked, and has executed nothing.
+    /// Whether its parent is the same program: then it was forked and has executed nothing.
     forked: bool,
 }
 
 impl Watch {
-    /// Of a process and all below it.
+    /// Of a process and all its descendants.
     pub fn new(root: i32, library: &Path) -> std::io::Result<Watch> {
         let (end, ended) = channel();
         let library = library.canonicalize().unwrap_or_else(|_| library.to_path_buf());
@@ -128,7 +132,8 @@ impl Watch {
         Ok(Watch { root, end, thread: std::thread::Builder::new().spawn(look)? })
     }
 
-    /// What ran without leaving one of these captures, in words; told of them are the process and its program.
+    /// Programs that ran without leaving one of these captures, in words. A capture is compared by
+    /// its process and program.
     pub fn unrecorded(self, captured: &[Captured], programs: &Programs, library: &Path) -> Vec<String> {
         drop(self.end);
         let seen = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -136,14 +141,15 @@ impl Watch {
         let of = |look: &Look, one: &Captured| one.pid == look.own_pid && one.program == look.executed.program;
         let is_captured = |look: &&Look| captured.iter().any(|one| of(look, one));
         for Look { executed, forked, .. } in seen.values().filter(|look| !is_captured(look)) {
-            // It made no call that could be on record.
+            // It made no call that could have been recorded.
             if executed.loaded == Some(true) && *forked {
                 continue;
             }
             *words.entry(format!("{}: {}", executed.program, why(executed, library))).or_default() += 1;
         }
         let noted = noted(&text(programs.0.file(), 0));
-        // A process that left a capture for each program that it became is on record, whatever these are called.
+        // A process with one capture for each program that it executed is fully recorded, whatever
+        // names the programs have.
         let is_whole = |pid: i32| {
             let times = noted.iter().filter(|one| one.pid == pid).count();
             let began = captured.iter().filter(|one| one.pid == pid && one.started).count();
@@ -161,8 +167,8 @@ impl Watch {
     }
 }
 
-/// What goes on when the program has ended, and has none of the captures by then, in words. A daemon may be about to begin one, and need
-/// help for that.
+/// Processes that continue after the program has ended and have no capture by then, in words. A
+/// daemon may be about to begin one, and may need the lender for that.
 pub(super) fn silent(word: &str, captured: impl Fn() -> Result<Vec<Captured>>) -> Result<Vec<String>> {
     let ends = Instant::now() + GRACE;
     loop {
@@ -181,7 +187,7 @@ pub(super) fn silent(word: &str, captured: impl Fn() -> Result<Vec<Captured>>) -
     }
 }
 
-/// Processes of the tree, wherever they have gone: the word stands in their environment and in no other.
+/// Processes of the tree, even those that left it: only their environment contains the word.
 fn going_on(word: &str) -> Vec<(i32, String)> {
     let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -192,7 +198,7 @@ fn going_on(word: &str) -> Vec<(i32, String)> {
     pids.filter(is_ours).filter_map(|pid| Some((pid, program(pid).ok()?.display().to_string()))).collect()
 }
 
-/// What there is to be known of a process, once it is that.
+/// Notes what `/proc` reports of a process, once per program.
 fn look(pid: i32, library: &Path, seen: &mut Seen) {
     let Ok(program) = program(pid) else { return };
     let key = (pid, program.display().to_string());
@@ -201,7 +207,7 @@ fn look(pid: i32, library: &Path, seen: &mut Seen) {
         return;
     }
     let Ok(maps) = std::fs::read(format!("/proc/{pid}/maps")) else { return };
-    // One that has just ended has none.
+    // A process that has just ended has no maps.
     let loaded = (!maps.is_empty()).then(|| holds(&maps, library));
     if !seen.contains_key(&key) {
         let Some(executed) = Executed::at_its_start(pid, library) else { return };
@@ -221,13 +227,13 @@ fn program(pid: i32) -> std::io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/exe"))
 }
 
-/// The last number of a line of its status.
+/// The last number of a line of `/proc/PID/status`.
 fn number(pid: i32, name: &str) -> Option<i32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().last()?.parse().ok()
 }
 
-/// Nothing but what its file and the kernel say.
+/// The reason, as far as the file and the kernel show it.
 fn why(executed: &Executed, library: &Path) -> String {
     let Executed { program, uid, given, loaded, .. } = executed;
     let user = uid.map_or(String::new(), |uid| format!(" as user {uid}"));
@@ -248,7 +254,8 @@ fn why(executed: &Executed, library: &Path) -> String {
     }
 }
 
-/// What keeps other users from reading a file: the file itself or a folder above it.
+/// The file or folder whose mode keeps other users from reading a file: the file itself or a folder
+/// above it.
 fn closed(file: &Path) -> Option<&Path> {
     let bits = |path: &Path| if path == file { 0o004 } else { 0o001 };
     file.ancestors().find(|path| path.metadata().is_ok_and(|known| known.permissions().mode() & bits(path) == 0))
@@ -259,7 +266,7 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    /// What is said of a process that sleeps, started so.
+    /// What is reported of a sleeping process that was started like this.
     fn said(change: impl FnOnce(&mut Command, &Path), captured: bool) -> Vec<String> {
         let library = crate::build::find_library("libm.so.6").unwrap();
         let mut command = Command::new("sleep");

@@ -1,5 +1,5 @@
-//! The control groups that limit this process: where the files of its own group and of all groups above it lie, in version 1,
-//! version 2, and where both are mounted.
+//! The control groups that limit this process: the folders of its own group and of all groups above
+//! it, in version 1, in version 2, and if both are mounted.
 
 use super::counters::Throttled;
 use super::root::Root;
@@ -7,13 +7,13 @@ use super::root::Root;
 /// The groups of one controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups {
-    /// Which names the files have.
+    /// The version, which decides the names of the files.
     pub version: Version,
-    /// Folders, the process's own group first, then those above it as far as they can be seen.
+    /// Folders, the process's own group first, then those above it as far as they are visible.
     pub folders: Vec<String>,
 }
 
-/// Of control groups.
+/// The version of control groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// One hierarchy per controller.
@@ -23,7 +23,8 @@ pub enum Version {
 }
 
 impl Groups {
-    /// Of a controller: `cpu`, `memory`. A controller that version 1 has taken is not in version 2.
+    /// The groups of a controller: `cpu`, `memory`. A controller that version 1 uses is not in
+    /// version 2.
     pub fn of(root: &Root, controller: &str) -> Option<Groups> {
         let lines = root.text("proc/self/cgroup")?;
         let find = |wanted: &dyn Fn(&str) -> bool| {
@@ -42,7 +43,8 @@ impl Groups {
             Version::One => mount.kind == "cgroup" && mount.options.split(',').any(|name| name == controller),
             Version::Two => mount.kind == "cgroup2",
         })?;
-        // In a container the mount may begin below the machine's own root, and the path with it.
+        // In a container the mount's root may be below the machine's own root; the path then starts
+        // with it.
         let below = path.strip_prefix(mount.root).filter(|rest| rest.is_empty() || rest.starts_with('/'));
         let inside = below.unwrap_or(&path);
         let mut folders = Vec::new();
@@ -56,19 +58,20 @@ impl Groups {
         }
     }
 
-    /// What a file says in each of the groups that have it, with the group's folder.
+    /// The text of a file in each of the groups that have it, with the group's folder.
     pub fn texts(&self, root: &Root, file: &str) -> Vec<(String, String)> {
         let text = |folder: &String| Some((folder.clone(), root.text(&format!("{folder}/{file}"))?));
         self.folders.iter().filter_map(text).collect()
     }
 
-    /// Whether the topmost group is the machine's own root, above which nothing can limit. Only it has no type.
+    /// Whether the topmost group is the machine's own root, above which nothing can limit. Only the
+    /// root has no type.
     pub fn reach_the_root(&self, root: &Root) -> bool {
         let has = |file: &str| self.folders.last().is_some_and(|top| root.path(&format!("{top}/{file}")).exists());
         self.version == Version::Two && has("cgroup.controllers") && !has("cgroup.type")
     }
 
-    /// What may still be taken below the tightest limit on memory. `None` for no limit.
+    /// The memory left below the tightest limit. `None` for no limit.
     pub fn memory_left(&self, root: &Root) -> Option<MemoryLeft> {
         let (limits, usage) = match self.version {
             Version::Two => (&MEMORY_LIMITS[..2], "memory.current"),
@@ -83,12 +86,12 @@ impl Groups {
         limited.min()
     }
 
-    /// Whether any group says what memory it may take.
+    /// Whether any group reports a memory limit.
     pub fn tell_memory(&self, root: &Root) -> bool {
         MEMORY_LIMITS.iter().any(|file| !self.texts(root, file).is_empty())
     }
 
-    /// All throttling of this process: a group above throttles, too. `None` where no group tells.
+    /// All throttling of this process, including by groups above. `None` if no group reports it.
     pub fn throttled(&self, root: &Root) -> Option<Throttled> {
         self.texts(root, "cpu.stat").iter().filter_map(|(_, text)| Throttled::read(text)).reduce(|sum, one| sum + one)
     }
@@ -97,13 +100,13 @@ impl Groups {
 /// Files that limit memory: two of version 2, one of version 1.
 const MEMORY_LIMITS: [&str; 3] = ["memory.max", "memory.high", "memory.limit_in_bytes"];
 
-/// What version 1 says for "no limit" is the largest number of whole pages.
+/// Version 1 reports "no limit" as the largest number of whole pages.
 const NO_LIMIT_BYTES: u64 = 1 << 60;
 
-/// Room below a limit on memory.
+/// Memory left below a limit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MemoryLeft {
-    /// Not used yet.
+    /// Bytes that are not used yet.
     pub bytes: u64,
     /// The limit itself.
     pub limit_bytes: u64,
@@ -168,7 +171,7 @@ mod tests {
         let memory = ["/sys/fs/cgroup/memory/jobs/7", "/sys/fs/cgroup/memory/jobs", "/sys/fs/cgroup/memory"];
         assert_eq!(folders(cgroup, BOTH, "memory"), Some((Version::One, memory.map(String::from).to_vec())));
         assert_eq!(folders(cgroup, BOTH, "cpu"), Some((Version::One, vec!["/sys/fs/cgroup/cpu,cpuacct".into()])));
-        // What version 1 has not taken is version 2's.
+        // A controller that version 1 does not use is in version 2.
         assert_eq!(folders(cgroup, BOTH, "io"), Some((Version::Two, vec!["/sys/fs/cgroup/unified".into()])));
     }
 

@@ -1,13 +1,14 @@
-//! The kernel's counters as numbers: `/proc/stat`, `/proc/pressure`, `/proc/vmstat` and `cpu.stat`. Text in, numbers out.
+//! The kernel's counters as numbers: `/proc/stat`, `/proc/pressure`, `/proc/vmstat` and `cpu.stat`.
+//! Text in, numbers out.
 
 /// CPU time since the machine started, in clock ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTicks {
     /// What programs and the kernel took.
     pub programs: u64,
-    /// What interrupts took, and what they put off until just after.
+    /// What interrupts took, including work that they deferred.
     pub interrupts: u64,
-    /// What the hypervisor gave to others while a CPU of ours wanted to run.
+    /// What the hypervisor gave to others while one of our CPUs wanted to run.
     pub steal: u64,
 }
 
@@ -17,8 +18,8 @@ impl CpuTicks {
         CpuTicks::of_line(stat.lines().next()?.strip_prefix("cpu ")?)
     }
 
-    /// Of these CPUs together, their numbers in order. `None` unless each of them has a line: inside of some containers
-    /// CPUs are numbered anew.
+    /// Of these CPUs together; `cpus` is sorted. `None` unless each of them has a line: some
+    /// containers number CPUs differently.
     pub fn of(stat: &str, cpus: &[usize]) -> Option<CpuTicks> {
         let numbered = stat.lines().skip(1).map_while(|line| line.strip_prefix("cpu")?.split_once(' '));
         let wanted = numbered.filter(|(number, _)| number.parse().is_ok_and(|cpu| cpus.binary_search(&cpu).is_ok()));
@@ -26,7 +27,7 @@ impl CpuTicks {
         (ticks.len() == cpus.len()).then(|| ticks.into_iter().reduce(|sum, one| sum + one)).flatten()
     }
 
-    /// Guests' time is part of that of programs already.
+    /// Guests' time is already part of that of programs.
     fn of_line(line: &str) -> Option<CpuTicks> {
         let mut words = line.split_whitespace().map(str::parse);
         let mut next = || words.next()?.ok();
@@ -54,14 +55,15 @@ impl std::ops::Add for CpuTicks {
     }
 }
 
-/// User and system time of a process in clock ticks, from /proc/PID/stat. Its name may hold anything, so fields count from its end.
+/// User and system time of a process in clock ticks, from /proc/PID/stat. Fields are counted from
+/// the end of its name, which may hold anything.
 pub fn process_ticks(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut times = fields.split_whitespace().skip(11).map(str::parse::<u64>);
     Some(times.next()?.ok()? + times.next()?.ok()?)
 }
 
-/// Pressure: that at least one task stood still for lack of something.
+/// Pressure: at least one task was stalled for lack of a resource.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stall {
     /// Share of the last ten seconds.
@@ -79,17 +81,17 @@ impl Stall {
     }
 }
 
-/// How often, and for how long, a group stood still because its CPU time was used up.
+/// How often, and for how long, a group was throttled because its CPU time was used up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttled {
-    /// Periods in which it did.
+    /// Periods in which it was throttled.
     pub times: u64,
-    /// For how long in all.
+    /// Total time.
     pub total_ns: u64,
 }
 
 impl Throttled {
-    /// From cpu.stat: version 2 of control groups tells microseconds, version 1 nanoseconds.
+    /// From cpu.stat: version 2 of control groups reports microseconds, version 1 nanoseconds.
     pub fn read(cpu_stat: &str) -> Option<Throttled> {
         let total_ns = match value(cpu_stat, "throttled_usec") {
             Some(us) => us * 1000,
@@ -107,7 +109,7 @@ impl std::ops::Add for Throttled {
     }
 }
 
-/// The number behind a key, in a file of lines `key number`.
+/// The number after a key, in a file of lines `key number`.
 pub fn value(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }

@@ -1,8 +1,10 @@
-//! What else the machine did while something was measured: counters before and after, and their difference as shares.
-//! Reads and subtracts; what is too much, somebody else decides.
+//! What else the machine did while something was measured: counters before and after, and their
+//! difference as shares. Reads and subtracts; the interference check decides elsewhere what is too
+//! much.
 //!
-//! The files stay open, so a snapshot is a read of each. The kernel makes the text at each read, for /proc/stat over all
-//! CPUs and interrupts: a snapshot costs more the more of them there are.
+//! The files stay open, so a snapshot is a read of each. The kernel generates the text at each
+//! read, for /proc/stat over all CPUs and interrupts: a snapshot costs more the more of them there
+//! are.
 
 use super::cgroup::{Groups, Version};
 use super::counters::{CpuTicks, Stall, Throttled, process_ticks, value};
@@ -13,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Threads of the kernel that look after memory: they work for any program that wants it, so for what is measured, too.
+/// Kernel threads that manage memory: they work for any program that needs it, also for the
+/// measured one.
 const MEMORY_THREADS: [&str; 3] = ["kswapd", "kcompactd", "khugepaged"];
 
 /// The open files.
@@ -21,29 +24,31 @@ pub struct Counters {
     /// CPUs that processes may run on, in order.
     cpus: Vec<usize>,
     stat: Option<File>,
-    /// The account of each thread of [`MEMORY_THREADS`] that can be seen from here.
+    /// The `stat` file of each thread of [`MEMORY_THREADS`] that is visible from here.
     memory_threads: Vec<File>,
     cpu_pressure: Option<File>,
     memory_pressure: Option<File>,
-    /// Of the own control group alone.
+    /// Of heapmark's own control group alone.
     own_memory_pressure: Option<File>,
     vmstat: Option<File>,
-    /// Of the own control group and those above it.
+    /// Of heapmark's own control group and those above it.
     cpu_stats: Vec<File>,
     buffer: Vec<u8>,
 }
 
-/// Counters at one moment. What the kernel does not tell is absent.
+/// Counters at one moment. A counter that the kernel does not report is absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// Of the monotonic clock.
+    /// Time of the monotonic clock.
     pub at_ns: u64,
-    /// CPU time of heapmark itself, and of all that it started and that has ended.
+    /// CPU time of heapmark itself, and of everything that it started and that has ended.
     pub own_cpu_ns: u64,
-    /// How many CPUs the next two were counted on: those that processes may run on. `None`: on all of the machine's.
+    /// The number of CPUs that the next two were counted on: those that processes may run on.
+    /// `None`: on all of the machine's.
     pub cpus: Option<u32>,
-    /// CPU time of all programs and the kernel, counted in clock ticks of 10 ms. Without interrupts, which the measured process may
-    /// cause, as it does where it takes pages away from its own threads; and without the threads that look after memory.
+    /// CPU time of all programs and the kernel, counted in clock ticks of 10 ms. Without
+    /// interrupts, which the measured process may cause, for example if it takes pages away from
+    /// its own threads; and without the kernel threads that manage memory.
     pub busy_ns: Option<u64>,
     /// CPU time that the hypervisor gave to others.
     pub steal_ns: Option<u64>,
@@ -51,35 +56,36 @@ pub struct Snapshot {
     pub cpu_stall_ns: Option<u64>,
     /// Time in which some task of the machine waited for memory.
     pub memory_stall_ns: Option<u64>,
-    /// The same of the tasks of the own control group.
+    /// The same for the tasks of heapmark's own control group.
     pub own_memory_stall_ns: Option<u64>,
     /// Pages read from swap.
     pub swapped_in_pages: Option<u64>,
     /// Pages written to swap.
     pub swapped_out_pages: Option<u64>,
-    /// Time in which the own control groups stood still because their CPU time was used up.
+    /// Time in which heapmark's control groups were throttled because their CPU time was used up.
     pub throttled_ns: Option<u64>,
-    /// How often they did.
+    /// How often they were throttled.
     pub throttled_times: Option<u64>,
 }
 
-/// What happened between two snapshots. Absent where one of them does not tell.
+/// What happened between two snapshots. Absent if one of them does not have the counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interference {
     /// Time between them.
     pub wall_ns: u64,
-    /// On how many CPUs the next two shares were counted: those that the process may run on. `None`: on all of the machine's.
+    /// The number of CPUs that the next two shares were counted on: those that the process may run
+    /// on. `None`: on all of the machine's.
     pub cpus: Option<u32>,
-    /// CPU time of others, as a share of one core: (busy - own) / wall. Busy time is counted in ticks, so over a short time it may be
-    /// a little below nothing.
+    /// CPU time of other programs, as a share of one core: (busy - own) / wall. Busy time is
+    /// counted in ticks, so over a short time it may be slightly negative.
     pub foreign_cpu_share: Option<f64>,
     /// CPU time that the hypervisor gave to others, as a share of one core.
     pub steal_share: Option<f64>,
-    /// Share of the time in which some task waited for a CPU; one of those measured may be that task.
+    /// Share of the time in which some task waited for a CPU; that task may be a measured one.
     pub cpu_stall_share: Option<f64>,
     /// Share of the time in which some task waited for memory.
     pub memory_stall_share: Option<f64>,
-    /// The same of the tasks of heapmark's own control group, which the process is one of.
+    /// The same for the tasks of heapmark's own control group, which contains the measured process.
     pub own_memory_stall_share: Option<f64>,
     /// Pages swapped in and out.
     pub swapped_pages: Option<u64>,
@@ -90,13 +96,14 @@ pub struct Interference {
 }
 
 impl Counters {
-    /// Opens what is there.
+    /// Opens the files that exist.
     pub fn open(root: &Root) -> Counters {
         let open = |file: &str| File::open(root.path(file)).ok();
         let folders = Groups::of(root, "cpu").map(|groups| groups.folders).unwrap_or_default();
         let memory = Groups::of(root, "memory").filter(|groups| groups.version == Version::Two);
         let cpus = allowed_cpus();
-        // A line of numbers for each CPU, and the first for all: ten of them at most, of twenty digits.
+        // A line of numbers for each CPU, and the first for all: at most ten numbers of twenty
+        // digits.
         let stat_bytes = (cpus.last().map_or(0, |last| last + 1) + 1) * 256;
         Counters {
             cpus,
@@ -150,7 +157,7 @@ impl Counters {
 }
 
 impl Interference {
-    /// What lies between two snapshots, the earlier one first.
+    /// The difference of two snapshots, the earlier one first.
     pub fn between(before: &Snapshot, after: &Snapshot) -> Interference {
         let wall_ns = after.at_ns.saturating_sub(before.at_ns);
         let grown = |counter: fn(&Snapshot) -> Option<u64>| Some(counter(after)?.saturating_sub(counter(before)?));
@@ -172,10 +179,10 @@ impl Interference {
     }
 }
 
-/// The file from its beginning, as far as there is room.
+/// The file from its beginning, as far as the buffer has space.
 fn text<'a>(file: &File, buffer: &'a mut [u8]) -> Option<&'a str> {
     let mut length = 0;
-    // The kernel hands out files of many lines a page at a time.
+    // The kernel returns files of many lines one page at a time.
     while length < buffer.len() {
         match file.read_at(&mut buffer[length..], length as u64).ok()? {
             0 => break,
@@ -185,11 +192,12 @@ fn text<'a>(file: &File, buffer: &'a mut [u8]) -> Option<&'a str> {
     std::str::from_utf8(&buffer[..length]).ok()
 }
 
-/// Accounts of the kernel's threads that look after memory; where a container has processes of its own, none can be seen.
+/// The `stat` files of the kernel threads that manage memory; none are visible in a container with
+/// its own PID namespace.
 fn memory_threads(root: &Root) -> Vec<File> {
     let processes = root.names("proc", "").into_iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
     let of_kernel = |stat: &str| {
-        // All such threads are children of the second process.
+        // All kernel threads are children of process 2.
         let (front, fields) = stat.rsplit_once(')')?;
         let (_, name) = front.split_once('(')?;
         let parent = fields.split_whitespace().nth(1)?;
@@ -202,7 +210,8 @@ fn memory_threads(root: &Root) -> Vec<File> {
     found.collect()
 }
 
-/// User and system time of this process and of all its children that have ended and been waited for, with what these had waited for.
+/// User and system time of this process and of all children that have ended and been waited for,
+/// with those that they had waited for.
 fn own_cpu_ns() -> u64 {
     cpu_ns(libc::RUSAGE_SELF) + cpu_ns(libc::RUSAGE_CHILDREN)
 }
@@ -235,7 +244,7 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
-    /// The account of a process of that name.
+    /// The `stat` file of a process of that name.
     fn process(root: &Path, pid: u32, name: &str, parent: u32, ticks: u64) {
         let stat = format!("{pid} ({name}) S {parent} 0 0 0 0 0 0 0 0 0 {ticks} {ticks} 0 0 20 0\n");
         write(root, &format!("proc/{pid}/stat"), &stat);
@@ -245,7 +254,8 @@ mod tests {
     const ELSEWHERE: usize = 4000;
 
     fn plant(root: &Path, user: u64, steal: u64, stall_us: u64, swapped: u64, throttled: u64) {
-        // As long as on a real machine, and the whole of it on the first CPU, where it is allowed, or on one that is not.
+        // As long as on a real machine, with all time on the first allowed CPU and on one that is
+        // not allowed.
         let allowed = allowed_cpus();
         let cpus: String = allowed
             .iter()
@@ -270,7 +280,8 @@ mod tests {
         write(root, "sys/fs/cgroup/job/memory.pressure", &pressure(3 * stall_us));
     }
 
-    /// What lies between two states of a planted machine, a second apart, in which heapmark took half a second.
+    /// The difference of two states of a simulated machine, a second apart, in which heapmark took
+    /// half a second.
     fn between(root: &Path, first: impl Fn(&Path), second: impl Fn(&Path)) -> Interference {
         first(root);
         let mut counters = Counters::open(&Root::at(root));
@@ -320,7 +331,8 @@ mod tests {
         assert_eq!((found.foreign_cpu_share, found.cpus), (Some(1.5), None));
     }
 
-    /// An allocator that holds more has the kernel look for memory: that must not pass for another program.
+    /// An allocator that holds more memory makes the kernel reclaim: that must not count as another
+    /// program.
     #[test]
     fn what_the_kernel_does_for_memory_and_in_interrupts_is_no_other_program() {
         let dir = tempfile::tempdir().unwrap();
@@ -335,7 +347,8 @@ mod tests {
             }
         };
         let found = between(dir.path(), machine(0), machine(10));
-        // 90 ticks on each CPU, of which the kernel's two threads took 40; the third only has a name like theirs.
+        // 90 ticks on each CPU, of which the two kernel threads took 40; the third process only has
+        // a similar name.
         let cpus = allowed_cpus().len() as f64;
         assert_eq!(found.foreign_cpu_share, Some((cpus * 900.0 - 400.0 - 500.0) / 1000.0));
     }
@@ -364,7 +377,8 @@ mod tests {
         assert!(after.busy_ns > before.busy_ns);
     }
 
-    /// Looks at a process, a client of a server, what `--prepare` runs: none of it is another program's.
+    /// Sampling, the client of a server, the command of `--prepare`: none of it counts as another
+    /// program's.
     #[test]
     fn what_heapmark_and_its_children_take_is_its_own() {
         const MUCH_NS: u64 = 30_000_000;
@@ -373,7 +387,8 @@ mod tests {
         while counters.snapshot().own_cpu_ns < before + MUCH_NS {
             std::hint::black_box((0..100_000).sum::<u64>());
         }
-        // Other tests may work meanwhile: what is compared is read in an order that leaves their work out.
+        // Other tests may run meanwhile: the values are read in an order that leaves their work
+        // out.
         let before = counters.snapshot().own_cpu_ns;
         let self_before = cpu_ns(libc::RUSAGE_SELF);
         let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; cat /proc/$$/stat";

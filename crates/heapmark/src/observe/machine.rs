@@ -1,4 +1,5 @@
-//! The machine, as key and value: what somebody needs to judge whether numbers from here hold elsewhere. No host name.
+//! The machine, as keys and values: what a reader needs to judge whether numbers from here hold
+//! elsewhere. No host name.
 
 use super::root::Root;
 use std::collections::BTreeMap;
@@ -8,9 +9,10 @@ pub fn usable_cpus() -> u32 {
     std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32)
 }
 
-/// Numbers of the CPUs that this process, and what it starts, may run on; none where they are more than the call has room for.
+/// Numbers of the CPUs that this process, and what it starts, may run on; empty if there are more
+/// than the system call has space for.
 pub fn allowed_cpus() -> Vec<usize> {
-    // SAFETY: fills a local; a set is valid when it is zero.
+    // SAFETY: fills a local; an all-zero set is valid.
     let (set, error) = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         let error = libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set);

@@ -1,31 +1,33 @@
-//! `/proc/PID/maps` -> bytes by what they are for (LL). Every byte that is mapped counts once.
+//! `/proc/PID/maps` -> bytes by purpose (LL). Every mapped byte counts once.
 
 use heapmark_wire::{Kind, Known};
 
 /// What a process has mapped, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mapped {
-    /// The `[heap]` region, and every anonymous one that starts exactly where the one before ended.
+    /// The `[heap]` region, and every anonymous one that starts exactly where the previous one
+    /// ended.
     pub heap: u64,
     /// Other anonymous memory.
     pub mmap: u64,
     /// Regions of files other than the program: libraries, and memory files.
     pub mmap_so: u64,
-    /// The main thread's stack and those of known workers.
+    /// The main thread's stack and those of known worker threads.
     pub stack: u64,
     /// Regions of the program's file.
     pub text: u64,
-    /// Regions that the kernel names: vdso, vvar, vsyscall.
+    /// Regions with a name from the kernel: vdso, vvar, vsyscall.
     pub other: u64,
     /// Tables of the harness and the shared page.
     pub harness: u64,
-    /// Address space that cannot be accessed: it costs nothing, and is part of no figure above.
+    /// Address space that cannot be accessed: it uses no memory, and is in no figure above.
     pub reserved: u64,
 }
 
 impl Mapped {
-    /// Reads a maps file. `program` is the path of the program's own file; `known` ranges are not the allocator's, wherever
-    /// they lie: the kernel merges neighbours, so a region may be partly somebody else's.
+    /// Reads a maps file. `program` is the path of the program's own file; `known` ranges do not
+    /// belong to the allocator, wherever they are: the kernel merges neighbours, so a region may
+    /// contain other data too.
     pub fn read(maps: &str, program: &str, known: &[Known]) -> Mapped {
         let mut mapped = Mapped::default();
         let mut heap_end = None;
@@ -62,12 +64,12 @@ impl Mapped {
         mapped
     }
 
-    /// heap + mmap + mmap_so, as the document plots it.
+    /// heap + mmap + mmap_so, as the paper plots it.
     pub fn total_dynamic(&self) -> u64 {
         self.heap + self.mmap + self.mmap_so
     }
 
-    /// All that can be accessed, whatever it is for.
+    /// All accessible memory, whatever its purpose.
     pub fn accessible(&self) -> u64 {
         self.total_dynamic() + self.stack + self.text + self.other + self.harness
     }
@@ -105,7 +107,7 @@ struct Region<'a> {
 
 impl Region<'_> {
     fn parse(line: &str) -> Option<Region<'_>> {
-        // Address, permissions, offset, device, inode; the name may hold blanks.
+        // Address, permissions, offset, device, inode; the name may contain spaces.
         let mut words = line.splitn(6, ' ');
         let (start, end) = words.next()?.split_once('-')?;
         let permissions = words.next()?;
@@ -201,7 +203,7 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
 ";
         let mapped = read(maps);
         assert_eq!(mapped.reserved, 0x20000 + 0x4000000 + 0x1000);
-        // Inaccessible anonymous memory continues the heap as any other does.
+        // Inaccessible anonymous memory continues the heap like other anonymous memory.
         assert_eq!((mapped.heap, mapped.mmap, mapped.mmap_so), (0x20000, 0x1000, 0));
     }
 

@@ -1,25 +1,26 @@
-//! How much a process held on average while its measured iterations ran.
+//! How much memory a process held on average while its measured iterations ran.
 
 use serde::{Deserialize, Serialize};
 
-/// Fewer looks than these say nothing of a mean.
+/// The least number of looks for a mean.
 const LEAST_LOOKS: usize = 10;
 
 /// A mean over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeanHeap {
-    /// Looks at the measured iterations.
+    /// Number of looks during measured iterations.
     pub looks: u64,
-    /// From the first of them to the last.
+    /// Time from the first of them to the last.
     pub span_ns: u64,
-    /// Growth of the resident set since just before the first operation, straight from one look to the next.
+    /// Growth of the resident set since just before the first operation, interpolated linearly
+    /// between looks.
     pub bytes: u64,
     /// Wall time of a measured iteration, on average.
     pub iteration_ns: u64,
 }
 
 impl MeanHeap {
-    /// From when a process was looked at, and what was resident then.
+    /// From the time and the resident set of each look.
     pub fn of(looks: &[(u64, u64)], before_bytes: u64, iteration_ns: u64) -> Option<MeanHeap> {
         let (&(first_ns, _), &(last_ns, _)) = (looks.first()?, looks.last()?);
         let span_ns = last_ns.saturating_sub(first_ns);
@@ -36,7 +37,7 @@ impl MeanHeap {
         Some(MeanHeap { looks: looks.len() as u64, span_ns, bytes, iteration_ns })
     }
 
-    /// What one iteration takes of memory and time together.
+    /// The product of memory and time of one iteration.
     pub fn gib_seconds(&self) -> f64 {
         self.bytes as f64 / (1u64 << 30) as f64 * self.iteration_ns as f64 / 1e9
     }
@@ -48,7 +49,7 @@ mod tests {
 
     #[test]
     fn looks_count_by_the_time_between_them_and_what_was_there_before_does_not() {
-        // 9 looks in a moment that has 10, then a long stretch with 110.
+        // Looks at times 0 to 8 that see 10, then a long stretch with 110.
         let mut looks: Vec<(u64, u64)> = (0..9).map(|time| (time, 1010)).collect();
         looks.extend([(10, 1110), (1000, 1110)]);
         let mean = MeanHeap::of(&looks, 1000, 2_000_000_000).unwrap();

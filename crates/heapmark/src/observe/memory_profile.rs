@@ -1,60 +1,65 @@
-//! The course of a process's memory: when most was live, when most was resident, and what lies between the two.
+//! The memory profile of a process: when most bytes were live, when most were resident, and the
+//! samples between.
 
 use serde::{Deserialize, Serialize};
 
-/// Footprints that differ by less than this share of the highest are the same peak.
+/// Footprints that differ by less than this share of the highest count as the same peak.
 const SAME_PEAK: f64 = 0.01;
 
-/// What was seen while the workload ran.
+/// What was sampled while the workload ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemoryProfile {
-    /// Looks that found something live.
+    /// Samples with live bytes.
     pub points: u64,
-    /// When most was live.
+    /// When most bytes were live.
     pub peak_demand: MemoryPoint,
-    /// When most was resident.
+    /// When most bytes were resident.
     pub peak_footprint: MemoryPoint,
-    /// Sum over the points of what was live.
+    /// Sum over the points of live bytes.
     pub live_byte_points: u64,
-    /// And of what was resident for it.
+    /// Sum over the points of resident heap bytes.
     pub heap_byte_points: u64,
-    /// Most anonymous memory in huge pages that was seen; looked at seldom.
+    /// Most anonymous memory in huge pages that was seen; sampled rarely.
     pub most_anon_huge_bytes: u64,
-    /// CPU time of the looks, waits between them included, over the time from the first to the last.
+    /// CPU time of the sampling thread, waits included, over the time from the first to the last
+    /// sample.
     pub sampling_share: f64,
-    /// The highest resident heap of all points; 0 in runs of before this was kept.
+    /// The highest resident heap of all points; 0 in results from before this was stored.
     #[serde(default)]
     pub most_heap_bytes: u64,
-    /// More of the moment when most was live, where the process looked at it itself.
+    /// More about the moment when most bytes were live, if the process sampled itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_peak: Option<AtPeak>,
-    /// What the kernel said in two ways when most was live, and when the work was done; where the process asked it.
+    /// RSS in two ways when most bytes were live, and when the work was done; if the process read
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub twice: Option<[RssCrossCheck; 2]>,
 }
 
-/// The same moment by the kernel's quick count and by its page tables; as [`MemoryPoint::heap_bytes`].
+/// RSS at one moment by the kernel's counter and by its page tables; as
+/// [`MemoryPoint::heap_bytes`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RssCrossCheck {
-    /// By the count, which some kernels keep per CPU.
+    /// By the counter, which some kernels keep per CPU.
     pub counted_bytes: u64,
     /// By the page tables.
     pub walked_bytes: u64,
 }
 
-/// What a process found when most was live, block by block and page by page.
+/// What a process found when most bytes were live, block by block and page by page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AtPeak {
-    /// What the allocator says that the live blocks have room for; 0 where it does not tell.
+    /// Usable bytes of the live blocks, as the allocator reports them; 0 if it does not.
     pub usable_bytes: u64,
-    /// A tenth of the pages with live blocks hold at most so many live bytes.
+    /// A tenth of the pages with live blocks hold at most this many live bytes each.
     pub tenth_page_bytes: u64,
     /// Pages with live blocks that are less than a quarter full.
     pub sparse_pages: u64,
 }
 
 impl MemoryProfile {
-    /// From what a process saw itself at places that its work names. Nothing is polled, and nothing missed.
+    /// From what a process sampled itself at points that its workload names. Nothing is polled, and
+    /// nothing missed.
     pub fn of_points(
         points: &[heapmark_wire::Point],
         peak: &heapmark_wire::Peak,
@@ -96,20 +101,22 @@ pub(super) fn most_heap_bytes(moments: &[MemoryPoint]) -> u64 {
     moments.iter().map(|moment| moment.heap_bytes).max().unwrap_or(0)
 }
 
-/// When most was resident; a footprint often stays at its peak while what is live comes and goes.
+/// The moment when most bytes were resident. A footprint often stays at its peak while live bytes
+/// vary, so the point with most live bytes counts.
 pub(super) fn peak_footprint(moments: &[MemoryPoint]) -> Option<MemoryPoint> {
     let most = moments.iter().map(|moment| moment.heap_bytes).max()? as f64;
     let at_peak = moments.iter().filter(|moment| moment.heap_bytes as f64 >= most * (1.0 - SAME_PEAK));
     at_peak.max_by_key(|moment| moment.live_bytes).copied()
 }
 
-/// What was there at one moment.
+/// Memory at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryPoint {
     /// Requested bytes of live blocks.
     pub live_bytes: u64,
-    /// Bytes of the pages that hold any of them.
+    /// Bytes of the pages that hold any live block.
     pub occupied_bytes: u64,
-    /// Growth of the resident set since just before the first operation, the harness's tables taken out.
+    /// Growth of the resident set since just before the first operation, without the harness's
+    /// tables.
     pub heap_bytes: u64,
 }

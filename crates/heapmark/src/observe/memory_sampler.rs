@@ -1,4 +1,5 @@
-//! Follows the memory of a process from outside, as seldom as it must be to cost less than half a per cent of a core.
+//! Samples the memory of a process from outside, at a rate that costs less than half a per cent of
+//! a core.
 
 use super::memory_profile::{MemoryPoint, MemoryProfile, most_heap_bytes, peak_footprint};
 use super::pace::Pace;
@@ -9,14 +10,15 @@ use std::fmt::Write;
 use std::fs::File;
 use std::time::Duration;
 
-/// The page tables are walked no more often than this.
+/// The shortest time between two walks of the page tables.
 const LEAST_BETWEEN_WALKS_NS: u64 = 250_000_000;
-/// And so many times what the last walk took lies between two: in a large process one takes many milliseconds.
+/// At least this many times the duration of the last walk: in a large process one takes many
+/// milliseconds.
 const WALKS_APART: u64 = 1000;
-/// Fewer looks than these that find something live say nothing of a course.
+/// The least number of looks with live bytes that make a memory profile.
 const LEAST_POINTS: usize = 5;
 
-/// The points that a process took itself, as a table like a follower's.
+/// The points that a process took itself, as a table like the memory sampler's.
 pub fn csv_of_points(points: &[heapmark_wire::Point], before_bytes: u64) -> String {
     let mut table = format!("{COLUMNS},allocated_bytes\n");
     for heapmark_wire::Point { allocated_bytes, time_ns, live_bytes, occupied_bytes, heap_bytes } in points {
@@ -26,11 +28,11 @@ pub fn csv_of_points(points: &[heapmark_wire::Point], before_bytes: u64) -> Stri
     table
 }
 
-/// Of the series.
+/// The columns of the series.
 const COLUMNS: &str =
     "time_ns,phase,requested_live_bytes,occupied_bytes,rss_bytes,harness_bytes,pss_bytes,anon_huge_bytes";
 
-/// What a look found.
+/// One sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct Point {
     time_ns: u64,
@@ -39,7 +41,7 @@ struct Point {
     occupied_bytes: u64,
     rss_bytes: u64,
     harness_bytes: u64,
-    /// Where the page tables were walked.
+    /// Set if the page tables were walked.
     walked: Option<Walked>,
 }
 
@@ -49,7 +51,7 @@ struct Walked {
     anon_huge_bytes: u64,
 }
 
-/// Follows one process.
+/// Samples one process.
 #[derive(Default)]
 pub struct MemorySampler {
     points: Vec<Point>,
@@ -67,8 +69,9 @@ struct Files {
 }
 
 impl MemorySampler {
-    /// What heapmark's own proofs hold is not looked at, and a process that has ended meanwhile leaves no point. Returns the CPU
-    /// time that walking the page tables took, which has a pace of its own.
+    /// Takes a sample. Memory during heapmark's own proofs is not sampled, and a process that has
+    /// ended meanwhile leaves no point. Returns the CPU time of walking the page tables, which has
+    /// a pace of its own.
     fn point(&mut self, pid: i32, page: &Page) -> u64 {
         let phase = page.phase();
         if !phase.is_of_workload() {
@@ -163,7 +166,7 @@ impl Watcher for MemorySampler {
 }
 
 impl Point {
-    /// `before_bytes` were resident before the first operation, the harness's tables taken out.
+    /// `before_bytes` were resident before the first operation, without the harness's tables.
     fn moment(&self, before_bytes: u64) -> MemoryPoint {
         MemoryPoint {
             live_bytes: self.live_bytes,
@@ -180,7 +183,7 @@ impl Walked {
     }
 }
 
-/// What a `smaps_rollup` says of this.
+/// The value of `key` in a `smaps_rollup`.
 pub(super) fn rolled_up_bytes(rollup: &str, key: &str) -> Option<u64> {
     let line = rollup.lines().find_map(|line| line.strip_prefix(key))?;
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)

@@ -1,4 +1,4 @@
-//! What is known of the machine before, while and after a run goes on.
+//! What heapmark observes of the machine and of processes before, during and after a run.
 
 pub mod cgroup;
 pub mod counters;
@@ -23,23 +23,25 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::time::Duration;
 
-/// Somebody who looks at a process's memory while it runs.
+/// A sampler of a process's memory while it runs.
 pub trait Watcher {
-    /// What the guest is told.
+    /// The word for it in the guest's job.
     fn word(&self) -> String;
-    /// Whether the process wants to be looked at from outside.
+    /// Whether it samples the process from outside.
     fn looks(&self) -> bool;
-    /// Looks at it, and says how long to wait for the next look.
+    /// Takes a sample; returns the wait until the next one.
     fn look(&mut self, pid: i32, page: &Page) -> Duration;
-    /// What it saw while the workload ran, given how much was resident before, the harness's tables taken out.
+    /// The profile of the workload, given how much was resident before, without the harness's
+    /// tables.
     fn course(&self, _before_bytes: u64) -> Option<MemoryProfile> {
         None
     }
-    /// What was resident on average in the measured iterations, given how much was before and how long each took.
+    /// The mean resident heap in the measured iterations, given how much was resident before and
+    /// how long each took.
     fn mean_heap(&self, _before_bytes: u64, _iteration_ns: u64) -> Option<MeanHeap> {
         None
     }
-    /// All that it saw as a table, once the process has ended; `None` where that is nothing.
+    /// All samples as a table, once the process has ended; `None` if there are none.
     fn csv(self: Box<Self>) -> Result<Option<String>>;
 }
 
@@ -53,7 +55,7 @@ fn thread_cpu_ns() -> u64 {
     clock_ns(ClockId::ThreadCPUTime)
 }
 
-/// A file of the kernel's that is kept open, as it is now: opening it costs as much as reading.
+/// Reads a kernel file that is kept open again: opening it costs as much as reading.
 fn reread<'t>(file: &mut File, text: &'t mut String) -> std::io::Result<&'t str> {
     text.clear();
     file.seek(SeekFrom::Start(0))?;

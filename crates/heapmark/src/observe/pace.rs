@@ -1,15 +1,16 @@
-//! How often a process may be looked at from outside: often while it is young, then as seldom as it must be to cost less than half
-//! a per cent of a core.
+//! How often a process is sampled from outside: often at first, then at a rate that costs less than
+//! half a per cent of a core.
 
 use std::time::Duration;
 
-/// The least from one look to the next, and all that there is before the first looks: short workloads are seen, too.
+/// The shortest wait between two looks, and the only one for the first looks, so that short
+/// workloads are seen too.
 const LEAST_WAIT: Duration = Duration::from_millis(1);
 const FIRST_LOOKS: u32 = 50;
-/// Later so many times the CPU time of a look, waking up for it included, lies between two.
+/// After those, the wait is this many times the CPU time of a look, including the wake-up.
 const LOOKS_APART: u32 = 300;
 
-/// The pace of one who looks.
+/// The pace of a sampler.
 #[derive(Default)]
 pub(super) struct Pace {
     looks: u32,
@@ -18,12 +19,12 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// After a look, with the CPU time that the thread has used until now: how long to wait.
+    /// Called after a look with the CPU time that the thread has used so far; returns the wait.
     pub fn next(&mut self, cpu_ns: u64) -> Duration {
         self.next_without(cpu_ns, 0)
     }
 
-    /// As [`Pace::next`], where a part of the look's CPU time has a pace of its own.
+    /// As [`Pace::next`], if a part of the look's CPU time has its own pace.
     pub fn next_without(&mut self, cpu_ns: u64, apart_ns: u64) -> Duration {
         let look_ns = cpu_ns.saturating_sub(self.cpu_ns + apart_ns);
         self.cpu_ns = cpu_ns;

@@ -1,14 +1,16 @@
-//! Where `/proc` and `/sys` are read: the machine's own, or a folder that holds copies of them. What is not there is not told.
+//! Reads `/proc` and `/sys`: the machine's own, or a folder with copies of them. A missing file
+//! yields no value.
 
 use anyhow::{Result, bail};
 use std::fs::{read_dir, read_to_string};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Names a folder with `proc` and `sys` to look at in place of the machine's: a planted machine for tests, or a copy of another.
+/// Names a folder with `proc` and `sys` to read in place of the machine's: made for tests, or
+/// copied from another machine.
 pub const VARIABLE: &str = "HEAPMARK_MACHINE_ROOT";
 
-/// The folder that paths like `proc/stat` begin in.
+/// The folder that paths like `proc/stat` are relative to.
 #[derive(Clone, Debug)]
 pub struct Root(PathBuf);
 
@@ -30,12 +32,12 @@ impl Root {
         Root("/".into())
     }
 
-    /// Copies in a folder.
+    /// Copies of `proc` and `sys` in a folder.
     pub fn at(folder: &Path) -> Root {
         Root(folder.into())
     }
 
-    /// The folder, where it is not this machine's.
+    /// The folder, if it is not this machine's root.
     pub fn planted(&self) -> Option<&Path> {
         (self.0 != Path::new("/")).then_some(self.0.as_path())
     }
@@ -45,7 +47,7 @@ impl Root {
         self.0.join(file.trim_start_matches('/'))
     }
 
-    /// What a file says, without blanks around it; `None` where it says nothing.
+    /// The text of a file, trimmed; `None` if it is empty or cannot be read.
     pub fn text(&self, file: &str) -> Option<String> {
         let text = read_to_string(self.path(file)).ok()?;
         Some(text.trim().to_string()).filter(|text| !text.is_empty())
@@ -56,25 +58,25 @@ impl Root {
         self.text(file)?.parse().ok()
     }
 
-    /// The value behind `key:` in a file of such lines.
+    /// The value of `key:` in a file of such lines.
     pub fn field(&self, file: &str, key: &str) -> Option<String> {
         let text = self.text(file)?;
         let value = text.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix(':'))?;
         Some(value.trim().to_string())
     }
 
-    /// A size of /proc/meminfo.
+    /// A size from /proc/meminfo.
     pub fn memory_bytes(&self, key: &str) -> Option<u64> {
         let value = self.field("proc/meminfo", key)?;
         Some(value.strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
     }
 
-    /// `[always] madvise never`: the chosen word stands in brackets.
+    /// `[always] madvise never`: the selected word is in brackets.
     pub fn chosen(&self, file: &str) -> Option<String> {
         Some(self.text(file)?.split_once('[')?.1.split_once(']')?.0.to_string())
     }
 
-    /// Names in a folder that begin like this, sorted.
+    /// Names in a folder that start with `start`, sorted.
     pub fn names(&self, folder: &str, start: &str) -> Vec<String> {
         let entries = read_dir(self.path(folder)).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -83,7 +85,7 @@ impl Root {
         names
     }
 
-    /// What these files say, each different answer once, in sorted order: `performance, powersave`.
+    /// The texts of these files, each different one once, sorted: `performance, powersave`.
     pub fn all(&self, files: impl Iterator<Item = String>) -> Option<String> {
         let mut told: Vec<String> = files.filter_map(|file| self.text(&file)).collect();
         told.sort();

@@ -1,5 +1,5 @@
-//! Memory over time of one process: points polled from outside, or taken by the guest itself at operations and made
-//! numbers of here afterwards.
+//! Memory over time of one process: points that are polled from outside, or that the guest itself
+//! writes at operations and that are parsed here afterwards.
 
 use super::maps::Mapped;
 use super::mean_heap::MeanHeap;
@@ -15,15 +15,15 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::Duration;
 
-/// What a process held at one moment.
+/// The memory of a process at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Point {
-    /// Since just before the process was started.
+    /// Counted from just before the process was started.
     time_ns: u64,
-    /// How long taking it took: what moved meanwhile makes the figures of a point disagree.
+    /// How long the sample took: changes during this time make the figures of a point disagree.
     took_ns: u64,
     phase: String,
-    /// Where the kernel publishes it.
+    /// Set if the workload's kernel publishes it.
     requested_live_bytes: Option<u64>,
     mapped: Mapped,
     rss_bytes: u64,
@@ -38,7 +38,7 @@ pub struct SeriesSampler {
 }
 
 enum Way {
-    /// From outside, in this interval. The open files are those of the running process.
+    /// From outside, at this interval. The open files belong to the running process.
     Polled { every: Duration, files: Option<ProcFiles>, text: String },
     /// By the guest, into this file.
     Inside(File),
@@ -50,7 +50,7 @@ struct ProcFiles {
 }
 
 impl SeriesSampler {
-    /// For a process that is about to start; `None` where its case wants no series.
+    /// For a process that is about to start; `None` if its case wants no series.
     pub fn of(case: &Case, program: &Path) -> Result<Option<SeriesSampler>> {
         let Some(every_ns) = case.series_ns else { return Ok(None) };
         let way = if case.samples_itself() {
@@ -64,8 +64,8 @@ impl SeriesSampler {
         Ok(Some(SeriesSampler { began_ns: now_ns(), program: program.display().to_string(), way, points: Vec::new() }))
     }
 
-    /// Takes a point from outside. What heapmark's own proofs hold is no part of a series, and a process that has ended meanwhile
-    /// leaves no point.
+    /// Takes a point from outside. Memory during heapmark's own proofs is not part of a series, and
+    /// a process that has ended meanwhile leaves no point.
     fn point(&mut self, pid: i32, page: &Page) {
         let phase = page.phase();
         let Way::Polled { files, text, .. } = &mut self.way else { return };
@@ -73,7 +73,7 @@ impl SeriesSampler {
             return;
         }
         let watched = page.watched();
-        // Opened once: each opening costs as much as reading.
+        // Opened once: opening costs as much as reading.
         if files.is_none() {
             *files = ProcFiles::open(pid).ok();
         }
@@ -82,7 +82,8 @@ impl SeriesSampler {
         let (live_before, time_ns) = (watched.live_bytes(), now_ns());
         let read = files.read(text);
         let (live_after, took_ns) = (watched.live_bytes(), now_ns() - time_ns);
-        // A stack that came or went meanwhile may stand in the maps: what was known before or after counts.
+        // A stack that was created or freed meanwhile may be in the maps, so ranges known before or
+        // after count.
         let before = known.len();
         for range in watched.ranges().known() {
             if !known[..before].contains(&range) {
@@ -95,7 +96,8 @@ impl SeriesSampler {
             time_ns: time_ns.saturating_sub(self.began_ns),
             took_ns,
             phase: phase.word().into(),
-            // What was live all the while the maps were read, as long as it only rose or only fell.
+            // The bytes that were live throughout the reading, provided they only rose or only
+            // fell.
             requested_live_bytes: live_before.zip(live_after).map(|(before, after)| before.min(after)),
             mapped: Mapped::read(text, &self.program, &known),
             rss_bytes,
@@ -124,7 +126,8 @@ impl Watcher for SeriesSampler {
     }
 
     fn mean_heap(&self, before_bytes: u64, iteration_ns: u64) -> Option<MeanHeap> {
-        // Points that a guest takes at operations are no measure of time: they are read later, and here are none.
+        // Points that a guest takes at operations are not spaced by time; they are parsed later, so
+        // there are none here.
         let running = self.points.iter().filter(|point| point.phase == Phase::Run.word());
         let looks: Vec<(u64, u64)> = running.map(|point| (point.time_ns, point.rss_bytes)).collect();
         MeanHeap::of(&looks, before_bytes, iteration_ns)
@@ -148,12 +151,12 @@ impl ProcFiles {
         Ok(ProcFiles { maps: open("maps")?, statm: open("statm")? })
     }
 
-    /// The maps into `text`; returns the resident set.
+    /// Reads the maps into `text`; returns the resident set.
     fn read(&mut self, text: &mut String) -> std::io::Result<u64> {
         let mut pages = String::new();
         reread(&mut self.statm, &mut pages)?;
         reread(&mut self.maps, text)?;
-        // The address space of a process that is ending is empty, and no point of its life.
+        // A process that is ending has an empty address space: not a point of its life.
         resident_bytes(&pages).filter(|_| !text.is_empty()).ok_or_else(|| std::io::ErrorKind::UnexpectedEof.into())
     }
 }
@@ -163,8 +166,8 @@ pub(super) fn resident_bytes(statm: &str) -> Option<u64> {
     Some(statm.split_whitespace().nth(1)?.parse::<u64>().ok()? * rustix::param::page_size() as u64)
 }
 
-/// What a guest wrote: `@point TIME LIVE PHASE`, `@known START END KIND` lines, its maps, `@end LIVE TIME`, its statm, `@done`.
-/// A point without its end is left out.
+/// Parses the guest's text: `@point TIME LIVE PHASE`, `@known START END KIND` lines, its maps,
+/// `@end LIVE TIME`, its statm, `@done`. An incomplete point is left out.
 fn points(text: &str, program: &str, began_ns: u64) -> Vec<Point> {
     text.split("@point ").skip(1).filter_map(|block| point(block, program, began_ns)).collect()
 }

@@ -1,32 +1,34 @@
-//! Follows the memory of a process and its descendants from outside, so seldom that it costs less than half a per cent of a core.
+//! Samples the memory of a process and its descendants from outside, at a rate that costs less than
+//! half a per cent of a core.
 
 use super::pace::Pace;
 use super::thread_cpu_ns;
 use std::time::Duration;
 
-/// What was seen of a tree of processes.
+/// What was sampled of a tree of processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
     /// Highest sum of resident sets. Pages that processes share count once for each.
     pub peak_rss_bytes: u64,
-    /// Highest sum of resident sets in which shared pages are divided among those that share them; 0 where nobody looked.
+    /// Highest sum of PSS: resident sets with shared pages divided among the processes that share
+    /// them; 0 if not sampled.
     pub peak_pss_bytes: u64,
-    /// Highest sum of resident sets as the same walks of page tables found them.
+    /// Highest sum of resident sets as the same page-table walks found them.
     pub walked_rss_bytes: u64,
     /// Most processes at once.
     pub processes: usize,
-    /// Times that it was looked at.
+    /// How often it was sampled.
     pub looks: u64,
 }
 
-/// What walks saw must be this share of a peak that is known, for the peak of what they saw to be one.
+/// The walks must have seen at least this share of a known peak, for their own peak to be one.
 const SEEN: f64 = 0.95;
-/// Fewer looks than these see no peak of several processes.
+/// The least number of looks that catch a peak of several processes.
 const LEAST_LOOKS: u64 = 10;
 
 impl Tree {
-    /// Why [`Tree::peak_pss_bytes`] is no peak, where it was looked at too seldom: the kernel counted this much for the largest of so
-    /// many programs.
+    /// Why [`Tree::peak_pss_bytes`] is no peak, if there were too few looks. `largest_bytes` is the
+    /// kernel's peak RSS of the largest of the `programs`.
     pub fn missed(&self, largest_bytes: u64, programs: usize) -> Option<String> {
         let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
         if (self.walked_rss_bytes as f64) < largest_bytes as f64 * SEEN {
@@ -37,21 +39,22 @@ impl Tree {
     }
 }
 
-/// Looks at a tree.
+/// Samples a tree.
 pub struct TreeSampler {
     seen: Tree,
     pace: Pace,
-    /// Whether page tables are walked, which takes long and holds the process up: never in a timed one.
+    /// Whether page tables are walked. That takes long and delays the process, so never in a timed
+    /// one.
     walks: bool,
 }
 
 impl TreeSampler {
-    /// In a process that is not timed, page tables may be walked.
+    /// Page tables may be walked only if the process is not timed.
     pub fn new(walks: bool) -> TreeSampler {
         TreeSampler { seen: Tree::default(), pace: Pace::default(), walks }
     }
 
-    /// Looks at these processes; says how long to wait for the next look.
+    /// Samples these processes; returns the wait until the next look.
     pub fn look(&mut self, processes: &[i32]) -> Duration {
         let sum = |bytes: fn(i32) -> Option<u64>| processes.iter().filter_map(|pid| bytes(*pid)).sum::<u64>();
         let seen = &mut self.seen;
@@ -65,24 +68,24 @@ impl TreeSampler {
         seen.processes = seen.processes.max(processes.len());
         seen.looks += 1;
         let next = self.pace.next(thread_cpu_ns());
-        // Where nothing is timed, what a look costs matters less than a peak that is missed.
+        // If nothing is timed, the cost of a look matters less than a missed peak.
         if self.walks { next / UNTIMED } else { next }
     }
 
-    /// What was seen until now.
+    /// What was sampled so far.
     pub fn seen(&self) -> Tree {
         self.seen
     }
 }
 
-/// So many times more often a process is looked at that is not timed.
+/// An untimed process is sampled this many times more often.
 const UNTIMED: u32 = 10;
 
 fn resident_bytes(pid: i32) -> Option<u64> {
     super::series::resident_bytes(&std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?)
 }
 
-/// With shared pages divided, and with all of them.
+/// PSS and RSS.
 fn walked(pid: i32) -> Option<(u64, u64)> {
     let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     let bytes = |key: &str| super::memory_sampler::rolled_up_bytes(&rollup, key);

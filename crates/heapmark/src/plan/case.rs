@@ -7,7 +7,8 @@ use anyhow::{Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The parameter that says that another number of threads plays than was recorded, and its value.
+/// The parameter that sets how many threads replay a trace, if not the recorded number, and its
+/// value.
 const PLAYERS: &str = "players";
 const ONE: &str = "one";
 
@@ -25,7 +26,7 @@ pub struct Case {
     /// Or the user's own command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<UserCommand>,
-    /// Further rows: programs with memory of their own.
+    /// Further rows: programs with their own memory management.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<Row>,
     /// What one operation is.
@@ -45,10 +46,10 @@ pub struct Case {
     /// Whether its rows are whole processes, timed from outside.
     #[serde(default)]
     pub whole_process: bool,
-    /// What nobody should read its table without.
+    /// A caution that its table must not be read without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caution: Option<String>,
-    /// Nanoseconds between two points of the memory over time; `None` where that is not recorded.
+    /// Nanoseconds between two points of the memory over time; `None` if that is not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series_ns: Option<u64>,
 }
@@ -59,7 +60,7 @@ impl Case {
         format!("{}@{}", self.workload, self.threads)
     }
 
-    /// Whether allocators run it; otherwise it has no rows but those of programs.
+    /// Whether allocators run it; otherwise it has only rows of programs.
     pub fn is_for_allocators(&self) -> bool {
         self.kernel.is_some() || self.program.is_some() || self.trial.is_some()
     }
@@ -69,7 +70,8 @@ impl Case {
         self.rows.iter().find(|row| row.name == name)
     }
 
-    /// The row that the others are compared with: the run's baseline, or the first program where no allocator runs it.
+    /// The row that the others are compared with: the run's baseline, or the first program if no
+    /// allocator runs it.
     pub fn baseline<'a>(&'a self, of_the_run: &'a str) -> &'a str {
         if self.is_for_allocators() { of_the_run } else { self.rows.first().map_or(of_the_run, |row| &row.name) }
     }
@@ -79,39 +81,40 @@ impl Case {
         matches!(self.iterations, Iterations::Calibrated(_))
     }
 
-    /// How long one iteration lasts, where the workload is defined by time.
+    /// How long one iteration lasts, if the workload is defined by time.
     pub fn seconds(&self) -> Option<f64> {
         self.parameters.get("seconds")?.parse().ok().filter(|seconds| *seconds > 0.0)
     }
 
-    /// Whether the workers themselves take the points of the memory over time, at operations, instead of a clock.
+    /// Whether the worker threads themselves record the points of the memory over time, at
+    /// operations, instead of a clock.
     pub fn samples_itself(&self) -> bool {
         self.parameters.get("sample").is_some_and(|sample| sample == "per-op")
     }
 
-    /// Whether it takes as long as it was recorded to, whoever serves its memory.
+    /// Whether it is replayed at the recorded times, so that no allocator changes its duration.
     pub fn is_paced(&self) -> bool {
         self.kernel.as_deref() == Some("replay") && self.parameters.get("mode").is_some_and(|mode| mode == "paced")
     }
 
-    /// Whether one thread plays what several did.
+    /// Whether one thread replays the calls of several.
     pub fn is_played_by_one(&self) -> bool {
         self.parameters.get(PLAYERS).is_some_and(|players| players == ONE)
     }
 
-    /// Whether it plays a trace again and again, and the first time does not count.
+    /// Whether it replays a trace repeatedly, and the first round does not count.
     pub fn plays_later_rounds(&self) -> bool {
         self.kernel.as_deref() == Some("replay") && self.cold > 0
     }
 
-    /// The same case played by one thread.
+    /// The same case replayed by one thread.
     pub fn played_by_one(&self) -> Case {
         let mut case = Case { threads: 1, oversubscribed: false, ..self.clone() };
         case.parameters.insert(PLAYERS.into(), ONE.into());
         case
     }
 
-    /// What the kernel gets: the parameters, and what follows from them.
+    /// The parameters that the kernel gets, including derived ones.
     pub fn job_parameters(&self) -> Result<BTreeMap<String, String>> {
         let mut parameters = self.parameters.clone();
         if let Some(classes) = distribution::classes(&self.parameters)? {
@@ -208,7 +211,7 @@ pub fn cases(
 }
 
 impl Case {
-    /// What no single parameter can tell: whether they fit each other.
+    /// Checks the parameters together: whether they fit each other.
     fn check(&self) -> Result<()> {
         let number = |name: &str| self.parameters.get(name).and_then(|value| value.parse::<u64>().ok());
         for (low, high) in [("min", "max"), ("min-size", "max-size")] {

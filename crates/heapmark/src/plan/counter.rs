@@ -3,15 +3,16 @@
 use heapmark_guest::counted::{kernel, perf};
 use serde::{Deserialize, Serialize};
 
-/// Who counts.
+/// The method of counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counter {
     /// Instructions, by valgrind's callgrind.
     Callgrind,
-    /// What the machine lets us have of instructions, cycles, cache misses and page faults.
+    /// The hardware and kernel events that the machine makes available: instructions, cycles, cache
+    /// misses and page faults.
     Perf,
-    /// Calls that get memory from the kernel or give it back.
+    /// System calls that get memory from the kernel or return it.
     Kernel,
 }
 
@@ -25,7 +26,7 @@ impl Counter {
         }
     }
 
-    /// What it counts, in the order of the tables.
+    /// The counted events, in the order of the tables.
     pub fn events(self) -> Vec<&'static str> {
         match self {
             Counter::Callgrind => vec![perf::INSTRUCTIONS.name],
@@ -34,7 +35,7 @@ impl Counter {
         }
     }
 
-    /// Blocks where nobody says how many: valgrind counts the same each time.
+    /// The default number of blocks: valgrind counts the same each time.
     pub fn blocks(self) -> u32 {
         match self {
             Counter::Callgrind => 1,

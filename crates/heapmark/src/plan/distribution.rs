@@ -1,5 +1,5 @@
-//! Size distributions of the llheap workloads: classes and how often each is drawn. As in LL, or from a
-//! file, as `heapmark trace export --sizes` writes it.
+//! Size distributions of the llheap workloads: classes and how often each is drawn. As in LL, or
+//! from a file that `heapmark trace export --sizes` writes.
 
 use anyhow::{Context, Result, bail};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
@@ -18,8 +18,8 @@ struct Line {
     count: u64,
 }
 
-/// `SIZE:WEIGHT,…` of a file with the columns `size` and `count`; `None` where `distribution` names no file. Read once, with the
-/// plan: what happens to the file later changes no run.
+/// `SIZE:WEIGHT,…` of a file with the columns `size` and `count`; `None` if `distribution` names no
+/// file. Read once, with the plan: later changes to the file affect no run.
 pub fn of_file(parameters: &BTreeMap<String, String>) -> Result<Option<String>> {
     let Some(path) = parameters.get("distribution").filter(|word| word.ends_with(".csv")) else { return Ok(None) };
     let mut reader = csv::Reader::from_path(path).with_context(|| format!("distribution = {path}: cannot be read"))?;
@@ -30,13 +30,14 @@ pub fn of_file(parameters: &BTreeMap<String, String>) -> Result<Option<String>> 
     if all <= 0.0 || lines.len() > MOST_CLASSES {
         bail!("distribution = {path}: {} sizes that come {all} times; 1 to {MOST_CLASSES} are needed", lines.len());
     }
-    // A size that is there at all keeps a chance of one in a thousand million.
+    // Every size that occurs keeps a chance of at least one in a thousand million.
     let weight = |count: u64| (count as f64 / all * SCALE).round().max(f64::from(count > 0));
     let classes: Vec<String> = lines.iter().map(|line| format!("{}:{}", line.size, weight(line.count))).collect();
     Ok(Some(classes.join(",")))
 }
 
-/// `SIZE:WEIGHT,…` for workloads that draw from classes; `None` for others. (scatter-loops has distributions of its own.)
+/// `SIZE:WEIGHT,…` for workloads that draw from classes; `None` for others. (scatter-loops has
+/// distributions of its own.)
 pub fn classes(parameters: &BTreeMap<String, String>) -> Result<Option<String>> {
     let Some(distribution) =
         parameters.get("distribution").filter(|word| matches!(word.as_str(), "fisher" | "uniform"))
@@ -67,8 +68,8 @@ pub fn classes(parameters: &BTreeMap<String, String>) -> Result<Option<String>> 
     Ok(Some(classes.join(",")))
 }
 
-/// The F distribution cut at a quantile Q and divided into `count` equal stretches: class i has the probability of the
-/// stretch from i Q / count to (i + 1) Q / count.
+/// The F distribution cut at a quantile Q and divided into `count` equal stretches: class i has the
+/// probability of the stretch from i Q / count to (i + 1) Q / count.
 fn fisher(count: usize, d1: f64, d2: f64, cut: f64) -> Result<Vec<f64>> {
     let f = FisherSnedecor::new(d1, d2)
         .with_context(|| format!("fisher-d1 = {d1}, fisher-d2 = {d2}: both must be above 0"))?;

@@ -1,5 +1,5 @@
-//! Catalog + flags -> ordered, seeded, interleaved cells. Deterministic and pure: the same plan always has the same cells,
-//! so a run is taken up again from the plan alone.
+//! Catalog + flags -> ordered, seeded, interleaved cells. Deterministic and pure: the same plan
+//! always has the same cells, so a run can be resumed from the plan alone.
 
 mod case;
 mod counter;
@@ -23,55 +23,57 @@ use serde::{Deserialize, Serialize};
 /// What is measured, how often and in which order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Plan {
-    /// Starts every random choice.
+    /// The seed of every random choice.
     pub seed: u64,
     /// How often each allocator runs each case, at least.
     pub blocks: u32,
     /// How often at most; `None`: exactly `blocks` times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_blocks: Option<u32>,
-    /// Between the two the run ends as soon as half of each 95 % interval, as a share of its ratio, is at most this.
+    /// Between the two numbers the run ends as soon as half of each 95 % interval, as a share of
+    /// its ratio, is at most this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<f64>,
-    /// No block begins after so many seconds of processes.
+    /// No block begins after this many seconds of processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_s: Option<f64>,
-    /// Whether parts that something else disturbed are run again.
+    /// Whether parts with interference are run again.
     #[serde(default)]
     pub repeats: bool,
-    /// Whether memory is followed instead of timing.
+    /// Whether memory is sampled instead of timing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub memory: bool,
-    /// What is counted instead of timed.
+    /// The counter of a run that counts instead of timing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counter: Option<Counter>,
     /// Name of the allocator that the others are compared with; one of `allocators`.
     pub baseline: String,
-    /// Workloads that the user has named, not a suite or a pattern: that nothing of one is there is a failure then.
+    /// Workloads that the user named directly, not by a suite or a pattern: if nothing of one
+    /// exists, that is a failure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub named: Vec<String>,
-    /// What one process should measure on the baseline, where a case is calibrated.
+    /// The time that one process should measure on the baseline, if a case is calibrated.
     pub target_ms: u32,
-    /// Instead of whole processes, single calls are timed: one in so many of each thread.
+    /// Single calls are timed instead of whole processes: one in this many of each thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_every: Option<u32>,
     /// Workloads at thread counts.
     pub cases: Vec<Case>,
     /// Names of the allocators.
     pub allocators: Vec<String>,
-    /// Name of the baseline's copy, which shows what this run would call a difference.
+    /// Name of the A/A copy of the baseline, which shows what this run would call a difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shadow: Option<String>,
-    /// Name of the null allocator, which shows what the harness itself takes.
+    /// Name of the null allocator, which shows the harness's own cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<String>,
 }
 
-/// One process to run: holds all that is needed to run it again.
+/// One process to run, with everything that is needed to run it again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
-    /// Unique in a plan: `larson@2/b03/jemalloc`; `larson@2/b03.1/jemalloc` where a block has several parts, and
-    /// `larson@2/b03~1/jemalloc` where it is run once more.
+    /// Unique in a plan: `larson@2/b03/jemalloc`; `larson@2/b03.1/jemalloc` if a block has several
+    /// parts, and `larson@2/b03~1/jemalloc` if it is run once more.
     pub id: String,
     /// Index of its case.
     pub case: usize,
@@ -81,7 +83,7 @@ pub struct Cell {
     pub block: u32,
     /// Part of the block, from 0: pairs the processes that are compared.
     pub part: u32,
-    /// How often this part was run before.
+    /// How often this part ran before.
     pub attempt: u32,
     /// Position in its part, from 0.
     pub position: u32,
@@ -91,36 +93,40 @@ pub struct Cell {
     pub padding: u32,
 }
 
-/// What runs in one go: the baseline and a few others, in random order. Compared processes are neighbours in time.
+/// Cells that run consecutively: the baseline and a few others, in random order. Compared processes
+/// are neighbours in time.
 pub type Part = Vec<Cell>;
 
-/// Processes in a part, the baseline among them. More would move the last one too far from the baseline.
+/// Processes in a part, the baseline among them. More would put the last one too far from the
+/// baseline.
 const MOST_IN_A_PART: usize = 6;
 
 /// Chance of a false alarm that a verdict accepts, over all its comparisons together.
 pub const ALPHA: f64 = 0.05;
 
-/// What p is held against in a run that may end because its intervals are narrow enough, so that the chance of a false alarm is that one
-/// all the same. Intervals that are narrow by chance end such a run, and these miss the truth more often: at 0.05 a single
-/// comparison of equals is called different in up to 7.1 % of runs, at this level in up to 4.8 %. Simulated with normal, Laplace, uniform and
-/// contaminated scatter and Student's t with 3 degrees of freedom, of 1.2 to 4 times the precision; 10 to 40, 16 to 60 and 10 to 200 blocks;
-/// 5000 to 40,000 runs of each.
+/// The limit for p in a run that may end because its intervals are narrow enough, chosen so that
+/// the chance of a false alarm stays below [`ALPHA`]. Intervals that are narrow by chance end such
+/// a run, and these miss the truth more often: at 0.05 a single comparison of equals is called
+/// different in up to 7.1 % of runs, at this level in up to 4.8 %. Simulated with normal, Laplace,
+/// uniform and contaminated scatter and Student's t with 3 degrees of freedom, of 1.2 to 4 times
+/// the precision; 10 to 40, 16 to 60 and 10 to 200 blocks; 5000 to 40,000 runs of each.
 pub const ALPHA_UNTIL_PRECISE: f64 = 0.033;
 
-/// Blocks that a verdict over this many comparisons needs, each p held against `alpha`: with fewer, not even blocks that all agree
-/// could pass the correction for so many.
+/// Blocks that a verdict over this many comparisons needs, with each p compared with `alpha`: with
+/// fewer, not even blocks that all agree could pass the correction for that many.
 pub fn blocks_needed(comparisons: usize, alpha: f64) -> u32 {
     const LEAST: u32 = 10;
     let needed = 1.0 + (comparisons as f64 / alpha).log2();
     LEAST.max(needed.ceil() as u32)
 }
 
-/// How many comparisons are made together at most: of each allocator in each case, or of all pairs of allocators.
+/// The largest number of simultaneous comparisons: of each allocator in each case, or of all pairs
+/// of allocators.
 pub fn comparisons(cases: usize, allocators: usize) -> usize {
     (cases * allocators).max(pairs(allocators))
 }
 
-/// How many pairs there are of so many.
+/// The number of pairs.
 pub fn pairs(of: usize) -> usize {
     of * of.saturating_sub(1) / 2
 }
@@ -129,12 +135,13 @@ pub fn pairs(of: usize) -> usize {
 const UNMEASURED_SEED: u64 = 1;
 
 impl Plan {
-    /// Whether it asks what only kernels can tell, whose every call goes through the guest.
+    /// Whether it measures something that only kernels can report, since all their calls go through
+    /// the guest.
     pub fn is_for_kernels(&self) -> bool {
         self.latency_every.is_some() || self.counter.is_some() || self.memory
     }
 
-    /// What the p of its comparisons is held against.
+    /// The limit that the p of its comparisons is compared with.
     pub fn alpha(&self) -> f64 {
         if self.precision.is_some() { ALPHA_UNTIL_PRECISE } else { ALPHA }
     }
@@ -149,8 +156,8 @@ impl Plan {
         (0..self.blocks).flat_map(|block| self.block(block)).flatten().collect()
     }
 
-    /// One block: every case once, and in it every allocator once; the baseline in each part. Each case is spread over the
-    /// whole session. A block depends on no other one.
+    /// One block: every case once, and in it every allocator once; the baseline in each part. Each
+    /// case is spread over the whole session. A block depends on no other block.
     pub fn block(&self, block: u32) -> Vec<Part> {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         random.set_stream(u64::from(block));
@@ -197,15 +204,17 @@ impl Plan {
         part.iter().map(again).collect()
     }
 
-    /// Who has a row in a case: its allocators, the baseline's copy and the floor, then its programs.
+    /// The names of the rows of a case: its allocators, the A/A copy and the floor, then its
+    /// programs.
     pub fn rows_of<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a str> {
         let compared = self.allocators.iter().chain(&self.shadow).filter(|_| case.is_for_allocators());
         let floor = self.floor.iter().filter(|_| case.kernel.is_some());
         compared.chain(floor).chain(case.rows.iter().map(|row| &row.name)).map(String::as_str)
     }
 
-    /// One checked process for every case and allocator: blocks held against each other, nothing timed. None for who runs along:
-    /// the copy is the baseline's library, and blocks of the null allocator overlap by design.
+    /// One checked process for every case and allocator: blocks compared with each other, nothing
+    /// timed. None for the two extra rows: the A/A copy is the baseline's library, and blocks of
+    /// the null allocator overlap by design.
     pub fn checks(&self) -> Vec<Cell> {
         let along = |name: &&str| [&self.shadow, &self.floor].iter().any(|one| one.as_deref() == Some(*name));
         let pairs = self.cases.iter().enumerate();
@@ -218,7 +227,7 @@ impl Plan {
         self.unmeasured(case, name, &format!("check/{name}"))
     }
 
-    /// Looks at calls that few workloads make: a process for each allocator and kind of call.
+    /// Tests functions that few workloads call: a process for each allocator and kind of call.
     pub fn corners(&self) -> Vec<(Cell, &'static str)> {
         let of = |allocator: &String, corner: &'static str| {
             let id = format!("corners/{allocator}/{}", corner.replace(' ', "-"));
@@ -232,7 +241,7 @@ impl Plan {
         self.check(case, self.cases[case].baseline(&self.baseline))
     }
 
-    /// The process on the baseline that finds out how long this case takes.
+    /// The process on the baseline that measures how long this case takes.
     pub fn calibration(&self, case: usize) -> Cell {
         self.unmeasured(case, self.cases[case].baseline(&self.baseline), "calibration")
     }
@@ -242,7 +251,8 @@ impl Plan {
         Cell { id, case, allocator: allocator.to_string(), seed: UNMEASURED_SEED, ..Cell::default() }
     }
 
-    /// Measured iterations of one process, once the calibration has shown how long one takes on the baseline.
+    /// Measured iterations of one process, once the calibration has shown how long one takes on the
+    /// baseline.
     pub fn iterations(&self, case: usize, one_iteration_ns: u64) -> u32 {
         match self.cases[case].iterations {
             Iterations::Fixed(count) => count,
@@ -254,8 +264,9 @@ impl Plan {
         }
     }
 
-    /// Seconds the processes take if every allocator is as fast as the baseline, start-up included; and how many processes
-    /// are not in it, because nobody knows how long their fixed work takes before the first one has run.
+    /// Seconds that the processes take if every allocator is as fast as the baseline, start-up
+    /// included; and the number of processes that are not included, because the duration of their
+    /// fixed work is unknown before the first run.
     pub fn estimate(&self) -> (f64, usize) {
         const START_S: f64 = 0.05;
         let process = |case: &Case| match case.iterations {

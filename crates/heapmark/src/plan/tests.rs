@@ -1,4 +1,4 @@
-//! Plans: which cells, in which order.
+//! Plans: the cells and their order.
 
 use super::*;
 use crate::catalog::Catalog;

@@ -1,4 +1,4 @@
-//! A command of the user's, and how it is run: everything that a run needs to be taken up again.
+//! A user's command and how it is run: everything that is needed to resume a run.
 
 use super::Case;
 use crate::catalog::{Iterations, Settings};
@@ -11,43 +11,43 @@ use std::path::PathBuf;
 pub struct UserCommand {
     /// What is started, an absolute path, then its arguments.
     pub command: Vec<String>,
-    /// Where it is started.
+    /// The folder in which it starts.
     pub folder: PathBuf,
-    /// What it reads; nothing where nobody says.
+    /// Its standard input; empty by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<PathBuf>,
     /// Run by `sh` before each process, and not timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepare: Option<String>,
-    /// Processes of each allocator before its check, which tell nothing.
+    /// Warm-up processes of each allocator before its check, without results.
     #[serde(default)]
     pub warmup: u32,
     /// Whether each process must print what the baseline prints.
     #[serde(default)]
     pub check_output: bool,
-    /// The exit code that it is meant to end with, if not 0.
+    /// The exit code that it should return, if not 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect_exit: Option<i32>,
-    /// Whether the programs that it executes may be others under other allocators.
+    /// Whether it may execute other programs under other allocators.
     #[serde(default)]
     pub tree_may_differ: bool,
-    /// Which variables of the user's configure allocators.
+    /// The user's variables that configure allocators.
     #[serde(default)]
     pub settings: Settings,
-    /// Those that were set, and what was taken out of them.
+    /// Those that were set, and the parts that were removed.
     #[serde(default)]
     pub taken_out: BTreeMap<String, String>,
-    /// Who drives it, where it is a server.
+    /// The client that drives it, if it is a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Client>,
 }
 
-/// What drives a server. Runs under no allocator but its own.
+/// The client of a server. Runs under no allocator but its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Client {
     /// What is started once the server answers, an absolute path, then its arguments.
     pub command: Vec<String>,
-    /// Where the server answers, on this machine.
+    /// The port on which the server answers, on this machine.
     pub port: u16,
 }
 
@@ -73,14 +73,14 @@ impl UserCommand {
         }
     }
 
-    /// As a person would type it.
+    /// As typed in a shell.
     pub fn line(&self) -> String {
         typed(&self.command)
     }
 }
 
 impl Client {
-    /// As a person would type it.
+    /// As typed in a shell.
     pub fn line(&self) -> String {
         typed(&self.command)
     }
@@ -88,7 +88,7 @@ impl Client {
 
 fn typed(command: &[String]) -> String {
     let mut words = command.iter().map(String::as_str);
-    // People type the name of what they start.
+    // Users type the name of the program, not its path.
     let first = words.next().map(|path| path.rsplit('/').next().unwrap_or(path));
     shlex::try_join(first.into_iter().chain(words)).unwrap_or_else(|_| command.join(" "))
 }

@@ -1,10 +1,10 @@
-//! What a table says about itself, below it.
+//! The caveats below a table.
 
 use super::sheet::interval;
 use super::{units, user_command};
 use crate::analyse::Case;
 
-/// The copy of the baseline, the ceiling, the floor.
+/// The A/A copy of the baseline, the ceiling, the floor.
 pub(super) fn lines(case: &Case) -> Vec<String> {
     let (name, mut lines) = (&case.baseline, Vec::new());
     if let Some(shadow) = &case.shadow {

@@ -1,4 +1,5 @@
-//! Verdicts on the claims of the reference documents, as a table on the terminal, as Markdown and as JSON.
+//! Verdicts on the claims of the reference documents, as a table on the terminal, as Markdown and
+//! as JSON.
 
 use super::Screen;
 use super::text::{count, json, list, markdown as escape, plain};
@@ -8,10 +9,11 @@ use crate::catalog::claim::Measure;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 use serde::Serialize;
 
-/// Comparisons that a reason tells of; the others are in the JSON.
+/// Comparisons that a reason lists; the others are in the JSON.
 const MOST_PARTS: usize = 3;
 
-/// One row per claim that can be judged, or of `whole` documents per claim; and a line that counts the verdicts.
+/// One row per claim that can be judged, or per claim if `whole` documents are shown; and a line
+/// that counts the verdicts.
 pub fn claims(all: &[Judged], whole: bool, screen: Screen) -> String {
     let is_shown = |judged: &&Judged| whole || judged.verdict != Verdict::NotTestable;
     let shown: Vec<&Judged> = all.iter().filter(is_shown).collect();
@@ -25,7 +27,7 @@ pub fn claims(all: &[Judged], whole: bool, screen: Screen) -> String {
     for judged in &shown {
         table.add_row([&judged.id, judged.verdict.word(), &plain(&judged.says), &plain(&reason(judged))]);
     }
-    // The reason is the longest: it gets what the others leave.
+    // The reason is the longest: it gets the remaining width.
     let claim = ColumnConstraint::UpperBoundary(Width::Percentage(27));
     for (place, width) in
         [ColumnConstraint::ContentWidth, ColumnConstraint::ContentWidth, claim].into_iter().enumerate()
@@ -39,9 +41,9 @@ pub fn claims(all: &[Judged], whole: bool, screen: Screen) -> String {
     format!("{lines}\n{}\n{rest}", summary(all))
 }
 
-/// Where the claims are that a table does not show.
+/// The formats with the claims that a table does not show.
 const LEFT_OUT: &str =
-    "What is not testable here is left out; --document NAME or --to md has it, with what is missing.";
+    "Claims that are not testable here are left out; --document NAME or --to md lists them with the reason.";
 
 /// The same as a Markdown table.
 pub fn claims_markdown(all: &[Judged]) -> String {
@@ -53,7 +55,7 @@ pub fn claims_markdown(all: &[Judged]) -> String {
     format!("{out}\n{}\n", summary(all))
 }
 
-/// Everything, with the reason as a sentence besides.
+/// All claims, each with its reason as a sentence.
 pub fn claims_json(all: &[Judged]) -> String {
     #[derive(Serialize)]
     struct Entry<'a> {
@@ -78,10 +80,11 @@ pub fn summary(all: &[Judged]) -> String {
     )
 }
 
-/// The comparisons that decided, with their numbers; who is not there; at which size.
+/// The comparisons that decided, with their numbers; the missing rows; the size.
 pub fn reason(judged: &Judged) -> String {
     let decided: Vec<&Part> = judged.parts.iter().filter(|part| part.verdict == judged.verdict).collect();
-    // A verdict by the larger half, or one that two distributions disagree on, has no part of its own.
+    // A verdict by the larger half, or one that two distributions disagree on, has no part of its
+    // own.
     let shown: Vec<&Part> = if decided.is_empty() { judged.parts.iter().collect() } else { decided };
     let mut words: Vec<String> = shown.iter().take(MOST_PARTS).map(|part| sentence(part)).collect();
     let compared = judged.parts.iter().filter(|part| !part.place.is_empty()).count();
@@ -129,7 +132,7 @@ fn text(number: &Number) -> String {
     format!("{row}{}{unit}{range}", digits(number.median))
 }
 
-/// What one of the unit is worth, and its name with the space before it.
+/// The size of one unit, and its name with a leading space.
 fn unit(number: &Number) -> (f64, String) {
     let fitting = |unit: units::Unit, suffix: &str| (unit.size, format!(" {}", unit.name.trim_end_matches(suffix)));
     match &number.measure {

@@ -1,4 +1,4 @@
-//! A comparison as a table and the words that belong to it. Strings from outside are still as they came.
+//! A comparison as a table with its notes. Strings from outside are not yet escaped.
 
 use super::sheet::{self, Column, Numberless, Sheet};
 use super::terminal::{self, Screen};
@@ -7,14 +7,14 @@ use crate::analyse::compare::{By, Compared, Comparison};
 use crate::store::RunFile;
 use serde::Serialize;
 
-/// What a comparison is of.
+/// The runs of a comparison.
 #[derive(Clone, Copy, Serialize)]
 pub struct Subject<'a> {
     /// The run, or the later of two.
     pub new: &'a RunFile,
     /// The earlier of two.
     pub old: Option<&'a RunFile>,
-    /// By which clock.
+    /// The clock.
     pub by: By,
     /// A difference up to this share is too small to matter.
     pub threshold: f64,
@@ -101,7 +101,7 @@ fn moment(run: &RunFile) -> String {
     format!("{} UTC", seconds.replace('T', " "))
 }
 
-/// What nobody should read the rows of two runs without.
+/// The notes that the rows of two runs must not be read without.
 pub(super) fn words(subject: Subject, comparison: &Comparison) -> Vec<String> {
     let mut words = Vec::new();
     let Some(old) = subject.old else { return words };
@@ -115,16 +115,16 @@ pub(super) fn words(subject: Subject, comparison: &Comparison) -> Vec<String> {
             "The same {anchor} ran in both, so each row is judged by what moved beside it; how far {anchor} itself moved is how \
              much the runs differ."
         ),
-        None => "The runs have no baseline in common, so nothing tells drift from a change.".to_owned(),
+        None => "The runs have no baseline in common, so drift cannot be separated from a change.".to_owned(),
     };
     words.push(format!(
         "These are two runs, and their blocks were not interleaved: drift of the machine is in every ratio. {drift}"
     ));
-    words.push(format!("To measure it right, put both into one run: {}", right(old, subject.new)));
+    words.push(format!("For a reliable comparison, put both into one run: {}", right(old, subject.new)));
     words
 }
 
-/// The command that compares the two libraries, where there are two of one name.
+/// The command that compares the two libraries, if there are two of one name.
 fn right(old: &RunFile, new: &RunFile) -> String {
     let changed = new.allocators.iter().find_map(|info| {
         let before = old.allocators.iter().find(|before| before.name == info.name && before.sha256 != info.sha256)?;

@@ -1,4 +1,4 @@
-//! The verdict as sentences that a person can act on. Strings from outside are still as they came.
+//! The verdict as sentences that a reader can act on. Strings from outside are not yet escaped.
 
 use super::text::{count, list};
 use super::units::{digits, times};
@@ -10,7 +10,7 @@ use crate::analyse::{
 use crate::store::RunFile;
 use std::collections::BTreeMap;
 
-/// What the run says, and whom it cannot speak about.
+/// The conclusion of the run, and the allocators that it cannot include.
 pub(super) fn conclusion(analysis: &Analysis) -> String {
     let mut sentence = user_command::recommendation(analysis)
         .unwrap_or_else(|| judged(analysis, &analysis.conclusion, &analysis.left_out))
@@ -33,7 +33,7 @@ fn judged(analysis: &Analysis, verdict: &Conclusion, left_out: &[LeftOut]) -> St
             "No verdict: this run counted, and timed nothing.".to_owned()
         }
         Conclusion::NotAsked if !analysis.footprints.is_empty() => {
-            "No verdict: this run followed memory, and timed nothing.".to_owned()
+            "No verdict: this run sampled memory, and timed nothing.".to_owned()
         }
         Conclusion::NotAsked => {
             "No verdict: this run timed single calls, and none of its times is one of throughput.".to_owned()
@@ -53,8 +53,7 @@ fn judged(analysis: &Analysis, verdict: &Conclusion, left_out: &[LeftOut]) -> St
                 .to_owned()
         }
         Conclusion::Withheld(Withheld::Paced) => {
-            "No verdict: a paced replay takes the recorded time, whoever serves its memory. Compare the memory."
-                .to_owned()
+            "No verdict: a paced replay takes the recorded time under every allocator. Compare the memory.".to_owned()
         }
         Conclusion::Withheld(Withheld::Shadow { ratio }) => {
             let (low, high) = ratio.interval.unwrap_or((ratio.ratio, ratio.ratio));
@@ -85,12 +84,12 @@ pub(super) fn head(run: &RunFile) -> String {
     )
 }
 
-/// The line of a run in which nothing disturbed.
+/// The line of a run without interference.
 pub(super) fn undisturbed(analysis: &Analysis) -> String {
     format!("Interference: nothing was seen to disturb any of {}.", count(analysis.interference.parts, "part"))
 }
 
-/// What interference was seen, if any.
+/// The interference that was seen, if any.
 pub(super) fn interference(analysis: &Analysis) -> Option<String> {
     let InterferenceSummary { parts, disturbed, repeated, causes, stalled, stalls } = &analysis.interference;
     let advice = match analysis.conclusion {
@@ -111,7 +110,7 @@ pub(super) fn interference(analysis: &Analysis) -> Option<String> {
     });
     let held_up = (*stalled > 0).then(|| {
         format!(
-            "{} held up by {} and kept: that may be an allocator's own doing",
+            "{} stalled by {} and kept: that may be an allocator's own doing",
             count(*stalled, "process"),
             by(stalls)
         )
@@ -138,7 +137,7 @@ fn fastest(analysis: &Analysis, ranking: &Ranking) -> String {
     )
 }
 
-/// What a leader's numbers leave out.
+/// The costs that a leader's numbers leave out.
 fn caveat(analysis: &Analysis, leader: &str) -> String {
     let rows = || analysis.cases.iter().flat_map(|case| case.rows.iter().map(move |row| (case, row)));
     let rows = || rows().filter(|(_, row)| row.allocator == leader);
@@ -177,7 +176,8 @@ fn unclear(analysis: &Analysis, ranking: &Ranking) -> String {
     } else if rivals.iter().all(|contest| contest.doubt == Some(Doubt::Small)) {
         sentence.push_str(&format!("{}: {leader} is ahead, but by 1 % or less. Choose by memory.", closest(ranking)));
     } else {
-        // The hardest contest decides; one without an estimate would take more blocks than are reasonable.
+        // The hardest pairwise test decides; one without an estimate would take more blocks than
+        // are reasonable.
         let doubts = || rivals.iter().filter(|contest| contest.doubt == Some(Doubt::Chance));
         let more = if doubts().all(|contest| contest.blocks_more.is_some()) {
             doubts().filter_map(|contest| contest.blocks_more).max()
@@ -211,7 +211,7 @@ fn closest(ranking: &Ranking) -> String {
     )
 }
 
-/// `1.42x as fast as glibc (95 % interval 1.36-1.49)`; one digit more where 1 % decides.
+/// `1.42x as fast as glibc (95 % interval 1.36-1.49)`; one digit more if 1 % decides.
 fn as_fast(contest: &PairwiseTest, introduction: &str) -> Option<String> {
     let Ratio { ratio, interval, .. } = contest.ratio?.inverse();
     let number = |value: f64| {

@@ -1,4 +1,4 @@
-//! The tables of a run that counted. Strings from outside are still as they came.
+//! The tables of a run that counted. Strings from outside are not yet escaped.
 
 use super::sheet::{Column, Numberless, Sheet, cautions, heading, missing};
 use super::units;
@@ -25,7 +25,7 @@ fn of_case(case: &CountCase, planned_blocks: u32) -> Sheet {
         let (many, per) = scale(case.counter, event);
         let count = |row: &CountRow| row.counts.get(place).map(|count| value(count, many)).unwrap_or_default();
         columns.push(Column::numbers(&format!("{}/{per}", event.replace('_', " ")), cells(&count)));
-        // Of few calls a share says nothing.
+        // A share of few calls means nothing.
         if case.counter != Counter::Kernel && rows.iter().any(|row| row.first().is_some_and(|it| it.event == event)) {
             let of =
                 |cell: fn(&Count) -> String| move |row: &CountRow| row.counts.get(place).map(cell).unwrap_or_default();
@@ -43,7 +43,8 @@ fn of_case(case: &CountCase, planned_blocks: u32) -> Sheet {
     }
 }
 
-/// For how many operations an event is told, so that the numbers are neither tiny nor huge.
+/// The number of operations that a count is reported for, so that the numbers are neither tiny nor
+/// huge.
 fn scale(counter: Counter, event: &str) -> (f64, &'static str) {
     match (counter, event) {
         (Counter::Kernel, _) => (1e6, "M op"),
@@ -85,7 +86,7 @@ fn caution(counter: Counter) -> &'static str {
             "Counted by the kernel (perf_event_open) in the measured phases, in user mode; nothing was timed."
         }
         Counter::Kernel => {
-            "Counted in the measured phases of the whole process: stacks of threads that come or go there are among them, as the floor's row shows."
+            "Counted in the measured phases of the whole process: this includes the stacks of threads that start or end there, as the floor's row shows."
         }
     }
 }

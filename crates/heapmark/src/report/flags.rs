@@ -1,4 +1,4 @@
-//! What the libraries that heapmark builds are compiled with, beside their authors' own builds.
+//! The compiler flags of the libraries that heapmark builds, beside their authors' own.
 
 use crate::build::flags::{Difference, flags, for_all};
 use crate::catalog::Allocator;

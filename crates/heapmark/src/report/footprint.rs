@@ -1,4 +1,4 @@
-//! The tables of a run that followed memory. Strings from outside are still as they came.
+//! The tables of a run that sampled memory. Strings from outside are not yet escaped.
 
 use super::sheet::{Column, Numberless, Sheet, heading, missing};
 use super::{text, units};
@@ -9,7 +9,7 @@ pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
     analysis.footprints.iter().map(|case| of_case(case, analysis.planned_blocks)).collect()
 }
 
-/// What the columns mean, in their order.
+/// The meaning of the columns, in their order.
 pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
     let held = || analysis.footprints.iter().flat_map(|case| &case.rows).filter_map(|row| row.footprints.as_ref());
     if held().next().is_none() {
@@ -26,9 +26,9 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
             .then_some("blow-up: highest memory over that of one thread that makes all calls."),
     );
     lines.extend(held().any(|held| held.internal.is_some()).then_some(
-        "internal, external: at peak demand, over requested bytes; what blocks are rounded up by, and free blocks, caches and metadata.",
+        "internal, external: at peak demand, over requested bytes; rounding of block sizes, and free blocks, caches and metadata.",
     ));
-    lines.push("idle: resident so long after everything was freed, without a single call.");
+    lines.push("idle: resident this long after everything was freed, without a single call.");
     lines.into_iter().map(String::from).collect()
 }
 
@@ -36,7 +36,7 @@ fn of_case(case: &FootprintCase, planned_blocks: u32) -> Sheet {
     let rows: Vec<(&FootprintRow, &Footprints)> =
         case.rows.iter().filter_map(|row| Some((row, row.footprints.as_ref()?))).collect();
     let sampled = case.sampling_share.filter(|share| *share > 0.0);
-    let sampled = sampled.map(|share| format!("looking took at most {} of a core", units::percent(share)));
+    let sampled = sampled.map(|share| format!("sampling took at most {} of a core", units::percent(share)));
     let off = rows.iter().filter_map(|(row, held)| Some(count_off(&row.allocator, held.count_off_by?)));
     Sheet {
         heading: format!("{}: memory", heading(&case.workload, case.threads, case.oversubscribed)),
@@ -91,7 +91,8 @@ fn columns(rows: &[(&FootprintRow, &Footprints)]) -> Vec<Column> {
             kept.map_or_else(|| "-".into(), |kept| units::bytes(kept.heap_bytes.median))
         };
         let column = number(&format!("idle {} s", after_ms as f64 / 1000.0), &kept);
-        // Beside all that, a usual terminal has room for the first and the last of them, a narrow one for the last.
+        // Besides, a usual terminal fits the first and the last of them, a narrow one only the
+        // last.
         columns.push(match ends {
             _ if !strict => column,
             [_, last] if last == Some(after_ms) => column,
@@ -111,7 +112,7 @@ fn numberless(row: &FootprintRow, planned_blocks: u32) -> Option<Numberless> {
         0 => missing(planned_blocks),
         unseen => {
             let processes = text::count(unseen, "process");
-            format!("{processes} over before anything live was seen: give more work (--set)")
+            format!("{processes} ended before a sample saw live memory: use more work (--set)")
         }
     };
     row.footprints.is_none().then(|| Numberless::new(&row.allocator, row.failed.as_ref(), otherwise))
@@ -130,7 +131,7 @@ mod tests {
         let lab = lab.following_memory(|name| (name == "glibc").then_some((8, 16)));
         let page = exported(Format::Markdown, &lab);
         assert!(!page.contains("blow-up") && !page.contains("quick count"), "{page}");
-        assert!(page.contains("3 processes over before anything live was seen"), "{page}");
+        assert!(page.contains("3 processes ended before a sample saw live memory"), "{page}");
     }
 
     #[test]

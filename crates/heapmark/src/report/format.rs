@@ -1,4 +1,4 @@
-//! What a run can be exported to. Each format is a file of its own; this one says which there are.
+//! The export formats of a run. Each format has its own file; this one lists them.
 
 use super::other_tools::Foreign;
 use super::text::count;
@@ -8,7 +8,7 @@ use crate::store::{Record, RunFile};
 use anyhow::{Result, bail};
 use std::io::Write;
 
-/// What a run can be exported to.
+/// The export formats of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Raw: one line per iteration of each sample.
@@ -19,9 +19,9 @@ pub enum Format {
     Latency,
     /// Everything, in one document.
     Json,
-    /// The tables for people.
+    /// The tables as on the terminal.
     Markdown,
-    /// Raw, as [`Format::Csv`] has it, with types.
+    /// Raw, as [`Format::Csv`], with types.
     #[cfg(feature = "parquet")]
     Parquet,
     /// Bencher Metric Format.
@@ -30,22 +30,22 @@ pub enum Format {
     GithubActionSmaller,
     /// github-action-benchmark: rates.
     GithubActionBigger,
-    /// As Google Benchmark writes it.
+    /// The JSON of Google Benchmark.
     GoogleBenchmark,
-    /// As hyperfine writes it.
+    /// The JSON of hyperfine.
     Hyperfine,
 }
 
 /// A run in a format for files.
 pub struct Exported {
-    /// What the file is to hold; text, unless [`Format::is_binary`].
+    /// The content of the file; text, unless [`Format::is_binary`].
     pub bytes: Vec<u8>,
-    /// What is not in it, in a line.
+    /// Which rows it leaves out, in a line.
     pub note: Option<String>,
 }
 
 impl Format {
-    /// All that were built in, in the order of messages.
+    /// All formats of this build, in the order of messages.
     pub const ALL: &[Format] = &[
         Format::Csv,
         Format::Rows,
@@ -79,7 +79,7 @@ impl Format {
         }
     }
 
-    /// Whether it has each record as it was measured: then [`write_raw`] needs them one at a time only.
+    /// Whether it has each record as it was measured: then [`write_raw`] needs only one at a time.
     pub fn is_raw(self) -> bool {
         match self {
             Format::Csv | Format::Json => true,
@@ -89,7 +89,7 @@ impl Format {
         }
     }
 
-    /// Whether it is nothing for a terminal.
+    /// Whether it is unsuitable for a terminal.
     pub fn is_binary(self) -> bool {
         match self {
             #[cfg(feature = "parquet")]
@@ -99,7 +99,8 @@ impl Format {
     }
 }
 
-/// Writes a run in a raw format. The tables need the records without their details, and all at once.
+/// Writes a run in a raw format. The tables need the records without their details, and all at
+/// once.
 pub fn write_raw(
     format: Format,
     run: &RunFile,
@@ -117,7 +118,7 @@ pub fn write_raw(
     }
 }
 
-/// A run in a format for files. Fails where nothing of the run fits into the format.
+/// A run in a format for files. Fails if nothing of the run fits into the format.
 pub fn export(format: Format, run: &RunFile, records: &[Record]) -> Result<Exported> {
     let whole = |bytes| Ok(Exported { bytes, note: None });
     if format.is_raw() {
@@ -139,7 +140,7 @@ pub fn export(format: Format, run: &RunFile, records: &[Record]) -> Result<Expor
     }
 }
 
-/// An empty file would pass for one that was read.
+/// An empty file would pass for a valid result.
 fn filled(format: Format, bytes: Vec<u8>) -> Result<Exported> {
     match (bytes.is_empty(), format) {
         (true, Format::Latency) => {
@@ -153,15 +154,15 @@ fn filled(format: Format, bytes: Vec<u8>) -> Result<Exported> {
     }
 }
 
-/// An empty file would pass for a run in which nothing became slower.
+/// An empty file would pass for a run without regressions.
 fn some(format: Format, foreign: Foreign) -> Result<Exported> {
     let Foreign { text, rows, left_out } = foreign;
     if rows == 0 {
-        bail!("no row of this run has what {} can tell: json has all that is there", format.name());
+        bail!("no row of this run fits into {}: json has all data of the run", format.name());
     }
     let of = count(rows + left_out, "row");
     let note = (left_out > 0).then(|| {
-        format!("{left_out} of {of} left out: {} has no way to tell of them; csv-rows says why", format.name())
+        format!("{left_out} of {of} left out: {} cannot represent them; csv-rows has the reasons", format.name())
     });
     Ok(Exported { bytes: text.into(), note })
 }

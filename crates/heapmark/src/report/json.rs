@@ -1,4 +1,5 @@
-//! The whole run as one JSON document: for a program that wants more than the tables, and nothing measured left behind.
+//! The whole run as one JSON document: for a program that needs more than the tables; it includes
+//! all measurements.
 
 use super::text::Escaping;
 use crate::analyse::Analysis;
@@ -17,7 +18,8 @@ struct Document<'a, R: Iterator<Item = Result<Record>>> {
     records: RefCell<R>,
 }
 
-/// `run` as in `run.json`, the machine as in `machine/`, what was derived from it, and all records in stored order.
+/// `run` as in `run.json`, the machine as in `machine/`, the derived analysis, and all records in
+/// stored order.
 pub fn json(
     run: &RunFile,
     analysis: &Analysis,
@@ -30,8 +32,8 @@ pub fn json(
     Ok(writeln!(out)?)
 }
 
-/// Writes each record as it comes: all of them may be more than there is memory for. A measurement next to an outcome that is not
-/// `ok` breaks the store's promise and is left out.
+/// Writes each record as it comes: all of them may exceed the memory. A measurement next to an
+/// outcome that is not `ok` breaks the store's promise and is left out.
 fn one_by_one<R, S>(records: &RefCell<R>, serializer: S) -> Result<S::Ok, S::Error>
 where
     R: Iterator<Item = Result<Record>>,

@@ -1,5 +1,5 @@
-//! The tables of a run that timed single calls: one per function, so that allocators stand below each other, and one of the
-//! longest calls. Strings from outside are still as they came.
+//! The tables of a run that timed single calls: one per function, with one line per allocator, and
+//! one of the longest calls. Strings from outside are not yet escaped.
 
 use super::sheet::{Column, Numberless, Sheet, cautions, heading, missing};
 use super::{text, units};
@@ -26,7 +26,7 @@ fn of_case(case: &LatencyCase, planned_blocks: u32) -> Vec<Sheet> {
     sheets
 }
 
-/// The functions that some row called, in the order in which they come up.
+/// The functions that some row called, in the order of their first occurrence.
 pub(super) fn functions(case: &LatencyCase) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for called in case.rows.iter().flat_map(LatencyRow::functions) {
@@ -37,7 +37,7 @@ pub(super) fn functions(case: &LatencyCase) -> Vec<&str> {
     names
 }
 
-/// What the clock adds to every figure.
+/// The time that the clock adds to every figure.
 fn timer_line(timer: &Timer, every: u32) -> String {
     let clocks: Vec<String> = timer.clocks.iter().cloned().collect();
     format!(
@@ -51,7 +51,8 @@ fn timer_line(timer: &Timer, every: u32) -> String {
 
 type Line<'a> = (&'a LatencyRow, &'a Called);
 
-/// From the shortest tail to the longest, by the highest percentile that all have; the harness's own line last.
+/// From the shortest tail to the longest, by the highest percentile that all have; the harness's
+/// own line last.
 fn ranked<'a>(case: &'a LatencyCase, function: &str) -> Vec<Line<'a>> {
     let own = |row: &'a LatencyRow| row.functions().iter().find(|called| called.function == function);
     let mut lines: Vec<Line> = case.rows.iter().filter_map(|row| Some((row, own(row)?))).collect();
@@ -101,7 +102,7 @@ fn name(row: &LatencyRow) -> String {
 }
 
 fn time(ns: Option<u64>) -> String {
-    // Whole nanoseconds are what is counted.
+    // Times are counted in whole nanoseconds.
     ns.map_or("n/a".into(), |ns| if ns < 1000 { format!("{ns} ns") } else { units::duration(ns as f64) })
 }
 
@@ -109,19 +110,19 @@ fn numberless(row: &LatencyRow, planned_blocks: u32) -> Option<Numberless> {
     let reason = match &row.state {
         LatencyState::Measured { unusable: 0, .. } => return None,
         LatencyState::Measured { unusable, .. } => {
-            format!("of {} the counts are gone", text::count(*unusable, "process"))
+            format!("the counts of {} are missing", text::count(*unusable, "process"))
         }
         LatencyState::Failed(failed) => failed.summary(),
         LatencyState::Missing { unusable: 0 } => missing(planned_blocks),
         LatencyState::Missing { unusable } => {
-            format!("missing: of {unusable} that ended ok the counts are gone")
+            format!("missing: the counts of {unusable} that ended ok")
         }
     };
     let failed = matches!(row.state, LatencyState::Failed(_));
     Some(Numberless { allocator: row.allocator.clone(), reason, failed })
 }
 
-/// What the columns mean.
+/// The meaning of the columns.
 pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
     let measured = |case: &LatencyCase| case.rows.iter().any(|row| !row.functions().is_empty());
     if !analysis.latency.iter().any(measured) {
@@ -136,7 +137,7 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
          nothing.",
     ];
     let copies = |case: &LatencyCase| case.rows.iter().any(|row| row.role == Role::Shadow);
-    let copy = "(copy): the same library once more. What it and the original differ by is chance.";
+    let copy = "(copy): the same library once more. Its difference from the original is chance.";
     let copy = analysis.latency.iter().any(copies).then_some(copy);
     lines.into_iter().chain(copy).map(String::from).collect()
 }

@@ -1,4 +1,4 @@
-//! What the columns mean, only those that are there. Strings from outside are still as they came.
+//! The meaning of the columns, only of those shown. Strings from outside are not yet escaped.
 
 use super::{footprint, latency, text, user_command};
 use crate::analyse::{Analysis, Case, Purge, Role, Row};
@@ -21,7 +21,7 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
             numbers().filter_map(|n| n.stalled.as_ref()).flat_map(|stalled| &stalled.by).copied().collect();
         let by: Vec<String> = by.into_iter().map(String::from).collect();
         let line = format!(
-            "stalled: so many of its processes were held up ({}). That may be the allocator's own doing, so they count.",
+            "stalled: processes with stalls ({}). That may be the allocator's own doing, so they count.",
             text::list(&by)
         );
         (!by.is_empty()).then_some(line)
@@ -45,7 +45,7 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
         );
     }
     if numbers().any(|n| n.ratio.is_some()) {
-        // Where allocators do not run a case, a program is its baseline.
+        // If allocators do not run a case, a program is its baseline.
         let baselines: BTreeSet<&str> = analysis.cases.iter().map(|case| case.baseline.as_str()).collect();
         lines.push(format!(
             "time / {0}: ns/op over {0}'s in the same block, below 1 is faster; Hodges-Lehmann estimate and 95 % interval \
@@ -72,7 +72,7 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
     }
     if marked(&|_, row| row.served.is_some()) {
         lines.push(
-            "libc serves: of the bytes that were live in a row's check, by libc's own account; the row is that of a wrapper around it."
+            "libc serves: libc's share of the live bytes in a row's check, as libc reports it; the row measures a wrapper around libc."
                 .to_owned(),
         );
     }
@@ -80,7 +80,7 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
         .filter(|(_, row)| !row.findings.is_empty() && row.numbers().is_some())
         .map(|(_, row)| format!("{}: {}", row.allocator, row.findings.join("; ")))
         .collect();
-    lines.extend(flawed.into_iter().map(|found| format!("flawed: {found}. No number is taken away for it.")));
+    lines.extend(flawed.into_iter().map(|found| format!("flawed: {found}. The row keeps its numbers.")));
     if marked(&|case, row| case.counts_purge && row.purge <= Purge::None) {
         lines.push(
             "not purged: the clock includes giving memory back, and this allocator does not, or is not known to."
@@ -89,8 +89,7 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
     }
     if marked(&|case, row| case.counts_purge && row.purge == Purge::Called && row.purged_as.is_some()) {
         lines.push(
-            "purged as: the library came by its path, and exports the function by which allocators of that family are asked."
-                .to_owned(),
+            "purged as: the library was given by its path, and exports the purge function of that family.".to_owned(),
         );
     }
     if marked(&|case, row| case.counts_purge && row.purge > Purge::None) {
@@ -105,7 +104,7 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
     lines
 }
 
-/// How old what was measured is: a slow row may be one of years ago.
+/// The age of the measured sources: a slow row may be years old.
 fn sources(analysis: &Analysis) -> Option<String> {
     let rows = analysis.cases.iter().flat_map(|case| &case.rows);
     let dated = rows.filter(|row| row.numbers().is_some() && !row.sources.is_empty() && row.role != Role::Shadow);
@@ -113,7 +112,7 @@ fn sources(analysis: &Analysis) -> Option<String> {
     (!all.is_empty()).then(|| format!("sources of: {}.", text::list(&all.into_iter().collect::<Vec<_>>())))
 }
 
-/// What the mark in a heading means, whatever was measured.
+/// The mark for oversubscription in a heading, for any kind of run.
 fn oversubscribed(analysis: &Analysis) -> Option<String> {
     let mut marks = (analysis.cases.iter().map(|case| case.oversubscribed))
         .chain(analysis.latency.iter().map(|case| case.oversubscribed))

@@ -1,4 +1,4 @@
-//! The machine for people: the page of `heapmark doctor`, and the line of it that stands with the tables of a run.
+//! The machine for readers: the page of `heapmark doctor`, and its line in the tables of a run.
 
 use super::Screen;
 use super::text::{count, list, plain, wrap};
@@ -15,14 +15,14 @@ pub fn warnings(names: &[String]) -> String {
     }
 }
 
-/// The line about the machine that the run was made on, where somebody looked.
+/// The line about the machine that the run was made on, if it was inspected.
 pub(super) fn machine_line(analysis: &Analysis) -> Option<String> {
     analysis.machine_warnings.as_ref().map(|names| warnings(names))
 }
 
-/// Every item in a table, then what warnings and notes mean and how to change it.
+/// Every item in a table, then the meaning of warnings and notes and their remedies.
 pub fn doctor(look: &Preflight, screen: Screen) -> String {
-    let mut out = look.root.as_ref().map(|root| format!("as told by {}\n\n", root.display())).unwrap_or_default();
+    let mut out = look.root.as_ref().map(|root| format!("as reported by {}\n\n", root.display())).unwrap_or_default();
     let mut table = Table::new();
     table.load_style(presets::NOTHING).force_no_tty();
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(screen.width.min(u16::MAX.into()) as u16);

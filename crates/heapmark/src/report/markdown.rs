@@ -8,7 +8,8 @@ use super::text::{count, markdown as escape};
 use crate::analyse::{Analysis, Failure};
 use crate::store::RunFile;
 
-/// The verdict first, then where it was measured, all tables, what did not end `ok`, and the legend.
+/// The verdict first, then where it was measured, all tables, the processes that did not end `ok`,
+/// and the legend.
 pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
     let mut out = format!("**{}**\n\n{}\n", escape(&conclusion::conclusion(analysis)), escape(&conclusion::head(run)));
     for sheet in sheet::all(analysis) {

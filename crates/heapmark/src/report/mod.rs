@@ -1,5 +1,5 @@
-//! Tables -> terminal, Markdown, CSV, JSON, an HTML page and other tools' files. Pure: values in, text out. Never measures,
-//! never judges.
+//! Tables -> terminal, Markdown, CSV, JSON, an HTML page and other tools' files. Pure: values in,
+//! text out. Never measures, never judges.
 
 mod caveats;
 mod claims;
@@ -55,7 +55,8 @@ pub fn trace_page(stats: &Stats) -> String {
     page::traced(stats)
 }
 
-/// The verdict in words, without escape sequences: the last line of a terminal report, or the first of a page.
+/// The verdict in words, without escape sequences: the last line of a terminal report, or the first
+/// of a page.
 pub fn conclusion(analysis: &Analysis) -> String {
     text::plain(&conclusion::conclusion(analysis))
 }

@@ -27,7 +27,7 @@ pub(super) fn columns(table: &mut Table<'_>, case: &Case) {
     }
 }
 
-/// Memory, at its highest and over time.
+/// Memory, at its peak and over time.
 fn held(table: &mut Table<'_>) {
     table.column(memory_title(&table.rows), |_, n| memory(n));
     if table.rows.iter().any(|(_, n)| n.mean_footprint.is_some()) {

@@ -8,10 +8,10 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::record::RecordWriter;
 use std::io::Write;
 
-/// Lines in a group, about: they are in memory until it is written.
+/// Approximate lines in a group: they stay in memory until it is written.
 const GROUP: usize = 100_000;
 
-/// One line per iteration, as `--to csv` has them. What has no number there is null here.
+/// One line per iteration, as in `--to csv`. A value that is no number there is null here.
 pub fn samples(
     analysis: &Analysis,
     mut records: impl Iterator<Item = Result<Record>>,
@@ -42,7 +42,7 @@ mod tests {
     use crate::analyse::fake_run::{FakeRun, crash};
     use parquet::file::reader::{FileReader, SerializedFileReader};
 
-    /// The lines of a run as they are read back.
+    /// The lines of a run, read back.
     fn read(lab: &FakeRun) -> Vec<String> {
         let mut file = tempfile::tempfile().unwrap();
         samples(&analyse(&lab.run, &lab.records), lab.records.iter().cloned().map(Ok), &mut file).unwrap();

@@ -1,4 +1,4 @@
-//! What `heapmark record` says when a program has ended.
+//! The report of `heapmark record` when a program has ended.
 
 use super::text::{plain, wrap};
 use super::units;
@@ -7,32 +7,32 @@ use comfy_table::{CellAlignment, Table, presets};
 /// A process that was recorded.
 #[derive(Clone, Debug)]
 pub struct RecordedProcess {
-    /// What it was started as.
+    /// Its command.
     pub program: String,
-    /// Its number.
+    /// Its process ID.
     pub pid: String,
-    /// Where its trace is.
+    /// The folder of its trace.
     pub trace: String,
     /// Events of its own.
     pub events: u64,
     /// Threads in it.
     pub threads: u64,
-    /// Bytes in the capture.
+    /// Bytes per event in the capture.
     pub bytes_per_event: f64,
-    /// What noting an event costs on this machine.
+    /// The cost of recording an event on this machine.
     pub ns_per_event: f64,
-    /// Bytes asked for and not given back, at most.
+    /// The peak of live bytes.
     pub peak_live_bytes: u64,
-    /// The one that was asked for.
+    /// Whether it is the recorded command itself.
     pub main: bool,
-    /// What went wrong.
+    /// Problems.
     pub remarks: Vec<String>,
 }
 
-/// A shell script can start hundreds of processes: these many lines show which ones matter.
+/// A shell script can start hundreds of processes: this many lines show the ones that matter.
 const MOST_ROWS: usize = 12;
 
-/// A table, the main process first and then those with most events; what went wrong; what the estimate is.
+/// A table, the main process first and then those with most events; problems; the estimated cost.
 pub fn recorded(processes: &mut [RecordedProcess], width: usize) -> String {
     processes.sort_by_key(|process| (!process.main, std::cmp::Reverse(process.events)));
     let (shown, rest) = processes.split_at(processes.len().min(MOST_ROWS));
@@ -67,7 +67,7 @@ pub fn recorded(processes: &mut [RecordedProcess], width: usize) -> String {
     }
     let remarks = processes.iter().flat_map(|process| process.remarks.iter().map(move |remark| (process, remark)));
     let remarks = remarks.map(|(process, remark)| format!("{} {}: {remark}", process.program, process.pid));
-    let estimate = "~ is an estimate of CPU time: what noting a call costs a short loop on this machine, and that times the events";
+    let estimate = "~ is an estimate of CPU time: the cost of recording one call in a short loop on this machine, and that times the events";
     for line in remarks.chain([estimate.to_owned()]) {
         out.push_str(&format!("{}\n", wrap(&plain(&line), width, 2)));
     }

@@ -84,7 +84,7 @@ fn names(run: &Measured) -> Vec<String> {
     names
 }
 
-/// Which of our rows stands for which of the document's, with both versions.
+/// The mapping of our rows to the document's, with both versions.
 fn versions(document: &Document, runs: &[Measured]) -> String {
     let infos: Vec<&AllocatorInfo> =
         runs.iter().flat_map(|run| run.head.allocators.iter().chain(&run.head.rows)).collect();
@@ -122,7 +122,7 @@ fn figure(table: &Reproduced) -> String {
     let Some(reference) = rows.iter().find(|row| row.name == figure.reference) else { return out };
     let our_reference = scaled(reference);
     for row in rows {
-        // As it stands in the document.
+        // As printed in the document.
         let theirs = |_, value: f64| value.to_string();
         out.push_str(&line(&format!("{}, published", row.name), &row.published, &reference.published, theirs));
         let ours = row.ours.iter().flatten().next().map_or("not measured", |number| &number.row);
@@ -146,7 +146,7 @@ fn line(name: &str, values: &[Option<f64>], reference: &[Option<f64>], shown: im
     format!("| {} | {} |\n", escape(name), cells.join(" | "))
 }
 
-/// What one of the document's units is in ours.
+/// One of the document's units, in ours.
 fn scale(measure: &Measure) -> f64 {
     match measure {
         Measure::Wall | Measure::User | Measure::Sys | Measure::Cpu => 1e9,

@@ -1,4 +1,5 @@
-//! The tables of a run for a terminal: plain words, fitted to its width. Colour only underlines what the words say already.
+//! The tables of a run for a terminal: plain words, fitted to its width. Colour only repeats what
+//! the words state.
 
 use super::conclusion;
 use super::legend::legend;
@@ -9,12 +10,12 @@ use crate::analyse::{Analysis, Conclusion, Failure};
 use crate::observe::preflight::State;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
-/// Where the text will be read.
+/// The properties of the output.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
-    /// Characters in a line.
+    /// Columns of characters in a line.
     pub width: usize,
-    /// Whether escape sequences are welcome.
+    /// Whether escape sequences are allowed.
     pub colour: bool,
 }
 
@@ -22,7 +23,7 @@ const BOLD: &str = "1";
 const RED: &str = "31";
 const YELLOW: &str = "33";
 
-/// All tables, what did not end `ok`, the legend and the verdict.
+/// All tables, the processes that did not end `ok`, the legend and the verdict.
 pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
     let mut out = String::new();
     let mut dropped = Vec::new();
@@ -100,7 +101,8 @@ pub(super) fn sheet_text(sheet: Sheet, screen: Screen, dropped: &mut Vec<String>
     out
 }
 
-/// Where the columns are too wide, puts the notes below the table, then leaves spare columns out, the last ones first.
+/// If the columns are too wide, moves the notes below the table, then removes spare columns, the
+/// last ones first.
 fn fitting(mut columns: Vec<Column>, width: usize, dropped: &mut Vec<String>) -> (Vec<Column>, Vec<String>) {
     let sum = |columns: &[Column], of: fn(&Column) -> usize| columns.iter().map(|one| of(one) + GAP).sum::<usize>();
     let too_wide = |columns: &[Column]| sum(columns, width_of) > width;
@@ -108,7 +110,7 @@ fn fitting(mut columns: Vec<Column>, width: usize, dropped: &mut Vec<String>) ->
     if too_wide(&columns)
         && let Some(notes) = columns.pop_if(|column| column.notes)
     {
-        // Rows that have the same to say share a line.
+        // Rows with the same notes share a line.
         let mut said: Vec<(&String, Vec<String>)> = Vec::new();
         for (name, note) in columns[0].cells.iter().zip(&notes.cells).filter(|(_, note)| !note.is_empty()) {
             match said.iter_mut().find(|(known, _)| *known == note) {
@@ -140,19 +142,20 @@ fn width_of(column: &Column) -> usize {
     texts.map(|text| plain(text).chars().count()).max().unwrap_or(0)
 }
 
-/// With the words of the heading below each other.
+/// With the words of the heading on separate lines.
 fn least_width_of(column: &Column) -> usize {
     let title = plain(&column.title);
     let cells = column.cells.iter().map(|cell| plain(cell).chars().count());
     cells.chain(title.split(' ').map(|word| word.chars().count())).max().unwrap_or(0)
 }
 
-/// How wide each column is: headings break between words before anything breaks within one. `None` where even that is too wide.
+/// The width of each column: headings break between words before any word is broken. `None` if even
+/// that is too wide.
 fn widths(columns: &[Column], width: usize) -> Option<Vec<usize>> {
     let mut widths: Vec<usize> = columns.iter().map(least_width_of).collect();
     let left = width.checked_sub(widths.iter().map(|own| own + GAP).sum())?;
     let whole: Vec<usize> = columns.iter().map(width_of).collect();
-    // What is left goes where most is missing, so that no heading stands in more lines than it must.
+    // Spare width goes where most is missing, so that no heading takes more lines than it must.
     for _ in 0..left {
         let missing = widths.iter().zip(&whole).map(|(own, whole)| whole - own).enumerate();
         let Some((place, _)) = missing.filter(|(_, missing)| *missing > 0).max_by_key(|(_, missing)| *missing) else {
@@ -184,7 +187,7 @@ fn table(columns: &[Column], width: usize) -> String {
     table.trim_fmt()
 }
 
-/// The candidates over all cases, where there are several.
+/// The candidates over all cases, if there are several.
 fn overall(analysis: &Analysis, screen: Screen) -> String {
     let lines = sheet::overall(analysis);
     if lines.is_empty() {

@@ -26,12 +26,12 @@ fn sentence(lab: &FakeRun) -> String {
     conclusion(&analyse(&lab.run, &lab.records))
 }
 
-/// A run in a format that has something to say of it.
+/// A run in a format that can represent it.
 pub(crate) fn exported(format: Format, lab: &FakeRun) -> String {
     String::from_utf8(export(format, &lab.run, &lab.records).unwrap().bytes).unwrap()
 }
 
-/// Every text that a run can become.
+/// A run in every text format.
 fn texts(lab: &FakeRun) -> Vec<String> {
     let formats = Format::ALL.iter().filter(|format| !format.is_binary());
     let files = formats.filter_map(|format| export(*format, &lab.run, &lab.records).ok());
@@ -39,7 +39,8 @@ fn texts(lab: &FakeRun) -> Vec<String> {
     [on(WIDE, lab), on(NARROW, lab), sentence(lab)].into_iter().chain(files).collect()
 }
 
-/// Everything that a table can hold: a floor, a crash, a purge, a partial allocator, a missing block, more threads than CPUs.
+/// Everything that a table can hold: a floor, a crash, a purge, a partial allocator, a missing
+/// block, more threads than CPUs.
 fn rich() -> FakeRun {
     let mut lab = FakeRun::new(&["glibc", "rpmalloc", "hoard", "null"], &["larson", "xmalloc"], 10).fill(
         |_, name, _| match name {
@@ -144,7 +145,7 @@ fn a_failed_cell_yields_no_number_anywhere() {
     let planted = 777.0;
     let mut lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 10)
         .fill(|_, name, _| if name == "hoard" { planted } else { 20.0 });
-    // A measurement next to a crash breaks the store's promise; it must not come out even so.
+    // A measurement next to a crash breaks the store's promise; it must still not be printed.
     let crashed = lab.cell("larson@2/b03/hoard");
     crashed.outcome = crash();
     crashed.measurement = Some(measurement(13.0));
@@ -246,7 +247,7 @@ fn json_carries_the_run_the_verdict_and_every_record() {
     assert_eq!(samples, 79);
 }
 
-/// A number that an honest guest would hardly report.
+/// A number that a correct guest would hardly report.
 fn odd() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), Just(1), Just(u64::MAX), Just(u64::MAX / 2), 0..100_000_000u64]
 }

@@ -1,9 +1,10 @@
-//! Strings from outside (names, paths, stderr) made harmless, and paragraphs made to fit.
+//! Escapes strings from outside (names, paths, stderr), and wraps paragraphs.
 
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Without anything that moves a cursor, changes a colour or turns the direction of the text; line breaks become spaces.
+/// Removes everything that moves a cursor, changes a colour or turns the direction of the text;
+/// line breaks become spaces.
 pub fn plain(text: &str) -> String {
     text.chars()
         .map(|c| if matches!(c, '\n' | '\t') { ' ' } else { c })
@@ -11,12 +12,13 @@ pub fn plain(text: &str) -> String {
         .collect()
 }
 
-/// Marks that show nothing and change how their neighbours are shown.
+/// Invisible characters that change how their neighbours are shown.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// As a JSON document in which each character that [`plain`] takes away is an escape: for a program the same, for a terminal text.
+/// A JSON document in which each character that [`plain`] removes is an escape: the same for a
+/// program, harmless for a terminal.
 pub fn json(value: &impl Serialize) -> String {
     let mut out = Vec::new();
     serde_json::to_writer_pretty(Escaping(&mut out), value).expect("all keys are strings, and memory takes them");
@@ -24,12 +26,13 @@ pub fn json(value: &impl Serialize) -> String {
     String::from_utf8(out).expect("JSON is UTF-8")
 }
 
-/// Where JSON is written to whose characters may do no harm. Takes whole characters only, as `serde_json` writes them.
+/// A writer that makes JSON harmless for a terminal. Takes whole characters only, as `serde_json`
+/// writes them.
 pub struct Escaping<W>(pub W);
 
 impl<W: Write> Write for Escaping<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Those below are escapes already.
+        // Control characters below this range are escapes already.
         if bytes.iter().all(|byte| *byte < 0x7f) {
             self.0.write_all(bytes)?;
             return Ok(bytes.len());
@@ -49,7 +52,8 @@ impl<W: Write> Write for Escaping<W> {
     }
 }
 
-/// [`plain`], and every character that Markdown or HTML would take as markup behind a backslash or as an entity.
+/// [`plain`], with every character that Markdown or HTML would interpret escaped by a backslash or
+/// an entity.
 pub fn markdown(text: &str) -> String {
     let mut out = String::new();
     for c in plain(text).chars() {
@@ -64,7 +68,8 @@ pub fn markdown(text: &str) -> String {
     out
 }
 
-/// Broken at spaces into lines of at most `width` characters, all but the first indented. A longer word gets a line of its own.
+/// Breaks at spaces into lines of at most `width` characters, all but the first indented. A longer
+/// word gets its own line.
 pub fn wrap(text: &str, width: usize, indent: usize) -> String {
     let words = text.trim_start_matches(' ');
     let mut out = " ".repeat(text.len() - words.len());

@@ -1,6 +1,6 @@
-//! Units chosen for the reader of a screen. Files have fixed units and must not use this.
+//! Units chosen for the readers of a screen. Files have fixed units and must not use this.
 
-/// A unit and what one of it is worth.
+/// A unit and its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unit {
     /// As it is printed.
@@ -40,7 +40,7 @@ pub fn rate(smallest: f64) -> Unit {
     fitting(&RATES, smallest)
 }
 
-/// `14.0 ms`, of a time in nanoseconds.
+/// `14.0 ms`, from a time in nanoseconds.
 pub fn duration(ns: f64) -> String {
     let unit = fitting(&TIMES, ns);
     format!("{} {}", digits(ns / unit.size), unit.name.trim_end_matches("/op"))

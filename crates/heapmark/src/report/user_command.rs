@@ -1,17 +1,17 @@
-//! The words of a run that tried a user's command: its columns, what limits it, and what to do. Strings from outside are still as
-//! they came.
+//! The texts of a run of a user's command: its columns, its limits, and a recommendation. Strings
+//! from outside are not yet escaped.
 
 use super::sheet::{Table, cpu_ratio, ratio, verdict};
 use super::text::{count, list};
 use super::units;
 use crate::analyse::{Analysis, Case, CommandFacts, Conclusion, Numbers, Ranking, Role, Row, Verdict, Whole};
 
-/// Longer commands are cut where they stand in a heading.
+/// Longer commands are cut in headings.
 const MOST_LETTERS: usize = 100;
-/// A difference of less than this is none that a verdict would speak of.
+/// No verdict covers a difference smaller than this.
 const HARDLY: f64 = 0.01;
 
-/// The command that a run tried.
+/// The user's command of a run.
 pub(super) fn of(analysis: &Analysis) -> Option<(&Case, &CommandFacts)> {
     analysis.cases.iter().find_map(|case| Some((case, case.trial.as_ref()?)))
 }
@@ -26,7 +26,7 @@ pub(super) fn line(line: &str) -> String {
     short
 }
 
-/// `python3 build.py`, or the server and who drives it.
+/// `python3 build.py`, or the server and its client.
 pub(super) fn heading(tried: &CommandFacts) -> String {
     let by = tried.client.as_ref().map_or(String::new(), |client| format!(", driven by {}", line(client)));
     format!("{}{by}", line(&tried.line))
@@ -53,7 +53,7 @@ fn of_whole(numbers: &Numbers, text: impl Fn(&Whole) -> Option<String>) -> Strin
     numbers.whole.as_ref().and_then(text).unwrap_or_else(|| "-".into())
 }
 
-/// What the columns mean.
+/// The meaning of the columns.
 pub(super) fn legend(tried: &CommandFacts, baseline: &str) -> Vec<String> {
     let wall = match tried.client {
         None => {
@@ -74,7 +74,7 @@ pub(super) fn legend(tried: &CommandFacts, baseline: &str) -> Vec<String> {
     ]
 }
 
-/// What limits the command, and what was out of reach.
+/// What limits the command, and what could not be reached.
 pub(super) fn lines(tried: &CommandFacts) -> Vec<String> {
     let unknown = || tried.no_ceiling.as_ref().map(|why| format!("not known; {why}"));
     let ceiling = ceiling(tried).or_else(unknown).map(|line| format!("ceiling: {line}"));
@@ -93,9 +93,8 @@ pub(super) fn lines(tried: &CommandFacts) -> Vec<String> {
         lines.push(format!("not proven, and perhaps served by each row's allocator: {silent}"));
     }
     if let Some(why) = &tried.unsearched {
-        lines.push(format!(
-            "there may be more programs that no allocator reaches; the search came to no good end: {why}"
-        ));
+        lines
+            .push(format!("there may be more programs that no allocator reaches; the search was not completed: {why}"));
     }
     if !tried.left_behind.is_empty() {
         let rows: Vec<String> = tried
@@ -107,7 +106,7 @@ pub(super) fn lines(tried: &CommandFacts) -> Vec<String> {
     }
     if !tried.pss_missed.is_empty() {
         let rows: Vec<String> = tried.pss_missed.iter().map(|(row, why)| format!("{row} ({why})")).collect();
-        lines.push(format!("peak PSS is left out where it was looked at too seldom to be the peak: {}", list(&rows)));
+        lines.push(format!("peak PSS is left out if it was read too rarely to show the peak: {}", list(&rows)));
     }
     if tried.short {
         lines.push(
@@ -118,7 +117,7 @@ pub(super) fn lines(tried: &CommandFacts) -> Vec<String> {
     lines
 }
 
-/// How much any allocator could change, as glibc's calls tell.
+/// How much any allocator could change, computed from glibc's calls.
 fn ceiling(tried: &CommandFacts) -> Option<String> {
     let (share, faster) = (tried.malloc_share?, tried.faster_at_most()?);
     let calls = tried.calls_per_cpu_s.map_or(String::new(), |calls| format!(", {} of them a second", thousands(calls)));
@@ -129,7 +128,7 @@ fn ceiling(tried: &CommandFacts) -> Option<String> {
     let most = if !tried.above_ceiling.is_empty() {
         let rows = tried.above_ceiling.iter().map(|(row, gain)| format!("{row} (at least {})", units::percent(*gain)));
         format!(
-            "being faster itself can make {what} {} faster at most, and it is more under {}: that is no ceiling here, what is saved              lies outside of the calls (page faults and cache misses where the program touches its memory, waiting for locks)",
+            "a faster allocator alone can make {what} at most {} faster, but the gain is larger under {}: so this is no ceiling here, and the saved time lies outside the calls (page faults and cache misses where the program touches its memory, waiting for locks)",
             units::percent(faster),
             list(&rows.collect::<Vec<_>>())
         )
@@ -152,7 +151,7 @@ fn thousands(number: f64) -> String {
     }
 }
 
-/// What to do, in a sentence; `None` where the blocks do not carry any.
+/// A recommendation in a sentence; `None` if the blocks support none.
 pub(super) fn recommendation(analysis: &Analysis) -> Option<String> {
     let (case, tried) = of(analysis)?;
     let ranking = match &analysis.conclusion {
@@ -173,7 +172,7 @@ pub(super) fn recommendation(analysis: &Analysis) -> Option<String> {
         let ratio = |numbers: &Numbers| numbers.ratio.map_or(1.0, |ratio| ratio.ratio);
         ratio(a).total_cmp(&ratio(b))
     });
-    // What no allocator can win, and none has won.
+    // The gain is too small to detect for every allocator, and none exceeded the ceiling.
     let out_of_sight = tried.faster_at_most().filter(|most| *most < tried.least_told && tried.above_ceiling.is_empty());
     let no_gain = |most: f64| {
         let (most, told) = (units::percent(most), units::percent(tried.least_told));
@@ -184,7 +183,7 @@ pub(super) fn recommendation(analysis: &Analysis) -> Option<String> {
     if ranking.blocks < ranking.blocks_needed as usize {
         let (blocks, needed) = (count(ranking.blocks, "block"), ranking.blocks_needed);
         return out_of_sight
-            .map(|most| format!("{}. Whether one is slower, {blocks} cannot tell ({needed} needed).", no_gain(most)));
+            .map(|most| format!("{}. {blocks} cannot show whether one is slower ({needed} needed).", no_gain(most)));
     }
     let called = |wanted: fn(Verdict) -> bool| -> Vec<&Judged> {
         candidates.iter().filter(|(_, _, call)| wanted(*call)).collect()
@@ -194,7 +193,8 @@ pub(super) fn recommendation(analysis: &Analysis) -> Option<String> {
     let within = |numbers: &Numbers, holds: fn(f64, f64) -> bool| {
         numbers.ratio.and_then(|ratio| ratio.interval).is_some_and(|(low, high)| holds(low, high))
     };
-    // Whose interval has no gain worth naming may be slower, or as fast, but nobody needs to wait for it.
+    // An allocator whose interval excludes a relevant gain may be slower or as fast, but needs no
+    // further blocks.
     let promising: Vec<&&Judged> =
         open.iter().filter(|(_, numbers, _)| !within(numbers, |low, _| low >= 1.0 - HARDLY)).collect();
     let near = open.iter().all(|(_, numbers, _)| within(numbers, |_, high| high <= 1.0 + 2.0 * HARDLY));
@@ -229,16 +229,16 @@ pub(super) fn recommendation(analysis: &Analysis) -> Option<String> {
     })
 }
 
-/// The ceiling as a sentence of its own.
+/// The ceiling as a separate sentence.
 pub(super) fn limit(analysis: &Analysis) -> String {
     let ceiling = of(analysis).and_then(|(_, tried)| ceiling(tried));
     ceiling.map_or(String::new(), |line| format!(" {}{}.", line[..1].to_uppercase(), &line[1..]))
 }
 
-/// A candidate, and what may be said of it.
+/// A candidate and its verdict.
 type Judged<'a> = (&'a Row, &'a Numbers, Verdict);
 
-/// `Use mimalloc3: it takes 0.842x the time of glibc (95 % interval 0.831-0.853) and 1.12x its peak RSS.`
+/// `Use mimalloc3: it takes 0.842x the time of glibc (95 % ...) and 1.12x its peak RSS.`
 fn gain(ranking: &Ranking, faster: &[&Judged], baseline: &str) -> String {
     let Some((row, numbers, _)) = faster.first() else { return String::new() };
     let time = numbers.ratio.map_or(String::new(), |ratio| {
@@ -258,7 +258,7 @@ fn gain(ranking: &Ranking, faster: &[&Judged], baseline: &str) -> String {
     format!("Use {}: it takes {time}{memory}.{like}", row.allocator)
 }
 
-/// The candidates' intervals together: `0.981 to 1.023 of its time`.
+/// The union of the candidates' intervals: `0.981 to 1.023 of its time`.
 fn spread(candidates: &[Judged]) -> String {
     let intervals = || candidates.iter().filter_map(|(_, numbers, _)| numbers.ratio?.interval);
     let low = intervals().map(|(low, _)| low).min_by(f64::total_cmp);

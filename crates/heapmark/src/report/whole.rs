@@ -4,7 +4,7 @@ use super::sheet::{Table, cpu_ratio, memory, memory_title, ratio, verdict};
 use super::{text, units};
 use crate::analyse::{Case, Numbers, Role, Row, Whole};
 
-/// Sorted by wall time, with what a short one may have cost beside it.
+/// Sorted by wall time, with the start-up share of a short one beside it.
 pub(super) fn columns(table: &mut Table<'_>, case: &Case) {
     let seconds = |value: f64| units::digits(value / 1e9);
     let short = |value: Option<f64>| value.map_or("n/a".into(), units::duration);
@@ -26,7 +26,7 @@ fn of(numbers: &Numbers, text: impl Fn(&Whole) -> String) -> String {
     numbers.whole.as_ref().map_or_else(String::new, text)
 }
 
-/// Whether the row could have been another under another allocator.
+/// Whether another allocator could have changed the row.
 pub(super) fn note(row: &Row, numbers: &Numbers) -> Option<String> {
     let responds = numbers.whole.as_ref()?.responds_to_malloc()?;
     match (row.role, responds) {
@@ -35,7 +35,7 @@ pub(super) fn note(row: &Row, numbers: &Numbers) -> Option<String> {
     }
 }
 
-/// `n = 12`, where a row's problem has another size than the table's.
+/// `n = 12`, if a row's problem has another size than the table's.
 pub(super) fn sizes(row: &Row) -> Option<String> {
     let words: Vec<String> = row.parameters.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     (!words.is_empty()).then(|| text::list(&words))

@@ -1,4 +1,4 @@
-//! The workloads as a page for people, from the data files alone: `docs/WORKLOADS.md` is this text.
+//! The workloads as a page, from the data files alone: `docs/WORKLOADS.md` is this text.
 
 use super::text::{self, markdown};
 use crate::catalog::parameter::Kind;
@@ -44,7 +44,7 @@ const DOCUMENTS: [Document; 5] = [
     },
 ];
 
-/// Every workload: what it does, where it comes from, its parameters, what it shows and does not show.
+/// Every workload: what it does, its source, its parameters, what it shows and does not show.
 pub fn workloads(all: &[Workload]) -> String {
     let mut out = String::from(
         "# Workloads\n\n\
@@ -139,7 +139,7 @@ fn variant_line(main: &Workload, variant: &Workload) -> String {
     format!("- **{}**: {}{changes}\n", variant.name, markdown(&variant.about))
 }
 
-/// What a process repeats, preset by preset unless they agree.
+/// The repetitions of a process, preset by preset unless they agree.
 fn rounds(workload: &Workload) -> String {
     let of = |preset: &Preset| match (preset.cold, preset.iterations) {
         (0, Iterations::Fixed(1)) => "one, the first".to_string(),

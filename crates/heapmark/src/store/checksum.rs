@@ -1,28 +1,30 @@
-//! A checksum as the last key of each document of the store: a byte that changed on the way is damage, never another number.
+//! A checksum as the last key of each document of the store: a changed byte becomes damage, never
+//! another number.
 
 /// Between a document and its checksum, and after it.
 const FRONT: &str = ",\"crc\":\"";
 const BACK: &str = "\"}";
 const DIGITS: usize = 8;
 
-/// What the end of a document says of the rest.
+/// The result of comparing a document with its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seal {
-    /// Not a byte has changed.
+    /// No byte has changed.
     Whole,
-    /// Something has changed.
+    /// Some byte has changed.
     Broken,
     /// It has no checksum.
     Absent,
 }
 
-/// A JSON object with one more key, `crc`: the CRC-32 of all that stands before the comma in front of it.
+/// A JSON object with one more key, `crc`: the CRC-32 of everything before the comma in front of
+/// it.
 pub fn sealed(object: &str) -> String {
     let open = object.trim_end().strip_suffix('}').unwrap_or(object).trim_end();
     format!("{open}{}", end(open.as_bytes()))
 }
 
-/// Holds a document against its checksum.
+/// Compares a document with its checksum.
 pub(super) fn check(document: &[u8]) -> Seal {
     let document = document.trim_ascii_end();
     let end_at = document.len().checked_sub(FRONT.len() + DIGITS + BACK.len());
@@ -42,7 +44,7 @@ fn end(open: &[u8]) -> String {
     format!("{FRONT}{}{BACK}", checksum(open))
 }
 
-/// The CRC-32 of these bytes as the store writes it.
+/// The CRC-32 of these bytes, as the store writes it.
 pub(super) fn checksum(bytes: &[u8]) -> String {
     format!("{:0DIGITS$x}", crc32fast::hash(bytes))
 }
@@ -53,7 +55,7 @@ mod tests {
 
     #[test]
     fn the_checksum_is_a_key_like_any_other_and_the_one_that_everybody_computes() {
-        // As `python3 -c 'import zlib; print(hex(zlib.crc32(b"{\"a\":1")))'` has it.
+        // The output of `python3 -c 'import zlib; print(hex(zlib.crc32(b"{\"a\":1")))'`.
         assert_eq!(sealed("{\"a\":1}"), "{\"a\":1,\"crc\":\"a702fc6e\"}");
         let pretty: serde_json::Value = serde_json::from_str(&sealed("{\n  \"a\": 1\n}\n")).unwrap();
         assert_eq!((&pretty["a"], pretty["crc"].as_str().map(str::len)), (&1.into(), Some(8)));

@@ -1,4 +1,5 @@
-//! The files in `latency/`: how many calls took how long, one line per function and bucket that is not empty.
+//! The files in `latency/`: how many calls took how long, one line per function and non-empty
+//! bucket.
 
 use super::{Record, tables};
 use crate::execute::Latency;
@@ -25,7 +26,7 @@ pub(super) fn table(latency: &Latency) -> String {
     text
 }
 
-/// Brings a record its counts; one whose file does not have them loses what it told of them.
+/// Adds the counts to a record; a record whose file lacks them loses its latency.
 pub(super) fn count(dir: &Path, record: &mut Record) {
     let Some(told) = record.measurement.as_mut().and_then(|measurement| measurement.latency.take()) else { return };
     let table = tables::read(dir, tables::LATENCY, record);
@@ -34,8 +35,8 @@ pub(super) fn count(dir: &Path, record: &mut Record) {
     }
 }
 
-/// What the record told, with the counts of its file; `None` where the file does not hold all calls that the record speaks
-/// of: part of a tail is no tail.
+/// The record's latency with the counts of its file; `None` if the file does not hold all calls
+/// that the record counts: part of a tail is no tail.
 fn with_counts(mut told: Latency, table: &str) -> Option<Latency> {
     for line in csv::Reader::from_reader(table.as_bytes()).into_deserialize::<Line>() {
         let Line { function, from_ns, to_ns, count } = line.ok()?;
@@ -64,7 +65,7 @@ mod tests {
         Latency { every: 1, clock: "rdtsc".into(), functions, ..Latency::default() }
     }
 
-    /// As a line of `samples.jsonl` brings it back.
+    /// As read from a line of `samples.jsonl`.
     fn told() -> Latency {
         serde_json::from_str(&serde_json::to_string(&latency()).unwrap()).unwrap()
     }

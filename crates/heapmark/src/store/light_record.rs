@@ -1,4 +1,5 @@
-//! Records as tables need them: of a million samples the evidence is most, and it is passed over unread.
+//! Records reduced to what tables need: most bytes of a million samples are evidence, which is
+//! skipped.
 
 use super::{Purpose, Record};
 use crate::execute::Iteration;
@@ -8,10 +9,10 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// What proves a record, and no table shows.
+/// Keys that prove a record, but that no table shows.
 const EVIDENCE: [&str; 3] = ["usage", "proof", "environment"];
 
-/// What a process was and measured. Of a sample's figures those stay that `reads` names.
+/// The identity and measurement of a process. A sample keeps the figures that `reads` accepts.
 pub(super) fn record(line: &[u8], reads: fn(&str) -> bool) -> serde_json::Result<Record> {
     let mut json = serde_json::Deserializer::from_slice(line);
     let mut record = json.deserialize_map(Shorter)?;
@@ -26,14 +27,14 @@ fn forget_details(record: &mut Record, reads: fn(&str) -> bool) {
     (measurement.calls, measurement.threads) = (BTreeMap::new(), Vec::new());
     if record.purpose == Purpose::Sample {
         measurement.notes = BTreeMap::new();
-        // Collected anew: a map that was emptied keeps its memory.
+        // Collected into a new map: a map that was emptied keeps its memory.
         let figures = std::mem::take(&mut measurement.figures).into_iter();
         measurement.figures = figures.filter(|(name, _)| reads(name)).collect();
     }
     measurement.iterations = sum(&measurement.iterations).into_iter().collect();
 }
 
-/// What counts of the iterations, in one: tables divide sums by sums.
+/// The iterations that count, summed: tables divide sums by sums.
 fn sum(iterations: &[Iteration]) -> Option<Iteration> {
     let measured = iterations.iter().filter(|iteration| !iteration.cold).cloned();
     measured.reduce(|sum, one| Iteration {
@@ -47,7 +48,7 @@ fn sum(iterations: &[Iteration]) -> Option<Iteration> {
     })
 }
 
-/// Reads a [`Record`] as if its evidence were not there.
+/// Reads a [`Record`] without its evidence.
 struct Shorter;
 
 impl<'de> Visitor<'de> for Shorter {
@@ -64,7 +65,7 @@ impl<'de> Visitor<'de> for Shorter {
 
 struct WithoutEvidence<A>(A);
 
-/// Borrowed from the line where it has no escapes.
+/// Borrowed from the line if it has no escapes.
 #[derive(Deserialize)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 

@@ -1,5 +1,6 @@
-//! The append-only run directory: `run.json`, `samples.jsonl`, `series/`, `latency/` and `machine/`. Raw samples only; whatever can be derived is derived.
-//! A process that was killed at any moment leaves a directory that every reader accepts.
+//! The append-only run directory: `run.json`, `samples.jsonl`, `series/`, `latency/` and
+//! `machine/`. Raw samples only; everything else is derived when it is read. A process killed at
+//! any moment leaves a directory that every reader accepts.
 
 mod checksum;
 mod latency;
@@ -34,12 +35,12 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const HEAD: &str = "run.json";
-/// What a run directory gets beside its head and its samples.
+/// Names in a run directory besides its head and its samples.
 const OTHERS: [&str; 5] = ["report.html", "report.md", "series", "latency", "machine"];
-/// The files of a run that has the words of a command line in it, before the umask.
+/// The mode of a run's files if it contains a user's command line, before the umask.
 const PRIVATE: u32 = 0o600;
 
-/// A run directory that is being written to.
+/// A run directory open for writing.
 pub struct Store {
     dir: PathBuf,
     samples: File,
@@ -51,7 +52,8 @@ impl Store {
         make_folder(dir).with_context(|| format!("cannot create {}", dir.display()))?;
         let file = head_of(dir);
         may_begin(dir)?;
-        // The lock comes before the head: of two that begin here at once, one must not write over the head of the other.
+        // The lock comes before the head: if two runs begin here at once, one must not overwrite
+        // the head of the other.
         let mode = if head.is_private() { PRIVATE } else { PUBLIC };
         let store = Store::begin(dir, mode)?;
         holds_no_run(dir)?;
@@ -64,7 +66,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Goes on with a run directory.
+    /// Opens a run directory to resume it.
     pub fn open(dir: &Path) -> Result<Store> {
         Store::begin(dir, mode_of([head_of(dir)]))
     }
@@ -90,11 +92,12 @@ impl Store {
         Ok(Store { dir: dir.to_path_buf(), samples })
     }
 
-    /// Stores one record and its memory over time, if it has one; when this returns, a crash of the machine does not lose them.
+    /// Stores one record and its memory over time, if it has one; when this returns, a crash of the
+    /// machine does not lose them.
     pub fn append(&mut self, record: &mut Record, series: Option<&str>) -> Result<()> {
         let latency = record.measurement.as_ref().and_then(|measurement| measurement.latency.as_ref());
         let latency = latency.map(|latency| latency::table(latency));
-        // Before the record: whoever finds the record finds its tables whole.
+        // Before the record: a reader that finds the record finds its tables complete.
         for (folder, table) in [(tables::SERIES, series), (tables::LATENCY, latency.as_deref())] {
             table.map_or(Ok(()), |table| tables::keep(&self.dir, folder, record, table))?;
         }
@@ -103,7 +106,7 @@ impl Store {
         write(&mut self.samples).with_context(|| format!("cannot write to {}", self.dir.display()))
     }
 
-    /// Stores a look at the machine beside those of earlier parts of the run.
+    /// Stores a preflight of the machine beside those of earlier parts of the run.
     pub fn keep_look(&self, when: When, look: Preflight) -> Result<()> {
         preflights::add(&self.dir, when, look)
     }
@@ -114,12 +117,12 @@ impl Store {
     }
 }
 
-/// A record as it stands in `samples.jsonl`.
+/// A record as a line of `samples.jsonl`.
 pub fn line(record: &Record) -> Result<String> {
     Ok(sealed(&serde_json::to_string(record).context("cannot write a record")?) + "\n")
 }
 
-/// `None` of an empty file.
+/// `None` for an empty file.
 fn last_byte(file: &mut File) -> std::io::Result<Option<u8>> {
     let mut last = [0];
     if file.seek(SeekFrom::End(0))? == 0 {
@@ -130,12 +133,12 @@ fn last_byte(file: &mut File) -> std::io::Result<Option<u8>> {
     Ok(Some(last[0]))
 }
 
-/// The head of a run directory. What is made of a run is as private as that.
+/// The head of a run directory. All files derived from a run are as private as it.
 pub fn head_of(dir: &Path) -> PathBuf {
     dir.join(HEAD)
 }
 
-/// Writes a file of a run directory: complete or not there, on the disk, and as private as the head.
+/// Writes a file of a run directory: complete or absent, on the disk, and as private as the head.
 pub fn keep(dir: &Path, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<()> {
     let file = dir.join(name);
     file::replace(&file, content.as_ref(), mode_of([head_of(dir)]))
@@ -146,7 +149,8 @@ fn no_run(dir: &Path) -> String {
     format!("no run in {}: a run directory holds run.json (`heapmark run` says where it puts it)", dir.display())
 }
 
-/// Refuses a run of another user's to be gone on with: that starts the programs and loads the libraries that its head names.
+/// Refuses to resume another user's run: that would start the programs and load the libraries that
+/// its head names.
 pub fn refuse_of_others(dir: &Path) -> Result<()> {
     for path in [dir, &head_of(dir)] {
         let owner = path.metadata().with_context(|| no_run(dir))?.uid();
@@ -161,15 +165,15 @@ pub fn refuse_of_others(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where its records are.
+/// The file of its records.
 pub fn samples_of(dir: &Path) -> PathBuf {
     dir.join("samples.jsonl")
 }
 
-/// Where runs go when nobody says otherwise.
+/// The default directory of runs.
 pub const RESULTS: &str = "heapmark-results";
 
-/// `RUN` as people write it: a run directory, or `latest`. Refuses one that holds no run.
+/// `RUN` as users write it: a run directory, or `latest`. Refuses one that holds no run.
 pub fn find(run: &str) -> Result<PathBuf> {
     if run != "latest" {
         let dir = PathBuf::from(run);
@@ -180,20 +184,22 @@ pub fn find(run: &str) -> Result<PathBuf> {
     newest.with_context(|| format!("no run in ./{RESULTS}: name a run directory"))
 }
 
-/// A fresh directory `heapmark-results/<date>-<n>`. It is made: of several heapmarks that begin at once, each has its own.
+/// Makes a fresh directory `heapmark-results/<date>-<n>`: if several heapmark processes begin at
+/// once, each has its own.
 pub fn fresh(date: &str) -> Result<PathBuf> {
     let mut names = (1_u32..).map(|n| Path::new(RESULTS).join(format!("{date}-{n}")));
     let made = names.find_map(|name| match make_folder(&name) {
         Ok(false) => None,
         Ok(true) => Some(Ok(name)),
-        // Something else has that name.
+        // Another file has that name.
         Err(_) if is_there(&name) => None,
         Err(error) => Some(Err(error).with_context(|| format!("cannot create {}", name.display()))),
     });
     made.unwrap_or_else(|| bail!("{RESULTS} is full"))
 }
 
-/// Refuses what cannot become a run directory: one that is, and what has the names of its files. Makes nothing.
+/// Refuses a directory that cannot become a run directory: one that is, and one that contains names
+/// of its files. Makes nothing.
 pub fn may_begin(dir: &Path) -> Result<()> {
     if is_there(dir) && !dir.is_dir() {
         bail!("{} is there already, and no folder: give another directory with -o", dir.display());

@@ -1,5 +1,6 @@
-//! `machine/before.json` and `machine/after.json`: the preflight at the start and at the end of a run. Lists, as a run that is
-//! taken up again begins and ends once more; a checksum at the end, as each document of the store has one.
+//! `machine/before.json` and `machine/after.json`: the preflight at the start and at the end of a
+//! run. Lists, since a resumed run begins and ends once more; a checksum at the end, as in each
+//! document of the store.
 
 use super::checksum::{self, Seal};
 use super::{keep, sealed};
@@ -11,7 +12,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// All looks of a run.
+/// All preflights of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Looks {
     /// Before the first process of each part.
@@ -21,7 +22,8 @@ pub struct Looks {
 }
 
 impl Looks {
-    /// Names of what made numbers wander at any time, in the order it was seen; `None` where nobody looked.
+    /// Names of the conditions that made numbers vary at any time, in the order they were seen;
+    /// `None` if there was no preflight.
     pub fn warnings(&self) -> Option<Vec<String>> {
         let all: Vec<&Preflight> = self.before.iter().chain(&self.after).collect();
         let mut names: Vec<String> = Vec::new();
@@ -34,7 +36,7 @@ impl Looks {
     }
 }
 
-/// Those of a run directory. Runs of an older heapmark have none.
+/// Those of a run directory. Runs of older versions have none.
 pub(super) fn read(dir: &Path) -> Result<Looks> {
     Ok(Looks { before: list(&file(dir, When::Before))?, after: list(&file(dir, When::After))? })
 }
@@ -62,7 +64,7 @@ fn name(when: When) -> PathBuf {
     })
 }
 
-/// A file, but for its checksum.
+/// A file without its checksum.
 #[derive(Serialize, Deserialize)]
 struct Document {
     looks: Vec<Preflight>,
@@ -71,10 +73,7 @@ struct Document {
 fn list(file: &Path) -> Result<Vec<Preflight>> {
     match fs::read(file) {
         Ok(text) => parse(&text).with_context(|| {
-            format!(
-                "{} is damaged: without it the run can be read, as one whose machine nobody looked at",
-                file.display()
-            )
+            format!("{} is damaged: without it the run can be read, but without its preflights", file.display())
         }),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", file.display())),

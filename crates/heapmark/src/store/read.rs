@@ -1,5 +1,5 @@
-//! A run directory read back. Whatever a kill, a full disk or a changed byte has left of a line: it is a record as it was
-//! written, or none.
+//! Reads a run directory. After a kill, a full disk or a changed byte, each line is either a record
+//! as it was written, or none.
 
 use super::checksum::{self, Seal};
 use super::{Lines, Record, Records, RunFile, SCHEMA, latency, light_record, no_run, preflights, samples_of, tables};
@@ -9,17 +9,18 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// A run directory as it was read.
+/// A run directory as read.
 pub struct Run {
-    /// What was known before its first sample.
+    /// Its head.
     pub head: RunFile,
     /// One record per cell, the last attempt of each, in the order they were first written.
     pub records: Vec<Record>,
-    /// Where they stand, to be read once more.
+    /// The positions of their lines, for reading them again.
     pub lines: Lines,
     /// Lines that are no record: the torn end of a run that was killed, or damage.
     pub unreadable_lines: usize,
-    /// Files in `series/` and `latency/` that are not there as they were written: nothing of them is shown.
+    /// Files in `series/` and `latency/` that are missing or not as written: nothing of them is
+    /// shown.
     pub damaged_tables: Vec<PathBuf>,
 }
 
@@ -29,16 +30,16 @@ const MOST_LINE: usize = 64 << 20;
 /// From this schema on each document ends with its checksum.
 const SEALED_SINCE: u64 = 2;
 
-/// How a line becomes a record.
+/// Parses a line into a record.
 type Parse<'a> = &'a dyn Fn(&[u8]) -> serde_json::Result<Record>;
 
-/// Reads a run directory. What was written later about the same cell counts.
+/// Reads a run directory. The latest record of a cell counts.
 pub fn read(dir: &Path) -> Result<Run> {
     read_with(dir, &|line| serde_json::from_slice(line))
 }
 
-/// The same without what no table shows: of a million samples, that is most of it. Of a sample's figures those stay that
-/// `reads` names.
+/// The same without what no table shows: for a million samples, that is most of it. A sample keeps
+/// the figures that `reads` accepts.
 pub fn read_for_tables(dir: &Path, reads: fn(&str) -> bool) -> Result<Run> {
     read_with(dir, &|line| light_record::record(line, reads))
 }
@@ -67,7 +68,7 @@ fn head(dir: &Path) -> Result<RunFile> {
     let text = fs::read(&path).with_context(|| no_run(dir))?;
     let value: Value = serde_json::from_slice(&text).with_context(damaged)?;
     let schema = value.get("schema").and_then(Value::as_u64).unwrap_or(0);
-    // Before the checksum, which a newer one may have elsewhere.
+    // Before the checksum, which a newer schema may place elsewhere.
     if schema > u64::from(SCHEMA) {
         bail!(
             "{} has schema {schema}, this heapmark reads up to {SCHEMA}: it was written by a newer heapmark",
@@ -80,7 +81,7 @@ fn head(dir: &Path) -> Result<RunFile> {
     serde_json::from_value(value).with_context(damaged)
 }
 
-/// Whether a document is as it was written; one that must have a checksum has one.
+/// Whether a document is as it was written; if `sealed`, it must have a checksum.
 pub(super) fn is_intact(document: &[u8], sealed: bool) -> bool {
     match checksum::check(document) {
         Seal::Whole => true,
@@ -89,16 +90,17 @@ pub(super) fn is_intact(document: &[u8], sealed: bool) -> bool {
     }
 }
 
-/// What was found in `samples.jsonl`.
+/// The records of `samples.jsonl`.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) kept: Records,
-    /// Where the line of each of them begins.
+    /// Where the line of each record begins.
     pub(super) places: Vec<u64>,
     pub(super) unreadable_lines: usize,
 }
 
-/// The next line, and how long it is: of one that is too long to be a record only the beginning is kept.
+/// Reads the next line and returns its length; of a line too long to be a record only the beginning
+/// is kept.
 pub(super) fn next_line(samples: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u64> {
     line.clear();
     let kept = samples.by_ref().take(MOST_LINE as u64).read_until(b'\n', line)?;
@@ -107,7 +109,7 @@ pub(super) fn next_line(samples: &mut impl BufRead, line: &mut Vec<u8>) -> io::R
     Ok((kept + rest) as u64)
 }
 
-/// Line by line: the file may be larger than what is kept of it.
+/// Line by line: the file may be larger than the records that are kept.
 pub(super) fn records(mut samples: impl BufRead, sealed: bool, parse: Parse) -> io::Result<Found> {
     let (mut found, mut line, mut at) = (Found::default(), Vec::new(), 0);
     loop {

@@ -1,4 +1,4 @@
-//! The lines of `samples.jsonl`: one per process that ran, whatever came of it.
+//! The lines of `samples.jsonl`: one per process that ran, whatever its outcome.
 
 use crate::execute::{Measurement, Outcome, Proof, Usage};
 use crate::observe::interference::Interference;
@@ -14,24 +14,26 @@ use std::collections::BTreeMap;
 pub enum Purpose {
     /// The guest without preload, which must show libc: proves that the proof can fail.
     Control,
-    /// Finds how much work fills the target time; on the baseline only.
+    /// Finds how much work takes the target time; on the baseline only.
     Calibration,
-    /// One process per allocator, workload and thread count, every block checked for overlap and alignment; never timed.
+    /// One process per allocator, workload and thread count, every block checked for overlap and
+    /// alignment; never timed.
     Check,
     /// A measured process: the only kind whose times and memory are compared.
     Sample,
-    /// A process in which single calls were timed: it says how long they took, and nothing else.
+    /// A process in which single calls were timed; its other times mean nothing.
     Latency,
-    /// Processes in which something was counted: no time of them means anything.
+    /// Processes in which something was counted: their times mean nothing.
     Count,
-    /// Processes that were followed for their memory: no time of them means anything.
+    /// Processes whose memory was sampled: their times mean nothing.
     Memory,
-    /// Calls that few workloads make, once for each allocator: what is found there is said, and is no failure.
+    /// Calls of functions that few workloads call, once for each allocator: a fault found there is
+    /// reported, and is no failure.
     Corners,
 }
 
 impl Purpose {
-    /// Whether such processes make up the blocks: what disturbs one of them is noted.
+    /// Whether these processes form the blocks: interference with them is recorded.
     pub fn is_of_a_block(self) -> bool {
         matches!(self, Purpose::Sample | Purpose::Latency | Purpose::Count | Purpose::Memory)
     }
@@ -42,9 +44,9 @@ impl Purpose {
 pub struct Passed {
     /// The cell's name in that run.
     pub cell: String,
-    /// UTC, RFC 3339: when it was run.
+    /// UTC, RFC 3339: the time of that check.
     pub at: String,
-    /// Iterations that it made: at least as many as a timed process of the run that takes it over.
+    /// Iterations that it made: at least as many as a timed process of the run that reuses it.
     pub iterations: u32,
     /// From spawn to reaped.
     pub wall_ns: u64,
@@ -56,12 +58,13 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// One process and what came of it.
+/// One process and its result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
     /// Why it ran.
     pub purpose: Purpose,
-    /// The cell's name, unique in a run: `larson@2/b03/jemalloc`, `larson@2/check/jemalloc`, `larson@2/calibration`.
+    /// The cell's name, unique in a run: `larson@2/b03/jemalloc`, `larson@2/check/jemalloc`,
+    /// `larson@2/calibration`.
     pub cell: String,
     /// Workload name.
     pub workload: String,
@@ -74,7 +77,7 @@ pub struct Record {
     /// Part of its block, from 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub part: u32,
-    /// How often this part was run before.
+    /// How often this part ran before.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempt: u32,
     /// Position within its part, from 0.
@@ -88,26 +91,27 @@ pub struct Record {
     /// What it measured; absent unless the outcome is `ok`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measurement: Option<Measurement>,
-    /// What is wrong with calls that few workloads make; only of the process that looks at them.
+    /// Faults in functions that few workloads call; only of the process that tests them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
-    /// Of a check that was not run: the one of an earlier run that stands for it.
+    /// For a check that was not run: the check of an earlier run that replaces it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed: Option<Box<Passed>>,
-    /// What the kernel counted; absent where no process was started.
+    /// The kernel's counts; absent if no process was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Box<Usage>>,
-    /// What else the machine did meanwhile; only of measured processes.
+    /// Interference by the rest of the machine; only of measured processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbance: Option<Interference>,
-    /// What was seen of its memory while the workload ran; only where that is what it was for, and where it ran long enough to
-    /// be seen a few times.
+    /// Samples of its memory while the workload ran; only of processes that ran for that purpose,
+    /// and long enough for a few samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<Box<MemoryProfile>>,
-    /// What was resident on average; only of samples whose memory over time was looked at from outside, often enough.
+    /// The mean resident memory; only of samples whose memory over time was observed from outside,
+    /// often enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_heap: Option<Box<MeanHeap>>,
-    /// Who served the malloc family; absent where the process did not get that far.
+    /// The library that served the malloc family; absent if the process did not get that far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Box<Proof>>,
     /// The complete environment of the process (padding as its length).
@@ -116,19 +120,19 @@ pub struct Record {
     /// The checksums of its files in `series/` and `latency/`, by folder.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tables: BTreeMap<String, String>,
-    /// The last lines the process wrote to stderr, where it did not end `ok`.
+    /// The last lines that the process wrote to stderr, if it did not end `ok`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr: String,
 }
 
 impl Record {
-    /// The highest resident set of its life, or of the earlier check that stands for it.
+    /// The highest resident set of its life, or of the earlier check that replaces it.
     pub fn peak_rss_bytes(&self) -> Option<u64> {
         let measured = self.measurement.as_ref().map(|measurement| measurement.peak_rss_bytes);
         measured.or(self.passed.as_ref().map(|passed| passed.peak_rss_bytes))
     }
 
-    /// A process of which no more is known than how it ended.
+    /// A process of which only the outcome is known.
     pub fn new(purpose: Purpose, cell: &Cell, workload: &str, threads: u32, outcome: Outcome) -> Record {
         Record {
             purpose,

@@ -1,4 +1,5 @@
-//! Records read once more, whole and one after the other: of a million samples all of them at once are too many.
+//! Reads records again, complete and one by one: all of a million samples at once would be too
+//! many.
 
 use super::read::{is_intact, next_line};
 use super::{Record, latency, samples_of};
@@ -7,7 +8,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 
-/// Where the records of a run stand in its `samples.jsonl`.
+/// The positions of a run's records in its `samples.jsonl`.
 pub struct Lines {
     pub(super) dir: PathBuf,
     /// Whether a line must have a checksum.
@@ -17,7 +18,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The records as [`read`](super::read) has them, in the same order.
+    /// The records as [`read`](super::read) returns them, in the same order.
     pub fn records(&self) -> impl Iterator<Item = Result<Record>> {
         let (mut samples, mut line, mut at) = (None, Vec::new(), 0);
         self.places.iter().map(move |place| {

@@ -1,4 +1,5 @@
-//! The records of a run, found by cell. What was written later about the same cell counts, at the place of the first.
+//! The records of a run, found by cell. The latest record of a cell counts, at the place of the
+//! first.
 
 use super::Record;
 use std::collections::HashMap;
@@ -11,7 +12,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// Adds a record, in place of an earlier one of its cell; returns its place.
+    /// Adds a record, replacing an earlier one of its cell; returns its place.
     pub fn add(&mut self, record: Record) -> usize {
         match self.places.get(&record.cell) {
             Some(place) => {

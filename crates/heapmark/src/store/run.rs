@@ -6,8 +6,9 @@ use crate::store::Looks;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The version of the store's format. A reader refuses newer ones. 2: run.json and each record end with their checksums. 3: looks at the
-/// machine do too, and a record has the checksums of its tables. 4: a process may end `absent`.
+/// The version of the store's format. A reader refuses newer ones. 2: run.json and each record end
+/// with their checksums. 3: preflights do too, and a record has the checksums of its tables. 4: a
+/// process may end `absent`.
 pub const SCHEMA: u32 = 4;
 
 /// The head of a run directory.
@@ -25,35 +26,37 @@ pub struct RunFile {
     pub preset: String,
     /// What is measured, how often and in which order.
     pub plan: Plan,
-    /// The allocators of the comparison, in plan order, then the baseline's copy and the floor, as people are told of them.
+    /// The allocators of the comparison, in plan order, then the A/A copy and the floor, as reports
+    /// describe them.
     pub allocators: Vec<AllocatorInfo>,
-    /// The same, as they are run: what `--resume` starts again.
+    /// The same, as they are run: `--resume` starts these again.
     pub subjects: Vec<Subject>,
     /// Allocators that rows of programs always run under, and that are not compared.
     #[serde(default)]
     pub pinned: Vec<Subject>,
-    /// Rows of programs, as people are told of them.
+    /// Rows of programs, as reports describe them.
     #[serde(default)]
     pub rows: Vec<AllocatorInfo>,
     /// The programs, as they are run.
     #[serde(default)]
     pub programs: Vec<Program>,
-    /// Seconds a process may take, where the user said so.
+    /// Seconds that a process may take, if the user set a limit.
     pub timeout_s: Option<f64>,
     /// The machine, as key and value.
     pub machine: BTreeMap<String, String>,
-    /// The preflights of the run, where it has been read: files of their own, as each part of a run adds to them.
+    /// The preflights of the run, if they were read: separate files, as each part of a run adds to
+    /// them.
     #[serde(skip)]
     pub looks: Looks,
 }
 
 impl RunFile {
-    /// Whether it holds the words of somebody's command line.
+    /// Whether it contains a user's command line.
     pub fn is_private(&self) -> bool {
         self.plan.cases.iter().any(|case| case.trial.is_some())
     }
 
-    /// Who has a row in a case: its allocators in plan order, then its programs.
+    /// The rows of a case: its allocators in plan order, then its programs.
     pub fn rows_of<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a AllocatorInfo> {
         self.plan.rows_of(case).filter_map(|name| {
             let mut infos = self.allocators.iter().chain(&self.rows);
@@ -73,12 +76,12 @@ pub struct AllocatorInfo {
     pub tier: String,
     /// Where the library came from, in words.
     pub origin: String,
-    /// As the library told it, or the pinned source's version.
+    /// As the library reported it, or the pinned source's version.
     pub version: String,
-    /// When its sources were written, as the catalogue says; empty where the version tells.
+    /// The date of its sources, from the catalogue; empty if the version contains it.
     #[serde(default)]
     pub sources: String,
-    /// Preloaded files, in order, or what is started.
+    /// Preloaded files, in order, or the command that is started.
     pub files: Vec<String>,
     /// SHA-256 of each of `files`.
     pub sha256: Vec<String>,
@@ -86,7 +89,7 @@ pub struct AllocatorInfo {
     pub leaves: Vec<String>,
     /// `called`, `configured` or `none`.
     pub purge: String,
-    /// The family of the catalogue by whose purge it is called: the library came by its path.
+    /// The catalogue family whose purge is called, for a library given by its path.
     #[serde(default)]
     pub purged_as: Option<String>,
 }

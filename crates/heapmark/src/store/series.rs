@@ -1,4 +1,5 @@
-//! The files in `series/` read back: memory over time, column by column, or the points that people look at first.
+//! Reads the files in `series/`: memory over time, column by column, or the points of the main
+//! columns.
 
 use super::{Purpose, Record, tables};
 use std::collections::{BTreeMap, HashSet};
@@ -9,12 +10,12 @@ use std::path::Path;
 pub struct Columns {
     /// Phase of each point.
     pub phases: Vec<String>,
-    /// The other columns by name; `None` where the process did not publish a number.
+    /// The other columns by name; `None` if the process did not publish a number.
     pub columns: BTreeMap<String, Vec<Option<u64>>>,
 }
 
 impl Columns {
-    /// A column whose points are all there; `None` for one that is not.
+    /// A column without gaps; `None` if some point is missing.
     pub fn column(&self, name: &str) -> Option<Vec<u64>> {
         self.columns.get(name)?.iter().copied().collect()
     }
@@ -24,7 +25,7 @@ impl Columns {
     }
 }
 
-/// What one process held over time.
+/// The memory of one process over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     /// Its cell.
@@ -39,27 +40,27 @@ pub struct Series {
     pub points: Vec<Point>,
 }
 
-/// One moment of it: of the columns of the file those that people look at first.
+/// One moment, with the main columns of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Since just before the process was started, or since the first look at it.
+    /// Since just before the process was started, or since its first sample.
     pub time_ns: u64,
-    /// Asked for so far; `None` but of a replay in strict order, whose time means nothing.
+    /// Requested so far; only for a replay in strict order, whose time means nothing.
     pub allocated_bytes: Option<u64>,
-    /// Asked for and not given back; `None` where the process does not tell.
+    /// Requested and not freed; `None` if the process does not report it.
     pub requested_live_bytes: Option<u64>,
-    /// Heap and mappings; `None` where nobody looked at them.
+    /// Heap and mappings; `None` if they were not read.
     pub total_dynamic_bytes: Option<u64>,
     /// Resident.
     pub rss_bytes: u64,
 }
 
-/// The series of a process; `None` where none was recorded, or the file is not as it was written.
+/// The series of a process; `None` if none was recorded, or the file is not as it was written.
 pub fn columns(dir: &Path, record: &Record) -> Option<Columns> {
     parse(&tables::read(dir, tables::SERIES, record)?)
 }
 
-/// Of each allocator in each case the first process that ended `ok` and whose file is there.
+/// For each allocator in each case, the first process that ended `ok` and whose file exists.
 pub fn series(dir: &Path, records: &[Record]) -> Vec<Series> {
     let (mut known, mut all) = (HashSet::new(), Vec::new());
     if !dir.join(tables::SERIES).is_dir() {
@@ -98,7 +99,8 @@ fn points(columns: &Columns) -> Vec<Point> {
     (0..columns.phases.len()).filter_map(point).collect()
 }
 
-/// Up to the first line that is no point. The end of an older run's file may be torn: a number without the end of its line may be the half of one.
+/// Up to the first line that is no point. The end of an older run's file may be torn: a number
+/// without the end of its line may be truncated.
 fn parse(table: &str) -> Option<Columns> {
     let (lines, _) = table.rsplit_once('\n')?;
     let mut reader = csv::Reader::from_reader(lines.as_bytes());

@@ -1,5 +1,6 @@
-//! The tables that a process has beside its record, in `series/` and `latency/`: a file each, whose checksum stands in the record.
-//! The record is sealed, so a file that is not as it was written is known by it.
+//! The tables of a process beside its record, in `series/` and `latency/`: a file each, whose
+//! checksum is in the record. The record is sealed, so it shows whether a file is as it was
+//! written.
 
 use super::{Record, checksum};
 use crate::file::make_folder;
@@ -9,10 +10,11 @@ use std::path::{Path, PathBuf};
 
 /// The folder of the memory over time in a run directory.
 pub(super) const SERIES: &str = "series";
-/// The folder of how long single calls took.
+/// The folder of the latencies of single calls.
 pub(super) const LATENCY: &str = "latency";
 
-/// Stores a table of a process, in place of what an earlier attempt has left, and its checksum in the record.
+/// Stores a table of a process, replacing that of an earlier attempt, and its checksum in the
+/// record.
 pub(super) fn keep(dir: &Path, folder: &str, record: &mut Record, table: &str) -> Result<()> {
     make_folder(&dir.join(folder)).with_context(|| format!("cannot create {}", dir.join(folder).display()))?;
     super::keep(dir, name_of(folder, &record.cell), table)?;
@@ -20,14 +22,15 @@ pub(super) fn keep(dir: &Path, folder: &str, record: &mut Record, table: &str) -
     Ok(())
 }
 
-/// A table as it was written; `None` where there is none, or something has changed. Of an older run nobody can tell.
+/// A table as it was written; `None` if there is none, or it has changed. Tables of older runs
+/// cannot be checked.
 pub(super) fn read(dir: &Path, folder: &str, record: &Record) -> Option<String> {
     let text = fs::read_to_string(file_of(dir, folder, &record.cell)).ok()?;
     let is_whole = |told: &String| *told == checksum::checksum(text.as_bytes());
     record.tables.get(folder).is_none_or(is_whole).then_some(text)
 }
 
-/// The files that records speak of and that are not there as they were written.
+/// The files that records name and that are missing or not as they were written.
 pub(super) fn damaged(dir: &Path, records: &[Record]) -> Vec<PathBuf> {
     let told = |folder: &&str, record: &Record| record.tables.contains_key(*folder);
     let of_record = |record| {
@@ -38,7 +41,8 @@ pub(super) fn damaged(dir: &Path, records: &[Record]) -> Vec<PathBuf> {
     records.iter().flat_map(of_record).collect()
 }
 
-/// The file of a cell in a folder: that of `memory@2/b03/jemalloc` is `series/memory@2_b03_jemalloc.csv`.
+/// The file of a cell in a folder: that of `memory@2/b03/jemalloc` is
+/// `series/memory@2_b03_jemalloc.csv`.
 fn file_of(dir: &Path, folder: &str, cell: &str) -> PathBuf {
     dir.join(name_of(folder, cell))
 }

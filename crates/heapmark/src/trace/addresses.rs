@@ -1,4 +1,5 @@
-//! Addresses become tokens, for whatever tells of addresses. What cannot be, an address that is given out twice or taken back twice, is repaired and counted.
+//! Turns addresses into tokens, for captures and for other tools' traces. Impossible sequences,
+//! such as an address that is given out twice or freed twice, are repaired and counted.
 
 use super::near::Near;
 use super::{Event, MOST_THREADS, Token};
@@ -6,33 +7,34 @@ use foldhash::fast::RandomState;
 use heapmark_wire::capture;
 use std::collections::HashMap;
 
-/// Two streams' clocks may differ by so much, in units of their order: some microseconds. Beyond it, what does not fit is no matter of
-/// order.
+/// The clocks of two streams may differ by this much, in units of their order: some microseconds.
+/// Beyond it, a mismatch is not a matter of order.
 const SKEW: u64 = 1 << 12;
-/// Ends of unknown addresses that are remembered in case their beginning comes late.
+/// How many frees of unknown addresses are remembered in case their allocation comes late.
 const MOST_EARLY: usize = 1 << 12;
 
-/// What was found and mended.
+/// What was found and repaired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mended {
-    /// Addresses that were given out just before they were taken back: what used them before ends there.
+    /// Addresses that were given out just before they were freed: their previous object ends there.
     pub reused: u64,
-    /// Addresses that were given out while they were in use, and never taken back: what used them before ends there.
+    /// Addresses that were given out while they were in use, and never freed: their previous object
+    /// ends there.
     pub unseen: u64,
-    /// Ends that came just before the beginning.
+    /// Frees that came just before the allocation.
     pub early: u64,
-    /// Ends of addresses that nobody had been given: they are left out.
+    /// Frees of addresses that were never given out: they are left out.
     pub unknown: u64,
 }
 
 impl Mended {
-    /// Places where the order cannot have been the recorded one.
+    /// Places where the order cannot be the recorded one.
     pub fn repairs(&self) -> u64 {
         self.reused + self.early
     }
 }
 
-/// What is at an address.
+/// The object at an address.
 #[derive(Clone, Copy)]
 pub(super) struct Object {
     token: u64,
@@ -50,18 +52,20 @@ impl Object {
 pub(super) struct Addresses {
     live: HashMap<u64, Object, Near>,
     live_bytes: u64,
-    /// Bytes asked for and not given back, at most.
+    /// Peak of the live bytes.
     pub most_bytes: u64,
     /// Allocations of each thread.
     allocations: Vec<u64>,
-    /// Addresses that were freed because they were given out again, and when: their end is still to come, from another stream.
+    /// Addresses that were freed because they were given out again, and when: their recorded free
+    /// is still to come, from another stream.
     owed: HashMap<u64, MemoryPoint, RandomState>,
-    /// Ends of addresses that were not known, and when: their beginning may still come, from another stream.
+    /// Frees of addresses that were not known, and when: their allocation may still come, from
+    /// another stream.
     early: HashMap<u64, MemoryPoint, RandomState>,
     pub mended: Mended,
 }
 
-/// Who acts, and when.
+/// The thread of an event, and its time.
 #[derive(Clone, Copy)]
 pub(super) struct MemoryPoint {
     pub key: u64,
@@ -78,7 +82,8 @@ impl MemoryPoint {
 }
 
 impl Addresses {
-    /// An object at an address. Gives the events that it takes: mostly its own, sometimes a repair around it.
+    /// Begins an object at an address. Emits the events that this takes: mostly its own, sometimes
+    /// a repair around it.
     #[inline]
     pub(super) fn begin(&mut self, at: MemoryPoint, address: u64, event: Event, put: &mut impl FnMut(u32, Event)) {
         let thread = at.thread;
@@ -110,7 +115,7 @@ impl Addresses {
 
     fn next_token(&mut self, thread: u32) -> Token {
         let place = thread as usize;
-        // The writer refuses threads beyond what a trace has; nothing is kept for them.
+        // The writer refuses more threads than a trace can have; nothing is kept for them.
         if place >= MOST_THREADS as usize {
             return Token { thread, index: 0 };
         }
@@ -121,7 +126,8 @@ impl Addresses {
         Token { thread, index: self.allocations[place] - 1 }
     }
 
-    /// What was at an address; nothing is there any more. Its bytes count until it is [`gone`](Self::gone).
+    /// Removes and returns the object at an address. Its bytes count until it is
+    /// [`gone`](Self::gone).
     #[inline]
     pub(super) fn end(&mut self, at: MemoryPoint, address: u64) -> Option<Object> {
         if !self.owed.is_empty()
@@ -143,18 +149,18 @@ impl Addresses {
         found
     }
 
-    /// The event that ends an object has been told.
+    /// Called when the event that ends an object has been emitted.
     #[inline]
     pub(super) fn gone(&mut self, object: Object) {
         self.live_bytes = self.live_bytes.saturating_sub(object.size);
     }
 
-    /// What is at an address.
+    /// The object at an address.
     pub(super) fn at(&self, address: u64) -> Option<Token> {
         self.live.get(&address).map(|object| object.token())
     }
 
-    /// All that is alive.
+    /// All live objects.
     pub(super) fn live(&self) -> impl Iterator<Item = (u64, Token)> {
         self.live.iter().map(|(address, object)| (*address, object.token()))
     }
@@ -171,7 +177,8 @@ pub(super) fn birth(event: &capture::Event) -> Option<(u64, Event)> {
     })
 }
 
-/// An event that ends the object at an address, with a token that is still to be found; `None` for the others.
+/// An event that ends the object at an address, whose token the caller fills in; `None` for
+/// the others.
 #[inline]
 pub(super) fn death(event: &capture::Event) -> Option<(u64, Event)> {
     let token = Token::default();

@@ -1,41 +1,41 @@
-//! Holds what a trace says against what can have happened.
+//! Checks a trace for what cannot have happened.
 
 use super::fault::{Fault, Kind, impossible};
 use super::{Event, Live, Reader, Variant};
 use std::collections::BTreeMap;
 use std::io::Read;
 
-/// No processor of today gives a process more addresses than these.
+/// No processor of today gives a process more addresses than this.
 const MOST_SIZE: u64 = 1 << 47;
-/// Alignments above this are strange enough to be told.
+/// Alignments above this are unusual enough for a note.
 const USUAL_ALIGN: u64 = 1 << 30;
-/// Faults that are told one by one.
+/// At most this many faults are reported one by one.
 const MOST_FAULTS: usize = 20;
 
 /// What a check found.
 #[derive(Debug, Default)]
 pub struct Checked {
-    /// Events that were looked at.
+    /// Events that were checked.
     pub events: u64,
-    /// Objects that are alive at the end.
+    /// Objects that are live at the end.
     pub alive: u64,
-    /// The first of what cannot have happened.
+    /// The first faults.
     pub faults: Vec<Fault>,
-    /// How much of it there is.
+    /// How many events cannot have happened.
     pub impossible: u64,
-    /// What is possible and worth knowing: how often, and at which event first.
+    /// Notes on what is possible but unusual: how often, and the first event.
     pub notes: BTreeMap<&'static str, (u64, u64)>,
 }
 
 impl Checked {
-    /// What the worst of it means; `None` where nothing is wrong.
+    /// The kind of the worst fault; `None` if there is none.
     pub fn worst(&self) -> Option<Kind> {
         let worst = self.faults.iter().map(Fault::kind).find(|kind| *kind != Kind::Impossible);
         worst.or((self.impossible > 0).then_some(Kind::Impossible))
     }
 }
 
-/// Reads to the end, or to where no more can be read.
+/// Reads to the end, or to the first place that cannot be read.
 pub fn check<R: Read>(mut reader: Reader<R>) -> Checked {
     let mut checked = Checked::default();
     let mut check = Check { live: Live::default(), inherited_left: 0 };
@@ -64,7 +64,7 @@ pub fn check<R: Read>(mut reader: Reader<R>) -> Checked {
     checked
 }
 
-/// Refuses what no event can be, whatever came before it.
+/// Refuses what no event can be, independent of the events before it.
 #[inline]
 pub(super) fn alone(event: &Event) -> Result<(), Fault> {
     let cannot_be = match *event {
@@ -93,7 +93,7 @@ fn why_not(event: &Event) -> String {
 }
 
 struct Check {
-    /// Bytes asked for of each object.
+    /// Requested bytes of each object.
     live: Live<u64>,
     /// Allocations that must still follow an `Inherit`.
     inherited_left: u64,

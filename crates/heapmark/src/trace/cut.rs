@@ -1,4 +1,5 @@
-//! A stretch of a trace as a trace of its own: what was alive before it is allocated first, and marked as such.
+//! A range of a trace as a trace of its own: objects that were alive before it are allocated first,
+//! and marked as inherited.
 
 use super::fault::{Fault, Kind};
 use super::{Event, Live, Reader, Token, Totals, Writer};
@@ -12,7 +13,7 @@ use std::ops::Range;
 pub enum Stretch {
     /// By number, the first is 0.
     Events(Range<u64>),
-    /// By nanoseconds since the start, as far as the clock of the trace tells.
+    /// By nanoseconds since the start, with the resolution of the trace's clock.
     Time(Range<u64>),
 }
 
@@ -37,21 +38,22 @@ enum Place {
     After,
 }
 
-/// What a cut came to.
+/// The result of a cut.
 #[derive(Debug)]
 pub struct Stretched {
     /// What was written.
     pub totals: Totals,
-    /// Events of the stretch itself.
+    /// Events within the range.
     pub within: u64,
-    /// Events before it, and the time by then in nanoseconds.
+    /// Events before the range, and the time by then in nanoseconds.
     pub before: (u64, u64),
     /// Where the trace is damaged.
     pub damage: Option<Fault>,
 }
 
-/// Reads as far as the stretch goes and writes it; memory is that of what is alive where it begins. Of a damaged trace, what stands
-/// before the damage is written, and the damage told.
+/// Reads up to the end of the range and writes the range; memory is that of the live objects at its
+/// beginning. Of a damaged trace, everything before the damage is written, and the damage is
+/// returned.
 pub fn cut<R: Read, W: Write>(mut reader: Reader<R>, to: W, stretch: &Stretch) -> Result<Stretched, Fault> {
     let mut head = reader.head().clone();
     let mut before = Live::default();
@@ -61,7 +63,7 @@ pub fn cut<R: Read, W: Write>(mut reader: Reader<R>, to: W, stretch: &Stretch) -
         if let (_, Event::Clock { ns: now }) = next {
             ns = now;
         }
-        // What stands for an earlier time stays together, and the cut takes its place.
+        // Inherited objects stay together, and the cut takes their place.
         if stretch.place(number, ns) != Place::Before && inherited_left == 0 && !matches!(next.1, Event::Inherit { .. })
         {
             break Some(next);
@@ -106,7 +108,7 @@ pub fn cut<R: Read, W: Write>(mut reader: Reader<R>, to: W, stretch: &Stretch) -
     Ok(Stretched { totals: writer.finish()?.1, within: number - start, before: (start, start_ns), damage })
 }
 
-/// The call that makes such an object where nothing came before.
+/// The call that makes an object of this kind without an earlier object.
 pub(super) fn birth(event: &Event, size: u64) -> Event {
     match event {
         Event::Realloc { .. } => Event::Malloc { size, operator: false },
@@ -114,11 +116,12 @@ pub(super) fn birth(event: &Event, size: u64) -> Event {
     }
 }
 
-/// How tokens of the whole trace are called in the stretch.
+/// The tokens that objects of the whole trace get in the range.
 struct Tokens {
-    /// Of what was alive before.
+    /// Tokens of the objects that were alive before.
     inherited: HashMap<u64, u64, RandomState>,
-    /// For each thread, its allocations before the stretch and how many of them are alive at its beginning.
+    /// For each thread: its allocations before the range, and how many of them are live at its
+    /// beginning.
     threads: Vec<(u64, u64)>,
 }
 

@@ -1,8 +1,8 @@
-//! Why a recording ended, in words: of what its head says.
+//! Why a recording ended, as text: from the trace's head.
 
 use super::Head;
 
-/// Why it ended before the program did; `None` where it did not, or where nothing is known of that.
+/// Why the recording ended before the program did; `None` if it did not, or if that is unknown.
 pub fn ended_early(head: &Head) -> Option<String> {
     let why = match head.get("end")? {
         "exit" => return None,
@@ -20,9 +20,10 @@ pub fn ended_early(head: &Head) -> Option<String> {
     Some(format!("recording ended early: {why}"))
 }
 
-/// How it ended, where that was not as it should.
+/// How the program or its recording ended, if not normally.
 pub fn ended(head: &Head) -> Option<String> {
-    // A head that does not say when the program began is another tool's, which says nothing of the end either.
+    // A head without the program's start was made from another tool's trace, which does not record
+    // the end either.
     let unsaid = || head.get("started-unix-ns").is_some() && head.get("end").is_none();
     let signal = head.text("end.signal").map(|signal| format!("the program was killed by {signal}"));
     let early = ended_early(head);

@@ -1,8 +1,9 @@
-//! What happens in a trace.
+//! The events of a trace.
 
 use heapmark_wire::capture::{Call, Variant};
 
-/// An object, by who made it: threads and their allocations count from 0. It needs no address, and no event carries it at birth.
+/// Names an object by the thread that made it: threads and their allocations count from 0. No
+/// address is needed, and no event carries the token at birth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Token {
     /// The thread that allocated it.
@@ -17,20 +18,20 @@ impl Token {
         u64::from(self.thread) << 48 | self.index
     }
 
-    /// The token that [`Token::packed`] made a number of.
+    /// The inverse of [`Token::packed`].
     pub fn of_packed(packed: u64) -> Token {
         Token { thread: (packed >> 48) as u32, index: packed & ((1 << 48) - 1) }
     }
 }
 
-/// One event of one thread. Which thread it is stands beside it.
+/// One event of one thread. The thread's number is stored beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// `malloc(size)`, or `operator new(size)`.
     Malloc {
         /// Bytes asked for.
         size: u64,
-        /// It was the C++ operator.
+        /// It was C++'s `operator new`.
         operator: bool,
     },
     /// `calloc(count, size)`.
@@ -54,11 +55,11 @@ pub enum Event {
     },
     /// An allocation with an alignment.
     Aligned {
-        /// The alignment, as it was given.
+        /// The alignment, as passed.
         align: u64,
         /// Bytes asked for.
         size: u64,
-        /// By which function.
+        /// The function.
         variant: Variant,
     },
     /// `free`, or `operator delete` without a size.
@@ -70,23 +71,23 @@ pub enum Event {
     FreeSized {
         /// The object that ends.
         token: Token,
-        /// The size as it was given.
+        /// The size, as passed.
         size: u64,
     },
     /// `free_aligned_sized`, or `operator delete` with an alignment and a size.
     FreeAlignedSized {
         /// The object that ends.
         token: Token,
-        /// The alignment as it was given.
+        /// The alignment, as passed.
         align: u64,
-        /// The size as it was given.
+        /// The size, as passed.
         size: u64,
     },
     /// `operator delete` with an alignment and no size.
     FreeAligned {
         /// The object that ends.
         token: Token,
-        /// The alignment as it was given.
+        /// The alignment, as passed.
         align: u64,
     },
     /// `free(NULL)`.
@@ -96,11 +97,11 @@ pub enum Event {
         /// The object it asks about.
         token: Token,
     },
-    /// A call that returned nothing. A `realloc` that failed leaves its object as it is.
+    /// A call that returned NULL. A `realloc` that failed leaves its object as it is.
     Failed {
         /// Which function.
         call: Call,
-        /// Bytes asked for; the largest number where a product overflowed.
+        /// Bytes asked for; the largest number if a product overflowed.
         size: u64,
     },
     /// The thread starts another.
@@ -115,7 +116,7 @@ pub enum Event {
         /// Its process id.
         pid: u32,
     },
-    /// What time it is.
+    /// The time.
     Clock {
         /// Nanoseconds since the recording started.
         ns: u64,
@@ -126,15 +127,16 @@ pub enum Event {
         token: Token,
         /// Pages that are in memory.
         resident_pages: u64,
-        /// Pages that it lies in.
+        /// Pages that it covers.
         pages: u64,
     },
-    /// A word of whoever made the trace.
+    /// A word from the tool that made the trace.
     Mark {
         /// The word.
         text: Box<str>,
     },
-    /// The next so many objects lived before the trace begins: their allocations stand for what happened earlier, or in the parent.
+    /// The next objects lived before the trace begins: their allocations stand for what happened
+    /// earlier, or in the parent.
     Inherit {
         /// How many.
         objects: u64,
@@ -146,13 +148,13 @@ pub enum Event {
     },
     /// The program ends.
     End {
-        /// Its peak resident set in bytes; 0 where nobody knows.
+        /// Its peak resident set in bytes; 0 if unknown.
         peak_rss_bytes: u64,
     },
 }
 
 impl Event {
-    /// Bytes asked for, where an object begins; the largest number where they are more than can be counted.
+    /// Bytes asked for, if an object begins; the largest number if they do not fit.
     #[inline]
     pub fn begins(&self) -> Option<u64> {
         match *self {
@@ -185,7 +187,7 @@ impl Event {
         }
     }
 
-    /// The same, to be given another name.
+    /// The same, to change the name.
     pub fn names_mut(&mut self) -> Option<&mut Token> {
         match self {
             Event::UsableSize { token }

@@ -1,15 +1,16 @@
-//! What can be wrong with a file, as one line.
+//! Faults of a file, each as one line.
 
 use std::fmt;
 
-/// What a fault means for whoever reads.
+/// What a fault means for the reader of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It cannot be read at all: it is something else, of another version, or the disk says no.
+    /// It cannot be read: it is another kind of file, of another version, or the disk reports an
+    /// error.
     Foreign,
-    /// It is damaged or ends too early; what stood before it is good.
+    /// It is damaged or ends too early; everything before that place is good.
     Damaged,
-    /// Its bytes are whole, but what they say cannot have happened.
+    /// Its bytes are whole, but its events cannot have happened.
     Impossible,
 }
 
@@ -36,7 +37,7 @@ impl Fault {
         self
     }
 
-    /// What it means.
+    /// The kind of this fault.
     pub fn kind(&self) -> Kind {
         self.0.kind
     }

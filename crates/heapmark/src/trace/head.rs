@@ -1,19 +1,21 @@
-//! What a trace says of the program and the machine it was recorded on: `key=value` lines, with values as in a capture.
+//! What a trace holds about the program and the machine it was recorded on: `key=value` lines, with
+//! values as in a capture.
 
 use heapmark_wire::capture::text;
 
-/// Pairs in the order of the file. Values are escaped: plain ASCII, whatever a program was called with.
+/// Pairs in the order of the file. Values are escaped: plain ASCII, whatever the program's name and
+/// arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head(Vec<(String, String)>);
 
 impl Head {
-    /// Reads lines; bytes that are no text become marks that say so.
+    /// Reads lines; bytes that are not text become replacement characters.
     pub fn parse(bytes: &[u8]) -> Head {
         let text = String::from_utf8_lossy(bytes);
         Head(heapmark_wire::pairs(&text).map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
     }
 
-    /// The value of a key as people read it; bytes that are no text are marks that say so.
+    /// The value of a key, unescaped; bytes that are not text become replacement characters.
     pub fn text(&self, key: &str) -> Option<String> {
         let bytes: Vec<u8> = text::unescaped(self.get(key)?).collect();
         Some(String::from_utf8_lossy(&bytes).into_owned())
@@ -30,7 +32,7 @@ impl Head {
         self.set_escaped(key, &value);
     }
 
-    /// The same, of a value that is escaped.
+    /// The same, for a value that is already escaped.
     pub fn set_escaped(&mut self, key: &str, value: &str) {
         let value = value.to_owned();
         match self.0.iter_mut().find(|(name, _)| name == key) {
@@ -39,17 +41,17 @@ impl Head {
         }
     }
 
-    /// All but those whose keys begin so.
+    /// All pairs except those whose keys begin with `start`.
     pub fn without(&self, start: &str) -> Head {
         Head(self.0.iter().filter(|(key, _)| !key.starts_with(start)).cloned().collect())
     }
 
-    /// All of them.
+    /// All pairs.
     pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
-    /// As lines.
+    /// The pairs as lines.
     pub fn lines(&self) -> String {
         self.pairs().map(|(key, value)| format!("{key}={value}\n")).collect()
     }

@@ -1,24 +1,24 @@
-//! Traces of other tools. What glibc's `mtrace` writes has all that a replay needs; recordings that lack threads or the identity of
-//! objects are refused with the reason.
+//! Traces of other tools. The text of glibc's `mtrace` has all that a replay needs; recordings
+//! without threads or without the identity of objects are refused with the reason.
 
 use super::addresses::{Addresses, MemoryPoint, Object};
 use super::fault::{Fault, damaged, foreign};
 use super::{Call, Event, Head, Mended, Totals, Writer};
 use std::io::{BufRead, Read, Write};
 
-/// Bytes of a line; the name of the calling function is the longest part.
+/// Longest line in bytes; the name of the calling function is the longest part.
 const MOST_LINE: u64 = 64 << 10;
 
-/// What was imported.
+/// The result of an import.
 #[derive(Debug)]
 pub struct Imported {
     /// What was written.
     pub totals: Totals,
-    /// What did not fit.
+    /// What did not fit and was repaired.
     pub mended: Mended,
-    /// Whether it ends as such a text does when the program says that it has ended (`muntrace`).
+    /// Whether the text has the mark that `muntrace` writes at the end.
     pub ended: bool,
-    /// Whether its last line is not whole: it was shortened, and that line is left out.
+    /// Whether the last line is cut off: the text was shortened, and that line is left out.
     pub torn: bool,
 }
 
@@ -34,7 +34,7 @@ pub fn import<R: BufRead, W: Write>(mut from: R, to: W) -> Result<Imported, Faul
         if (&mut from).take(MOST_LINE).read_until(b'\n', &mut line).map_err(unread)? == 0 {
             break;
         }
-        // A number that is cut off is another number.
+        // A number that is cut off is a wrong number.
         torn = line.last() != Some(&b'\n') && from.fill_buf().map_err(unread)?.is_empty();
         if torn {
             break;
@@ -47,7 +47,7 @@ pub fn import<R: BufRead, W: Write>(mut from: R, to: W) -> Result<Imported, Faul
     Ok(Imported { totals: import.writer.finish()?.1, mended, ended, torn })
 }
 
-/// Says what a file is that cannot be imported.
+/// Refuses files that cannot be imported, and names their format.
 fn refuse(start: &[u8]) -> Result<(), Fault> {
     let lost = "a recording of heaptrack cannot be replayed: it does not say which thread made a call, nor that a realloc is one";
     match start {
@@ -133,7 +133,7 @@ impl<W: Write> Import<W> {
     }
 }
 
-/// Such a file knows no time, and its lines stand in their order.
+/// The file has no times; its lines stand in their order.
 const NOW: MemoryPoint = MemoryPoint { key: 0, thread: 0, stream: 0 };
 
 fn number(word: &str) -> Result<u64, Fault> {

@@ -1,12 +1,15 @@
-//! The frame of a trace file: its header, and the header of each chunk. docs/TRACE.md shows both as tables.
+//! The frame of a trace file: its header, and the header of each chunk. docs/TRACE.md has both as
+//! tables.
 
 use super::fault::{Fault, damaged, foreign};
 
-/// The first bytes of a trace. The first is no text, and a transfer that changes line ends changes the last two.
+/// The first bytes of a trace. The first one is not text, and a transfer that converts line ends
+/// changes the last two.
 const MAGIC: [u8; 8] = *b"\x89hmtr\x1a\r\n";
 const MAJOR: u16 = 1;
 const MINOR: u16 = 0;
-/// All numbers are little-endian; a file that was written the other way around has this one reversed.
+/// All numbers are little-endian; in a file written with the other byte order this number is
+/// reversed.
 const BYTE_ORDER: u32 = 0x0102_0304;
 
 /// Bytes of the file's header.
@@ -15,14 +18,15 @@ pub(super) const FILE_HEADER: usize = 40;
 pub(super) const CHUNK_HEADER: usize = 48;
 const CHUNK_MAGIC: u32 = u32::from_le_bytes(*b"chnk");
 
-/// A chunk is not larger than this, neither as it is stored nor unpacked: nobody can make a reader take more memory.
+/// A chunk is never larger than this, neither stored nor unpacked: no file can make a reader take
+/// more memory.
 pub const MOST_RAW_BYTES: usize = 1 << 20;
-/// Threads of a trace.
+/// Most threads of a trace.
 pub const MOST_THREADS: u32 = 65_535;
-/// Objects that live at once.
+/// Most objects that live at once.
 pub const MOST_LIVE: u64 = 1 << 29;
 
-/// What a chunk has in it.
+/// What a chunk holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// `key=value` lines; the first chunk.
@@ -71,13 +75,14 @@ pub(super) fn file_header() -> [u8; FILE_HEADER] {
     bytes[8..10].copy_from_slice(&MAJOR.to_le_bytes());
     bytes[10..12].copy_from_slice(&MINOR.to_le_bytes());
     bytes[12..16].copy_from_slice(&BYTE_ORDER.to_le_bytes());
-    // 16..24 features that a reader must know, 24..32 features that it may ignore, 32..36 reserved: none so far.
+    // 16..24 features that a reader must know, 24..32 features that it may ignore, 32..36 reserved:
+    // none so far.
     let crc = crc32fast::hash(&bytes[..36]);
     bytes[36..].copy_from_slice(&crc.to_le_bytes());
     bytes
 }
 
-/// Refuses what is no trace, or one of another kind than this version reads.
+/// Refuses a file that is not a trace, or one of a kind that this version cannot read.
 pub(super) fn check_file_header(bytes: &[u8; FILE_HEADER]) -> Result<(), Fault> {
     if bytes[..8] != MAGIC {
         return Err(foreign("this is no heapmark trace: it does not begin as one (`heapmark record` makes traces)"));
@@ -103,7 +108,7 @@ pub(super) fn check_file_header(bytes: &[u8; FILE_HEADER]) -> Result<(), Fault> 
 }
 
 impl ChunkHeader {
-    /// As it stands in a file.
+    /// The header as stored in a file.
     pub(super) fn bytes(&self) -> [u8; CHUNK_HEADER] {
         let mut bytes = [0; CHUNK_HEADER];
         bytes[..4].copy_from_slice(&CHUNK_MAGIC.to_le_bytes());
@@ -118,7 +123,7 @@ impl ChunkHeader {
         bytes
     }
 
-    /// Reads one, and refuses lengths that no chunk has.
+    /// Reads a header, and refuses lengths that no chunk can have.
     pub(super) fn parse(bytes: &[u8; CHUNK_HEADER]) -> Result<ChunkHeader, Fault> {
         if u32_at(bytes, 0) != CHUNK_MAGIC {
             return Err(damaged("no chunk begins where one must"));
@@ -160,7 +165,7 @@ impl ChunkHeader {
         if self.codec == Codec::Plain && raw != stored {
             return Err(damaged(format!("a chunk that is not packed has {raw} and {stored} bytes")));
         }
-        // An event has one byte at least.
+        // An event has at least one byte.
         if events > raw || (events == 0) == (self.content == Content::Events) {
             return Err(damaged(format!("a chunk of {raw} bytes says that it has {events} events")));
         }

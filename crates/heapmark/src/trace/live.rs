@@ -1,5 +1,5 @@
-//! Which objects are alive, and something about each. Memory is that of what is alive, not of what there has been; where the machine has
-//! not so much of it, that is a fault.
+//! The live objects, with a value for each. Memory is that of the live objects, not of all there
+//! have been; if the machine has too little, that is a fault.
 
 use super::fault::{Fault, foreign, impossible};
 use super::layout::{MOST_LIVE, MOST_THREADS};
@@ -7,7 +7,7 @@ use super::{Event, Token, room};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
-/// What is alive.
+/// The live objects.
 pub struct Live<T> {
     objects: HashMap<u64, T, RandomState>,
     /// Allocations of each thread so far.
@@ -22,7 +22,7 @@ impl<T> Default for Live<T> {
 }
 
 impl<T> Live<T> {
-    /// An object begins; gives its token.
+    /// Begins an object; returns its token.
     #[inline]
     pub fn begin(&mut self, thread: u32, about: T) -> Result<Token, Fault> {
         if self.len() >= self.most {
@@ -44,10 +44,10 @@ impl<T> Live<T> {
         Ok(token)
     }
 
-    /// Room for more.
+    /// Grows the table.
     #[cold]
     fn grow(&mut self) -> Result<(), Fault> {
-        // RssCrossCheck as many, each with a byte of the table's own, and one of eight places free.
+        // Twice as many, each with a byte of the table's own, and one of eight places free.
         let bytes = 2 * self.objects.capacity() * (size_of::<(u64, T)>() + 1) * 8 / 7;
         let given = room::refusal(bytes as u64)
             .map_or_else(|| self.objects.try_reserve(1).map_err(|_| "the system gives no more memory".to_owned()), Err);
@@ -57,20 +57,20 @@ impl<T> Live<T> {
         })
     }
 
-    /// An object ends; gives what was known of it.
+    /// Ends an object; returns its value.
     #[inline]
     pub fn end(&mut self, token: Token) -> Result<T, Fault> {
         self.objects.remove(&token.packed()).ok_or_else(|| self.dead(token))
     }
 
-    /// What is known of an object that is alive.
+    /// The value of a live object.
     pub fn get(&self, token: Token) -> Option<&T> {
         self.objects.get(&token.packed())
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub fn get_mut(&mut self, token: Token) -> Result<&mut T, Fault> {
-        // Looked up twice only where it fails.
+        // Looked up twice only if that fails.
         if !self.objects.contains_key(&token.packed()) {
             return Err(self.dead(token));
         }
@@ -87,12 +87,12 @@ impl<T> Live<T> {
         })
     }
 
-    /// How many are alive.
+    /// How many objects are live.
     pub fn len(&self) -> u64 {
         self.objects.len() as u64
     }
 
-    /// Whether none is.
+    /// Whether none is live.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
@@ -102,17 +102,18 @@ impl<T> Live<T> {
         self.allocations.get(thread as usize).copied().unwrap_or(0)
     }
 
-    /// Threads that have allocated something lie below this.
+    /// Threads that have allocated something have numbers below this.
     pub fn threads(&self) -> u32 {
         self.allocations.len() as u32
     }
 
-    /// All that is alive, in no order.
+    /// All live objects, in no order.
     pub fn into_objects(self) -> impl Iterator<Item = (Token, T)> {
         self.objects.into_iter().map(|(packed, about)| (Token::of_packed(packed), about))
     }
 
-    /// What an event does to it: `about` tells of a new object, given the one it replaces. Gives the object that ended.
+    /// Applies an event: `about` makes the value of a new object, given the one it replaces.
+    /// Returns the object that ended.
     #[inline]
     pub fn follow(
         &mut self,

@@ -1,6 +1,8 @@
-//! Allocation traces: what a program asked of its allocator, in the order in which it happened, without an address in it.
+//! Allocation traces: the calls that a program made to its allocator, in the order in which they
+//! happened, without addresses.
 //!
-//! A recording becomes a trace, and a trace is all that the other rooms see of a recorded program. docs/TRACE.md is the format.
+//! A recording becomes a trace, and other modules know a recorded program only by its trace.
+//! docs/TRACE.md defines the format.
 
 mod addresses;
 mod check;

@@ -1,17 +1,17 @@
-//! A hash of addresses under which neighbours stay neighbours: programs allocate and free in runs of addresses, and a table that scatters
-//! them waits for memory at each.
+//! A hash of addresses that keeps neighbours together: programs allocate and free in runs of
+//! addresses, and a table that scatters them waits for memory at each one.
 
 use foldhash::fast::{FoldHasher, RandomState};
 use std::hash::{BuildHasher, Hasher};
 
-/// Blocks lie so far apart, at least most of them.
+/// Distance of most blocks.
 const GRANULE_BITS: u32 = 4;
-/// Granules of a region stay together; where a region lies cannot be foreseen.
+/// Granules of a region stay together; where a region lies is unpredictable.
 const REGION_BITS: u32 = 5;
-/// By its highest seven bits the table tells a hash from those beside it.
+/// The table uses the highest seven bits of a hash to distinguish it from those beside it.
 const TAG_SHIFT: u32 = 57;
 
-/// Makes the hash of a table.
+/// Builds the hashers of a table.
 #[derive(Clone, Default)]
 pub(super) struct Near(RandomState);
 

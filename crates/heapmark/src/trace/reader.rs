@@ -1,4 +1,5 @@
-//! Reads a trace: chunks in, events out. Any bytes give events or one fault; memory is one chunk and what each thread needs.
+//! Reads a trace: chunks in, events out. Any bytes give events or one fault; memory is one chunk
+//! and the state of each thread.
 
 use super::codec::{Bytes, State};
 use super::fault::{Fault, damaged, foreign};
@@ -9,7 +10,8 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 use zstd::bulk::Decompressor;
 
-/// An iterator of events and their threads, in the order in which they happened. After a fault there is nothing more.
+/// An iterator over events and their threads, in the order in which they happened. It ends after a
+/// fault.
 pub struct Reader<R> {
     from: R,
     head: Head,
@@ -18,9 +20,9 @@ pub struct Reader<R> {
     stored: Vec<u8>,
     payload: Vec<u8>,
     at: usize,
-    /// Chunks that were begun.
+    /// Chunks that were started.
     chunks: u64,
-    /// Events that were given out.
+    /// Events that were returned.
     events: u64,
     events_left: u32,
     ended: bool,
@@ -34,7 +36,7 @@ impl Reader<File> {
 }
 
 impl Reader<Watched<File>> {
-    /// Opens a file, and counts how much of it has been read.
+    /// Opens a file, and counts in `done` how much of it has been read.
     pub fn watched(path: &Path, done: Done) -> Result<Reader<Watched<File>>, Fault> {
         Reader::new(Watched::new(File::open(path).map_err(unread)?, done))
     }
@@ -46,7 +48,7 @@ impl<R: Read> Reader<R> {
         let mut header = [0; FILE_HEADER];
         match fill(&mut from, &mut header)? {
             0 => return Err(foreign("the file is empty")),
-            // Whatever it is, what it begins with says more than that it is short.
+            // For any other file its first bytes explain more than its length.
             FILE_HEADER => {}
             short if header[0] == super::layout::file_header()[0] => {
                 return Err(damaged(format!("the file ends after {short} bytes, within its header")));
@@ -76,17 +78,17 @@ impl<R: Read> Reader<R> {
         Ok(reader)
     }
 
-    /// What the trace says of its program.
+    /// The trace's metadata on its program.
     pub fn head(&self) -> &Head {
         &self.head
     }
 
-    /// Events that were given out so far.
+    /// Events that were returned so far.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// The chunk that they come from.
+    /// The chunk of the last event.
     pub fn chunk_number(&self) -> u64 {
         self.chunks.saturating_sub(1)
     }
@@ -113,7 +115,7 @@ impl<R: Read> Reader<R> {
             )));
         }
         self.chunks += 1;
-        // Both lengths are bounded by `parse`.
+        // `parse` limits both lengths.
         self.stored.resize(header.stored_bytes as usize, 0);
         if fill(&mut self.from, &mut self.stored)? != self.stored.len() {
             return Err(damaged("the file ends within a chunk"));
@@ -138,7 +140,7 @@ impl<R: Read> Reader<R> {
         Ok(header)
     }
 
-    /// The next chunk with events; `false` at the end.
+    /// Opens the next chunk with events; `false` at the end.
     fn advance(&mut self) -> Result<bool, Fault> {
         if self.at != self.payload.len() && self.chunks > 1 {
             let rest = self.payload.len() - self.at;
@@ -212,7 +214,8 @@ impl<R: Read> Iterator for Reader<R> {
     }
 }
 
-/// How many events a trace has, as its chunks say; they themselves are not read. Of a damaged one, those before the damage.
+/// The number of events of a trace, from its chunk headers; the events are not read. Of a damaged
+/// trace, the events before the damage.
 pub fn events_of(trace: &Path) -> Result<u64, Fault> {
     let mut file = File::open(trace).map_err(unread)?;
     let (mut at, mut events, mut header) = (FILE_HEADER as u64, 0, [0; CHUNK_HEADER]);
@@ -227,7 +230,7 @@ pub fn events_of(trace: &Path) -> Result<u64, Fault> {
     }
 }
 
-/// Reads until the buffer is full or the file ends; how far it came.
+/// Reads until the buffer is full or the file ends; returns the number of bytes.
 fn fill(from: &mut impl Read, buffer: &mut [u8]) -> Result<usize, Fault> {
     let mut filled = 0;
     while filled < buffer.len() {

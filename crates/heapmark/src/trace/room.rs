@@ -1,16 +1,16 @@
-//! How much memory this process may still take. A process that the kernel ends for lack of it says nothing, so what grows with a file
-//! that others made asks before it grows.
+//! How much memory this process may still take. A process that the kernel kills for lack of memory
+//! reports nothing, so tables that grow with a file of unknown origin ask before they grow.
 
 use rustix::process::{Resource, getrlimit};
 use std::fs::read_to_string;
 use std::path::Path;
 
-/// So much is never asked about.
+/// Requests up to this size are never checked.
 const SMALL: u64 = 16 << 20;
 /// What else a process needs.
 const MARGIN: u64 = 32 << 20;
 
-/// Why there is no room for a table of so many bytes, if there is none.
+/// Why a table of this many bytes does not fit, if it does not.
 pub(super) fn refusal(bytes: u64) -> Option<String> {
     let left = if bytes > SMALL { left()? } else { return None };
     // What is kept beside the table grows with it.
@@ -25,7 +25,7 @@ fn left() -> Option<u64> {
     sources.flatten().min()
 }
 
-/// What the kernel can give without swapping.
+/// The memory that the kernel can give without swapping.
 fn machine() -> Option<u64> {
     let text = read_to_string("/proc/meminfo").ok()?;
     Some(text.lines().find_map(|line| number(line.strip_prefix("MemAvailable:")?))? << 10)
@@ -38,7 +38,8 @@ fn address_space() -> Option<u64> {
     Some(limit.saturating_sub(pages * rustix::param::page_size() as u64))
 }
 
-/// The group of a line of `/proc/self/cgroup`, and those above it. What they have of files goes when memory is short.
+/// What the group of a line of `/proc/self/cgroup`, and those above it, leave. Their page cache is
+/// dropped when memory is short.
 fn group(line: &str) -> Option<u64> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (folder, names) = match parts.next()? {
@@ -57,7 +58,7 @@ fn group(line: &str) -> Option<u64> {
     own.ancestors().take_while(|group| group.starts_with(folder)).filter_map(left).min()
 }
 
-/// The number that a text begins with.
+/// The number at the start of a text.
 fn number(text: &str) -> Option<u64> {
     text.split_whitespace().next()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Reading that tells how far it is: who shows that looks at the number from another thread.
+//! Reading with progress: another thread that shows the progress reads the counter.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Done(Arc<AtomicU64>);
 
 impl Done {
-    /// So many so far.
+    /// The bytes so far.
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// So many more.
+    /// Adds bytes.
     pub fn add(&self, bytes: u64) {
         self.0.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 
-/// Something that is read.
+/// A reader that counts.
 pub struct Watched<R> {
     from: R,
     done: Done,
 }
 
 impl<R> Watched<R> {
-    /// Counts what is read of it from here on.
+    /// Counts what is read from here on.
     pub fn new(from: R, done: Done) -> Watched<R> {
         Watched { from, done }
     }

@@ -7,10 +7,10 @@ use super::{Event, Head};
 use std::io::Write;
 use zstd::bulk::Compressor;
 
-/// zstd's own default: what is above costs time and gains little on such data.
+/// zstd's own default: higher levels cost time and gain little on such data.
 const LEVEL: i32 = 3;
 
-/// What a whole trace comes to.
+/// The totals of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Events, without the changes of threads.
@@ -73,7 +73,7 @@ impl<W: Write> Writer<W> {
         self.totals.events + u64::from(self.events_here)
     }
 
-    /// Ends the trace. One that is not ended is read as one that was cut short.
+    /// Ends the trace. A trace that is not ended is read as one that was cut short.
     pub fn finish(mut self) -> Result<(W, Totals), Fault> {
         self.flush()?;
         (self.totals.threads, self.totals.allocations) = (self.state.threads(), self.state.allocations());
@@ -100,7 +100,7 @@ impl<W: Write> Writer<W> {
     fn chunk(&mut self, content: Content, raw: &[u8]) -> Result<(), Fault> {
         self.packed.resize(zstd::zstd_safe::compress_bound(raw.len()), 0);
         let length = self.packer.compress_to_buffer(raw, &mut self.packed[..]).map_err(unwritten)?;
-        // What does not become smaller stays as it is.
+        // Data that does not become smaller is stored as it is.
         let (codec, stored) =
             if length < raw.len() { (Codec::Zstd, &self.packed[..length]) } else { (Codec::Plain, raw) };
         let header = ChunkHeader {

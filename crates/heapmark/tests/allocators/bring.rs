@@ -224,7 +224,7 @@ fn the_row_of_a_library_by_path_says_as_what_it_is_purged() {
     assert!(note("collecting").ends_with(", purged as mimalloc"), "{}", end.stdout);
     assert!(note("honest").contains("not purged"), "{}", end.stdout);
     assert!(!note("own-way").contains("purged as"), "{}", end.stdout);
-    assert!(end.stdout.contains("purged as: the library came by its path"), "{}", end.stdout);
+    assert!(end.stdout.contains("purged as: the library was given by its path"), "{}", end.stdout);
     for record in of_purpose(&samples(&place.at("run")), "sample") {
         let purge = if record["allocator"] == "honest" { "none" } else { "called" };
         assert_eq!(record["measurement"]["purge"], purge, "{}", record["cell"]);

@@ -51,7 +51,7 @@ fn what_cannot_be_compared_is_one_clear_line() {
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let alone = compare(&place, &["one"]);
     assert_eq!((alone.code, alone.stderr.lines().count()), (Some(1), 1), "{}", alone.stderr);
-    assert!(alone.stderr.contains("there is nobody beside the baseline"), "{}", alone.stderr);
+    assert!(alone.stderr.contains("the run has only the baseline"), "{}", alone.stderr);
     let nowhere = compare(&place, &["one", "nowhere"]);
     assert_eq!(nowhere.code, Some(2), "{}", nowhere.stderr);
     assert!(nowhere.stderr.contains("no run in nowhere"), "{}", nowhere.stderr);

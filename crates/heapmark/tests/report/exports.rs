@@ -37,7 +37,7 @@ fn exported(format: &str) -> PathBuf {
     let file = place().at(&format!("{}.{format}", CALLS.fetch_add(1, Ordering::Relaxed)));
     let end = place().run(&["export", "run", "--to", format, "-o", file.to_str().unwrap()]);
     assert_eq!(end.code, Some(0), "{format}: {}", end.stderr);
-    let note = format!("1 of 3 rows left out: {format} has no way to tell of them; csv-rows says why\n");
+    let note = format!("1 of 3 rows left out: {format} cannot represent them; csv-rows has the reasons\n");
     let holds_all = ["csv", "parquet"].contains(&format);
     assert_eq!(end.stderr, if holds_all { String::new() } else { note });
     file
@@ -265,6 +265,6 @@ fn what_no_row_fits_into_is_refused_in_a_line() {
     let end = place().run_small("calls", &["--blocks", "1", "-a", "glibc", "--latency"]);
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     let end = place().run(&["export", "calls", "--to", "hyperfine", "-o", "none.json"]);
-    let said = "heapmark: no row of this run has what hyperfine can tell: json has all that is there\n";
+    let said = "heapmark: no row of this run fits into hyperfine: json has all data of the run\n";
     assert_eq!((end.code, end.stderr.as_str(), place().at("none.json").exists()), (Some(2), said, false));
 }

@@ -26,7 +26,7 @@ fn doctor_shows_warnings_and_strict_makes_them_a_failure() {
     assert_eq!((plain.code, strict.code), (Some(0), Some(5)), "{}{}", plain.stderr, strict.stderr);
     assert_eq!(plain.stdout, strict.stdout);
     for told in [
-        "as told by ",
+        "as reported by ",
         "Warnings\n",
         "  ksm: ",
         "    change: echo 0 | sudo tee",

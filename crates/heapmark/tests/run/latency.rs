@@ -194,7 +194,7 @@ fn such_a_run_is_planned_resumed_and_looked_at_like_any_other() {
         assert_eq!(exported(&place, "run")[&(allocator.clone(), "malloc".to_string())]["processes"], "1");
     }
     let page = place.run(&["export", "run", "--to", "md"]).stdout;
-    assert!(page.contains(&format!("- {allocator}: **of 1 process the counts are gone**")), "{page}");
+    assert!(page.contains(&format!("- {allocator}: **the counts of 1 process are missing**")), "{page}");
 }
 
 #[test]

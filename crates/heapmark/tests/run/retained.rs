@@ -28,7 +28,7 @@ fn what_is_never_given_back_is_still_there_after_5_seconds_and_in_every_overhead
     let allocators = format!("holder={},glibc", place.fake("holder").display());
     let end = place.run(&[&["run", "-o", "run", "--retained", "--blocks", "1", "-a", &allocators], &JOB[..]].concat());
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
-    assert!(end.stdout.contains("No verdict: this run followed memory"), "{}", end.stdout);
+    assert!(end.stdout.contains("No verdict: this run sampled memory"), "{}", end.stdout);
     let records = samples(&place.at("run"));
     let followed = of_purpose(&records, "memory");
     assert_eq!(followed.len(), 2, "one process each, and nobody rides along");

@@ -118,7 +118,7 @@ fn children_have_traces_of_their_own_and_the_shells_is_the_main_one() {
     assert_eq!(names.iter().filter(|name| name.ends_with("-thousand.trace")).count(), 2, "{names:?}");
     assert!(names.contains(&"out.trace".to_string()) && !names.iter().any(|name| name.ends_with(".cap")), "{names:?}");
     assert!(words(&end).contains("it ended without its destructors"), "{}", words(&end));
-    assert!(words(&end).contains("SIGKILL: if nobody sent that, the kernel did"), "{}", words(&end));
+    assert!(words(&end).contains("SIGKILL: if it was not sent on purpose, the kernel sent it"), "{}", words(&end));
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn failed(call: Call, size: usize) -> Event<'static> {
 }
 
 /// # Safety
-/// As C defines it; so for all functions of this file.
+/// As C defines it; the same holds for all functions of this file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc(size: usize) -> Block {
     let block = record_after(
@@ -81,7 +81,8 @@ pub unsafe extern "C" fn reallocarray(old: Block, count: usize, size: usize) -> 
 #[inline(always)]
 fn resize(old: Block, size: usize, call: impl FnOnce() -> Block) -> Block {
     if is_first(old) {
-        // SAFETY: the arena's block may be smaller; what is behind it is the arena, or bytes that nobody has asked for.
+        // SAFETY: the arena's block may be smaller; after it follows the arena, or bytes that were
+        // never requested.
         return unsafe { malloc(size) };
     }
     if !old.is_null() {
@@ -89,7 +90,7 @@ fn resize(old: Block, size: usize, call: impl FnOnce() -> Block) -> Block {
     }
     let entered = entered();
     let event = |new| Event::Realloc { old: old as u64, new, size: size as u64, entered };
-    // NULL may also mean that it was only to be freed, and was.
+    // NULL may also mean that the block was only to be freed, and was.
     let none = || if size == 0 && !old.is_null() { event(0) } else { failed(Call::Realloc, size) };
     let block = record_after(call, event, none);
     large::born(block, size);
@@ -97,7 +98,7 @@ fn resize(old: Block, size: usize, call: impl FnOnce() -> Block) -> Block {
 }
 
 fn no_memory() -> Block {
-    // SAFETY: the thread's own.
+    // SAFETY: the calling thread's own variable.
     unsafe { *libc::__errno_location() = libc::ENOMEM };
     core::ptr::null_mut()
 }
@@ -126,7 +127,7 @@ pub unsafe extern "C" fn posix_memalign(place: *mut Block, align: usize, size: u
         if result == 0 { block } else { core::ptr::null_mut() }
     });
     if result == 0 {
-        // SAFETY: the program's own.
+        // SAFETY: the program's own place.
         unsafe { place.write(block) };
     }
     result

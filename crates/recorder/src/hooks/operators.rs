@@ -1,10 +1,12 @@
-//! The operators of C++: `new` and `delete` in all twenty forms. Sizes and alignments that C++ tells its allocator exist in no
-//! other place.
+//! The C++ operators: `new` and `delete` in all twenty forms. Only here are the sizes and
+//! alignments visible that C++ passes to its allocator.
 //!
-//! They go straight to `malloc`, `aligned_alloc` and `free` behind us, as those of the C++ libraries do: one call of the program
-//! is one event, and nothing passes through a library that would call back. Only where memory is out does the next definition of
-//! the operator have its turn, with the handlers and the exception. It is jumped to, so that no frame of ours stands between
-//! the exception and its handler. So it does where a program replaces some of the operators: the C++ library makes the others of these.
+//! They call `malloc`, `aligned_alloc` and `free` of the next library directly, as those of the C++
+//! libraries do: one call of the program is one event, and nothing passes through a library that
+//! would call back. Only if memory runs out, the next definition of the operator is used, with its
+//! handlers and the exception. It is jumped to, so that no frame of ours stands between the
+//! exception and its handler. The same happens if a program replaces some of the operators: the C++
+//! library builds the others from these.
 
 use crate::next::{give_up, is_first, look, next};
 use crate::record::{record, record_after, record_before};
@@ -20,7 +22,7 @@ extern "C" fn new(size: usize) -> Block {
         return core::ptr::null_mut();
     }
     let block = record_after(
-        // SAFETY: any size is one. C++ wants a block where C may have none.
+        // SAFETY: malloc accepts any size. C++ requires a block where C may return none.
         move || unsafe { (next().malloc)(size.max(1)) },
         move |address| Event::Malloc { address, size: size as u64, operator: true },
         move || Event::Failed { call: Call::Operator, size: size as u64 },
@@ -33,7 +35,7 @@ extern "C" fn new_aligned(size: usize, align: usize) -> Block {
     if interposers::has_operators() {
         return core::ptr::null_mut();
     }
-    // C wants a multiple of the alignment.
+    // C requires a multiple of the alignment.
     let whole = size.max(1).checked_next_multiple_of(align.max(1));
     let block = record_after(
         || match (next().aligned_alloc, whole) {
@@ -61,7 +63,7 @@ unsafe fn delete(block: Block, event: impl FnOnce(u64) -> Event<'static>) {
     record_before(event(block as u64), || unsafe { (next().free)(block) });
 }
 
-/// The names of the forms of `new`, which are also those of their next definitions.
+/// The forms of `new`, by the symbol names of their next definitions.
 const NEWS: [&CStr; 8] = [
     c"_Znwm",
     c"_Znam",
@@ -77,7 +79,7 @@ const FIRST_NOTHROW: usize = 4;
 /// Any of the operators: none has more arguments.
 type Operator = extern "C" fn(usize, usize, usize) -> Block;
 
-/// What an operator jumps to that has failed, or is not ours to serve.
+/// The target of the jump of an operator that has failed, or that the recorder must not serve.
 extern "C" fn behind<const FORM: usize>() -> Operator {
     extern "C" fn nothing(_: usize, _: usize, _: usize) -> Block {
         core::ptr::null_mut()
@@ -86,11 +88,11 @@ extern "C" fn behind<const FORM: usize>() -> Operator {
     match next_operator(NEWS[FORM], &FOUND[FORM]) {
         Some(found) => found,
         None if FORM >= FIRST_NOTHROW => nothing,
-        None => give_up(c"heapmark's recorder: memory is out, and there is no C++ library to say so to the program\n"),
+        None => give_up(c"heapmark's recorder: out of memory, and no C++ library is loaded to throw an exception\n"),
     }
 }
 
-/// The next definition of an operator, which is looked up once.
+/// The next definition of an operator, looked up once.
 #[cold]
 fn next_operator(name: &CStr, known: &AtomicUsize) -> Option<Operator> {
     let mut found = known.load(Ordering::Relaxed);
@@ -99,11 +101,11 @@ fn next_operator(name: &CStr, known: &AtomicUsize) -> Option<Operator> {
         found = unsafe { look::<Block>(name).unwrap_or_else(|| in_late_library(name)) } as usize;
         known.store(found, Ordering::Relaxed);
     }
-    // SAFETY: the address of such a function, if it is any.
+    // SAFETY: the address of an operator, or null.
     unsafe { core::mem::transmute(found) }
 }
 
-/// A program of C has loaded a library of C++ later, where the order of search does not lead.
+/// For a C program that has loaded a C++ library later, outside the global search order.
 fn in_late_library(name: &CStr) -> Block {
     let libraries = [c"libstdc++.so.6", c"libc++.so.1"].into_iter();
     // SAFETY: looks at what is loaded, and loads nothing.
@@ -174,7 +176,7 @@ news! {
     7 _ZnamSt11align_val_tRKSt9nothrow_t new_aligned;
 }
 
-/// Leaves a call to the next definition of an operator; false where there is none.
+/// Passes a call to the next definition of an operator; false if there is none.
 #[cold]
 fn leave<const ARGUMENTS: usize>(name: &'static str, known: &AtomicUsize, arguments: [usize; ARGUMENTS]) -> bool {
     let name = CStr::from_bytes_with_nul(name.as_bytes());

@@ -1,4 +1,4 @@
-//! Calls that allocate nothing and matter: threads, processes, and what the program itself has to say.
+//! Calls that allocate nothing but matter: threads, processes, and the program's own marks.
 
 use crate::chunk_space::put;
 use crate::clock;
@@ -16,8 +16,8 @@ use heapmark_wire::capture::Event;
 type Argument = *mut c_void;
 type Start = extern "C" fn(Argument) -> Argument;
 
-/// The new thread gets its state from the one that starts it. It tells itself, in that one's name, that it has been started: a thread that
-/// cannot be is none.
+/// The creator prepares the new thread's state. The new thread itself notes its start, in the
+/// creator's name: a thread that could not be created leaves no event.
 ///
 /// # Safety
 /// As POSIX defines it.
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn pthread_create(
     }
     let state = if process.is_on() {
         WIPED.states.clock_all(process);
-        // SAFETY: the thread's own.
+        // SAFETY: the calling thread's own variable.
         WIPED.states.take(unsafe { (*local()).thread_and_one }.saturating_sub(1))
     } else {
         None
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn pthread_create(
         // SAFETY: as the program's call.
         return unsafe { call(thread, attributes, start, argument) };
     };
-    // SAFETY: the state is ours until the thread has it.
+    // SAFETY: the state is ours until the thread gets it.
     unsafe {
         ((*state).start, (*state).argument) = (Some(start), argument);
         let result = call(thread, attributes, run, state.cast());
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn pthread_create(
     }
 }
 
-/// What a new thread is to do.
+/// The work of a new thread.
 #[repr(C)]
 struct Task {
     start: Option<Start>,
@@ -69,7 +69,7 @@ struct Task {
 extern "C" fn begin(state: Argument) -> Task {
     let (_errno, _quiet) = (Errno::keep(), Quiet::begin());
     let (state, own_number) = (state.cast::<State>(), WIPED.process.threads.fetch_add(1, Ordering::Relaxed));
-    // SAFETY: whoever started this thread left the state to it.
+    // SAFETY: the thread's creator handed the state to it.
     unsafe {
         (*local()).thread_and_one = own_number + 1;
         let task = Task { start: (*state).start, argument: (*state).argument };
@@ -81,8 +81,8 @@ extern "C" fn begin(state: Argument) -> Task {
     }
 }
 
-/// The first function of a new thread. It jumps to the program's own: `pthread_exit` unwinds the stack, and must find no frame of
-/// ours on it.
+/// The first function of a new thread. It jumps to the program's own: `pthread_exit` unwinds the
+/// stack, and must find no frame of ours on it.
 #[unsafe(naked)]
 extern "C" fn run(state: Argument) -> Argument {
     #[cfg(target_arch = "x86_64")]
@@ -106,18 +106,19 @@ extern "C" fn run(state: Argument) -> Argument {
     );
 }
 
-/// What is alive now is what a child has, if one comes of it. That says which fork it is of: the number of a process may come again. The C
-/// library calls this in all functions that fork, after the program's own preparations.
+/// Stores the moment of a fork: a child inherits the blocks that are live now. The moment
+/// identifies the fork, since process numbers are reused. The C library calls this in all functions
+/// that fork, after the program's own handlers.
 pub extern "C" fn before_fork() {
     let moment = clock::now_ns();
     record_rare(&Event::Forking { moment });
-    // SAFETY: the thread's own.
+    // SAFETY: the calling thread's own variable.
     unsafe { (*local()).forking = moment };
 }
 
-/// Forks that the C library does not know of have no moment.
+/// Resets the moment. Forks without the C library have none.
 pub extern "C" fn after_fork() {
-    // SAFETY: the thread's own.
+    // SAFETY: the calling thread's own variable.
     unsafe { (*local()).forking = 0 };
 }
 
@@ -134,12 +135,12 @@ pub unsafe extern "C" fn fork() -> libc::pid_t {
     pid
 }
 
-/// A program that looks for this name may leave a mark in its recording.
+/// A program that looks up this name can leave a mark in its recording.
 ///
 /// # Safety
-/// `text` is a string of C.
+/// `text` is a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn heapmark_mark(text: *const c_char) {
-    // SAFETY: the caller's.
+    // SAFETY: as the caller guarantees.
     record_rare(&Event::Mark { text: unsafe { CStr::from_ptr(text) }.to_bytes() });
 }

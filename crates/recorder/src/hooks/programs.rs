@@ -1,6 +1,7 @@
-//! Programs that this one executes or spawns. Whether they are on record shows in captures of their own; which ones there were, for those
-//! that leave none, is written into a file of heapmark's. A child calls this between fork and exec, perhaps on its
-//! parent's memory and stack: nothing is changed here, and nothing allocated.
+//! Programs that this one executes or spawns. A recorded program has a capture of its own; for
+//! those that leave none, a file of heapmark's lists which there were. A child calls this between
+//! fork and exec, perhaps on its parent's memory and stack: nothing is changed here, and nothing
+//! allocated.
 
 use crate::local::Errno;
 use crate::metadata::decimal;
@@ -30,7 +31,7 @@ static FILE: Log = Log { known: AtomicBool::new(false), path: UnsafeCell::new([0
 
 /// Reads the environment; once per program.
 pub fn configure() {
-    // SAFETY: what `getenv` returns is a string of C, and there is one thread.
+    // SAFETY: `getenv` returns a C string, and there is one thread.
     unsafe {
         let value = libc::getenv(LOG.as_ptr());
         if !value.is_null() && CStr::from_ptr(value).count_bytes() < PATH_BYTES {
@@ -40,13 +41,14 @@ pub fn configure() {
     }
 }
 
-/// `+PID 1 PATH` and a zero where the program gets the recorder, `0` where it does not; `-PID` where it was not executed after all.
+/// Writes `+PID 1 PATH` and a zero byte if the program gets the recorder, with `0` if it does not;
+/// with `-PID` if it was not executed after all.
 unsafe fn note(sign: &[u8], pid: c_int, path: *const c_char, words: Words) {
     if !FILE.known.load(Ordering::Acquire) || path.is_null() {
         return;
     }
     let _errno = Errno::keep();
-    // SAFETY: plain calls of the system; the program's own strings.
+    // SAFETY: plain system calls; the program's own strings.
     unsafe {
         let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC;
         let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, FILE.path.get(), flags, 0);
@@ -64,7 +66,7 @@ unsafe fn note(sign: &[u8], pid: c_int, path: *const c_char, words: Words) {
 }
 
 unsafe fn gets_recorder(words: Words) -> bool {
-    // SAFETY: an array of strings of C with a null behind them, if there is one.
+    // SAFETY: an array of C strings with a null at its end, if there is one.
     unsafe {
         let has = |name: &[u8]| {
             let mut at = words;
@@ -80,7 +82,7 @@ unsafe fn gets_recorder(words: Words) -> bool {
     }
 }
 
-/// Executes, which returns only where it fails.
+/// Executes a program; returns only if that fails.
 unsafe fn execute(path: *const c_char, words: Words, call: impl FnOnce() -> c_int) -> c_int {
     // SAFETY: no arguments; as the program's call.
     unsafe {
@@ -128,7 +130,7 @@ pub unsafe extern "C" fn execvpe(file: *const c_char, arguments: Words, words: W
     unsafe { execute(file, words, || call(file, arguments, words)) }
 }
 
-/// What `posix_spawn` and `posix_spawnp` are.
+/// The type of `posix_spawn` and `posix_spawnp`.
 pub type Spawn =
     unsafe extern "C" fn(*mut libc::pid_t, *const c_char, *const c_void, *const c_void, Words, Words) -> c_int;
 

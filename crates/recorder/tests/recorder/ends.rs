@@ -1,14 +1,14 @@
-//! However a program ends, and whatever keeps its recording from growing: what was done until then is on record, and the program
-//! does not notice.
+//! However a program ends, and whatever stops its recording from growing: all calls until then are
+//! recorded, and the program is not affected.
 
 use crate::support::{Ledger, Scenario, good};
 use heapmark_wire::capture::{Call, Event, FIRST_BYTES};
 use std::os::unix::process::ExitStatusExt;
 
-/// Pairs of calls that fit into a stream's first chunk, at the least.
+/// Pairs of calls that fit into a stream's first chunk, at least.
 const FIRST_CHUNK: usize = FIRST_BYTES / 5;
 
-/// What the program says it had done.
+/// How many the program reports as done.
 fn done(scenario: &Scenario) -> usize {
     u64::from_le_bytes(std::fs::read(scenario.dir.path().join("count")).unwrap().try_into().unwrap()) as usize
 }
@@ -123,7 +123,7 @@ fn where_no_file_can_be_made_the_program_runs_as_ever() {
     command.env("HEAPMARK_RECORD_TO", scenario.dir.path().join("no such folder/run"));
     good(command.output().unwrap());
     assert!(scenario.captures().is_empty());
-    // One that could be made and not be given room is taken back; the shell had room.
+    // A file that was created but cannot get space is removed; the shell had space.
     let mut shell = scenario.command("/bin/sh");
     shell.arg("-c").arg(format!("ulimit -f 100; exec {}", scenario.program().display()));
     good(shell.output().unwrap());
@@ -179,7 +179,7 @@ fn where_no_memory_is_left_recording_ends_and_the_program_goes_on() {
 #[test]
 fn a_program_that_is_stopped_and_goes_on_is_on_record_all_along() {
     let scenario = Scenario::new("counted.c");
-    // Where room is made in memory, making it is what can be interrupted.
+    // Reserving a chunk in memory (tmpfs) can be interrupted.
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let mut command = scenario.command(scenario.program());
     let mut child = command.arg("0").env("HEAPMARK_RECORD_TO", folder.path().join("run")).spawn().unwrap();
@@ -187,7 +187,7 @@ fn a_program_that_is_stopped_and_goes_on_is_on_record_all_along() {
         std::thread::yield_now();
     }
     let signal = |signal| {
-        // SAFETY: a child of ours that is not yet waited for.
+        // SAFETY: a child of ours that was not waited for.
         assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
         std::thread::sleep(std::time::Duration::from_micros(700));
     };

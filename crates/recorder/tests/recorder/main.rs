@@ -1,4 +1,4 @@
-//! Programs under the recorder: they do what they do without it, and what they did is on record.
+//! Programs under the recorder: they behave as without it, and their calls are recorded.
 
 mod ends;
 mod neighbours;

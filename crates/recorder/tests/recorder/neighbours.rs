@@ -1,5 +1,6 @@
-//! Others that have a say about the memory of a process: allocators and operators in the program, libraries before the recorder or
-//! past it. The program does what it does without the recorder, and what goes past is not taken for something else.
+//! Other code that affects the memory of a process: allocators and operators in the program,
+//! libraries that come before the recorder or bypass it. The program behaves as without the
+//! recorder, and calls that bypass it are not mistaken for others.
 
 use crate::support::{Ledger, Scenario, compile, good};
 use heapmark_wire::capture::{Event, Variant};
@@ -15,7 +16,8 @@ fn operators_that_a_program_replaces_get_the_calls_of_all_others() {
     let scenario = Scenario::new("replaced.cpp");
     let (printed, capture) = scenario.recorded(&[]);
     assert_eq!((printed.as_str(), plain(&scenario).as_str()), ("30 30\n", "30 30\n"));
-    // What the program's pool served is not the allocator's; what the C++ library made of the aligned ones is.
+    // Blocks of the program's pool are not the allocator's; those that the C++ library makes for
+    // aligned operators are.
     assert_eq!((3101..=3103).map(|size| capture.mallocs(size)).sum::<usize>(), 0);
     let aligned = |e: &Event| matches!(e, Event::Aligned { align: 64, variant: Variant::AlignedAlloc, .. });
     assert_eq!((capture.count(aligned), capture.text("before")), (1, ""));

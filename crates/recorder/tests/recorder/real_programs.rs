@@ -1,9 +1,11 @@
-//! Programs that people use do the same with the recorder and without, and their recordings hold.
+//! Widely used programs behave the same with and without the recorder, and their recordings are
+//! consistent.
 
 use crate::support::{Capture, Ledger, good, recorder};
 use std::process::Command;
 
-/// Runs a shell's line in a folder with some files, plain and recorded: what it prints must be the same. Returns the recordings.
+/// Runs a shell command line in a folder with some files, plain and recorded: the output must be
+/// the same. Returns the recordings.
 fn same(line: &str) -> Vec<Capture> {
     let home = tempfile::tempdir().unwrap();
     let source = "#include <stdio.h>\n#include <stdlib.h>\nint main(void) { puts(getenv(\"HOME\")); return 0; }\n";
@@ -30,7 +32,7 @@ fn same(line: &str) -> Vec<Capture> {
     captures
 }
 
-/// Events of the processes that executed a file whose name begins so.
+/// Events of the processes that executed a file whose name begins like this.
 fn events(captures: &[Capture], name: &str) -> usize {
     let of = |capture: &&Capture| capture.text("exe").rsplit('/').next().unwrap().starts_with(name);
     captures.iter().filter(of).map(|capture| capture.events().count()).sum()

@@ -1,10 +1,11 @@
-//! Small programs that do what is hard to record. Each recording is held against what its program did: exact counts of calls,
-//! told apart by sizes that nobody else uses, and no address that is born while it lives.
+//! Small programs that are hard to record. Each recording is compared with what its program did:
+//! exact counts of calls, identified by sizes that no other code uses, and no address that is born
+//! while it lives.
 
 use crate::support::{Capture, Ledger, Scenario, compile, good};
 use heapmark_wire::capture::{Call, Event, Variant};
 
-/// The sizes of the blocks that were asked for, of events of a kind.
+/// The requested sizes of events of one kind.
 fn sizes(scenario: &Scenario, of: impl Fn(&Event) -> Option<u64>) -> Vec<u64> {
     scenario.capture().events().filter_map(|noted| of(&noted.event)).collect()
 }
@@ -88,11 +89,11 @@ fn each_operator_of_cpp_is_recorded_once_and_exceptions_find_their_handlers() {
     };
     assert_eq!((both(3011), both(3012), both(64)), (1, 1, 1));
     assert_eq!(capture.count(|e| matches!(e, Event::FreeAligned { align: 64, .. })), 4);
-    // Three throw, two return NULL, and three of those go through a second operator of the C++ library's. new(0) is asked for what it
-    // was asked for.
+    // Three throw, two return NULL, and three of those go through a second operator of the C++
+    // library. new(0) is recorded with size 0.
     assert_eq!(capture.count(|e| matches!(e, Event::Failed { call: Call::Operator, .. })), 8);
-    // The C++ library allocates before the recorder's own constructor has had its turn: the thread still has one stream, and no
-    // stamps, which cost more than all else.
+    // The C++ library allocates before the recorder's own constructor has run: the thread still has
+    // one stream, and no stamps, which cost more than all else.
     assert!(capture.events().all(|noted| !noted.clocked || noted.event == Event::Clock));
     assert_eq!(capture.count(|e| matches!(e, Event::Malloc { size: 0, operator: true, .. })), 1);
 }
@@ -120,7 +121,7 @@ fn a_recording_with_an_event_missing_or_another_kind_is_found_out() {
         .find_map(|stream| streams[stream].iter().position(is_free).map(|place| (stream, place)))
         .unwrap();
     let Event::Free { address, .. } = streams[stream].remove(place).event else { unreachable!() };
-    // Its address is used again, or lives at the end: nothing in this program may.
+    // Its address is used again, or lives at the end: this program allows neither.
     let ledger = Ledger::of_events(&streams);
     assert!(ledger.born_twice.contains(&address) || ledger.alive.contains_key(&address));
     let mut streams = capture.streams.clone();
@@ -138,7 +139,8 @@ fn ten_thousand_short_threads_need_no_more_chunks_than_two() {
     assert_eq!(capture.count(|e| *e == Event::ThreadExit), 10_000);
     let threads: std::collections::HashSet<u32> = capture.events().map(|noted| noted.thread).collect();
     assert_eq!(threads.len(), 10_001);
-    // The main thread's stream, and one or two that all others pass on: a thread may start before the last has left.
+    // The main thread's stream, and one or two that the others pass on: a thread may start before
+    // the last has left.
     assert!(capture.streams.len() <= 4, "{} streams", capture.streams.len());
 }
 
@@ -149,7 +151,7 @@ fn threads_that_cannot_be_started_are_none() {
     assert_eq!((capture.mallocs(7201), threads), (1, [0, 1].into()));
     let starts: Vec<_> =
         capture.events().filter(|noted| matches!(noted.event, Event::ThreadStart { child: 1 })).collect();
-    // It says so itself, in the name of the one that started it, before anything else.
+    // The thread itself notes its start, in its creator's name, before anything else.
     assert!(matches!(starts[..], [start] if start.thread == 0), "{starts:?}");
     assert_eq!(capture.count(|e| matches!(e, Event::ThreadStart { .. })), 1);
     let first = capture.events().filter(|noted| noted.thread == 1).map(|noted| noted.stamp).min().unwrap();
@@ -174,7 +176,7 @@ fn a_child_that_begins_with_a_thread_tells_of_its_start() {
 fn threads_that_end_by_the_kernels_own_exit_leave_their_streams_to_others() {
     let (_, capture) = Scenario::new("raw_exit.c").recorded(&[]);
     assert_eq!((capture.mallocs(7301), capture.dropped), (2000, 0));
-    // The last of them are not known.
+    // The ends of the last threads are not known.
     let exits = capture.count(|e| *e == Event::ThreadExit);
     assert!((1990..=2000).contains(&exits), "{exits} ends");
     assert!(capture.streams.len() <= 10, "{} streams", capture.streams.len());
@@ -186,7 +188,8 @@ fn threads_that_the_c_library_does_not_know_of_have_no_stream_to_leave() {
     assert_eq!((capture.mallocs(7311), capture.streams.len(), capture.dropped), (2000, 1, 0));
 }
 
-/// Each of these processes but the first says which fork it is of, and that fork is on its parent's record.
+/// Each of these processes but the first names the fork that made it, and its parent's recording
+/// has that fork.
 fn assert_forked(captures: &[Capture]) {
     for child in &captures[1..] {
         let parent = captures.iter().find(|parent| parent.text("pid") == child.text("parent")).unwrap();
@@ -199,7 +202,7 @@ fn assert_forked(captures: &[Capture]) {
 fn a_daemon_finds_the_parent_that_is_gone_before_its_first_call() {
     for words in [&[][..], &["twice"], &["daemon"]] {
         let scenario = Scenario::new("daemon.c");
-        // Until its output is closed everywhere, and so until the daemon has ended.
+        // Until its output is closed everywhere, that is, until the daemon has ended.
         scenario.run(words);
         let captures = scenario.captures();
         assert_eq!(captures.len(), if words == ["twice"] { 3 } else { 2 }, "{words:?}");
@@ -279,7 +282,7 @@ fn a_handler_that_allocates_within_an_event_is_recorded_elsewhere() {
     let (handled, nulls) = printed.trim().split_once(' ').unwrap();
     let nulls: usize = nulls.parse().unwrap();
     assert_eq!((capture.mallocs(8101), capture.dropped), (handled.parse().unwrap(), 0));
-    // The handler's first block to be freed was NULL, too.
+    // The first block that the handler frees was NULL, too.
     assert_eq!(capture.count(|e| *e == Event::FreeNull), nulls + 1);
 }
 
@@ -322,7 +325,8 @@ fn large_blocks_say_how_much_of_them_was_touched() {
         .events()
         .filter_map(|n| if let Event::Touch { resident, pages, .. } = n.event { Some((resident, pages)) } else { None })
         .collect();
-    // In pages of 4 KiB, of which the allocator's own word lies in the first, outside or inside.
+    // In pages of 4 KiB. The allocator's own word lies in the first of them, outside or inside the
+    // block.
     let mib = (1 << 20) / capture.text("page-bytes").parse::<u64>().unwrap();
     let near = |found: u64, pages: u64| found.abs_diff(pages) <= 2;
     let expected = [(4, 8), (0, 4), (2, 2), (2, 3), (1, 16)];
@@ -358,7 +362,8 @@ fn calls_that_an_allocator_makes_of_itself_are_not_the_programs() {
     let preload =
         format!("{}:{}", crate::support::recorder().display(), scenario.dir.path().join("selfish.so").display());
     let mut command = scenario.command(scenario.program());
-    // It has no malloc_usable_size of its own and says so early; until then each call counts once.
+    // It has no malloc_usable_size of its own and reports this early; until then each call counts
+    // once.
     let _ = command.env("LD_PRELOAD", preload).output().unwrap();
     let capture = scenario.capture();
     Ledger::of(&capture).assert_consistent();

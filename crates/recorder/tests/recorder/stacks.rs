@@ -1,14 +1,15 @@
-//! Stacks that are small, that are not the thread's, or that something jumps away from: a program runs on them as it does without
-//! the recorder, and all of its calls are on record.
+//! Stacks that are small, or not the thread's own, or that something jumps away from: a program
+//! runs on them as without the recorder, and all of its calls are recorded.
 
 use crate::support::{Capture, Ledger, Scenario, compile, good};
 use heapmark_wire::capture::Event;
 use std::process::Command;
 
-/// What any hook may take of the program's stack.
+/// The most that any hook may take of the program's stack.
 const MOST_BYTES: usize = 1024;
 
-/// What the functions take that start from the library's own code: hooks, and what the C library calls of ours.
+/// The stack use of functions that start from the library's own code: hooks, and functions of ours
+/// that the C library calls.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn no_hook_takes_more_than_a_kilobyte_of_the_programs_stack() {
@@ -51,14 +52,14 @@ fn calls_on_a_fibre_go_no_more_than_a_kilobyte_deeper_than_without_the_recorder(
     assert_eq!((captures[0].mallocs(6202), captures[1].mallocs(6205)), (100_000, 1));
 }
 
-/// Whatever was interrupted is whole, and what interrupted it is on record as well.
+/// Interrupted events are whole, and the interrupting ones are recorded as well.
 fn assert_interrupted(file: &str, size: u64) {
     let (printed, capture) = Scenario::new(file).recorded(&[]);
     let (handled, nulls) = printed.trim().split_once(' ').unwrap();
     assert_eq!((capture.mallocs(size), capture.dropped), (handled.parse().unwrap(), 0));
     let found = capture.count(|e| *e == Event::FreeNull);
     let nulls: usize = nulls.parse().unwrap();
-    // A handler's first block to be freed may have been NULL, too.
+    // The first block that a handler frees may have been NULL, too.
     assert!(found == nulls || found == nulls + 1, "{found} and not {nulls}");
 }
 
@@ -80,7 +81,7 @@ fn a_call_that_is_left_after_any_instruction_for_another_that_is_left_after_any_
     assert_eq!(capture.dropped, 0);
 }
 
-/// With an allocator that can be jumped out of.
+/// With an allocator that a handler can jump out of.
 fn jumped_out(words: &[&str]) -> Capture {
     let scenario = Scenario::new("jump_out.c");
     scenario.run_with("jumping.c", words);
@@ -120,7 +121,7 @@ fn fibres_of_boost_are_recorded_to_the_call() {
     }
     let (_, capture) = Scenario::with_flags("fibres.cpp", &["-lboost_context"]).recorded(&[]);
     let news = |e: &Event| matches!(e, Event::Malloc { size: 4, operator: true, .. });
-    // The first fibre is unwound at its end, which its last number does not know of.
+    // The first fibre is unwound at its end, which its last number does not include.
     assert_eq!((capture.mallocs(6511), capture.count(news)), (50, 49 * 2000 + 2001));
     let ledger = Ledger::of(&capture);
     assert_eq!((ledger.alive(6511), ledger.alive(4)), (0, 1));

@@ -1,4 +1,4 @@
-/* The C library's own allocator behind the names that a library of a scenario leaves as they are. */
+/* The C library's own allocator behind the names that a scenario's library does not define. */
 #include <stddef.h>
 
 void *__libc_malloc(size_t);

@@ -1,5 +1,5 @@
-/* A handler allocates between any two instructions, on a stack of its own that the kernel forgets while it runs, and that lies above
-   the stack of what it interrupts. */
+/* A handler allocates between any two instructions, on a stack of its own that the kernel forgets
+   while the handler runs, and that lies above the interrupted stack. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* The file is out of reach from here on. */
+/* The file is unreachable from here on. */
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-/* A daemon's habits: close everything, open a file of its own under the number that became free, go on. */
+/* Behaves like a daemon: closes everything, opens a file of its own under the free number,
+   continues. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

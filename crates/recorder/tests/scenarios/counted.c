@@ -1,4 +1,4 @@
-/* Counts into a file, as it goes, what it has done; ends as it is told to: at once, or never. */
+/* Counts its calls in a file as it goes. The argument decides how it ends: at once, or never. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

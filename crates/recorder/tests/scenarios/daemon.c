@@ -1,4 +1,5 @@
-/* A process that goes to the background as daemons do: its parent is gone before its first call. It frees what it has from there. */
+/* A process that goes to the background as daemons do: its parent has ended before its first call.
+   It frees blocks that come from there. */
 #define _DEFAULT_SOURCE
 #include <stdlib.h>
 #include <string.h>

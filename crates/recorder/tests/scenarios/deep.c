@@ -1,4 +1,5 @@
-/* Opens a library that prefers its own libraries' functions: it allocates for the program, and frees the program's, unseen. */
+/* Opens a library that prefers its own libraries' functions: it allocates for the program, and
+   frees the program's blocks, unseen. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>

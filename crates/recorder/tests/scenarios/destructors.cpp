@@ -1,4 +1,5 @@
-// Destructors of a thread allocate and free: of thread_local objects, and of keys, round after round.
+// Destructors of a thread allocate and free: of thread_local objects and of keys, in several
+// rounds.
 #include <cstdlib>
 #include <pthread.h>
 #include <thread>

@@ -1,4 +1,5 @@
-/* Gives back what was allocated before the recorder had found any allocator, by functions that the C library may not have. */
+/* Frees what was allocated before the recorder had found any allocator, by functions that the C
+   library may not have. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

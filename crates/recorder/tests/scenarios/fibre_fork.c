@@ -1,4 +1,5 @@
-/* How deep calls go on the stack of a fibre, below which there is no page that would tell. Prints it for each kind of call. */
+/* How deep calls go on the stack of a fibre, below which no guard page would detect an overflow.
+   Prints it for each kind of call. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

@@ -1,4 +1,5 @@
-/* Fibres of the C library: each makes its calls a few at a time, on a stack of its own, and frees what the one before has made. */
+/* Fibres of the C library: each makes its calls a few at a time, on a stack of its own, and frees
+   the blocks of the previous one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <ucontext.h>
@@ -30,7 +31,7 @@ int main(void) {
         contexts[own].uc_link = &outside;
         makecontext(&contexts[own], (void (*)(void))work, 1, own);
     }
-    /* All take as many turns, and end in the last. */
+    /* All take the same number of turns, and end in the last. */
     while (running)
         for (int own = 0; own < FIBRES; own++)
             swapcontext(&outside, &contexts[own]);

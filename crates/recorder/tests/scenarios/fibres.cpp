@@ -1,4 +1,5 @@
-// Fibres of Boost.Context, which switches stacks by itself and unwinds those that are not run to their end.
+// Fibres of Boost.Context, which switches stacks itself and unwinds those that have not run to
+// their end.
 #include <boost/context/fiber.hpp>
 #include <cstdlib>
 #include <utility>

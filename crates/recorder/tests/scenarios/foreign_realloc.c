@@ -1,4 +1,4 @@
-/* One thread's block grows in another's hands. */
+/* Another thread reallocates a thread's block. */
 #include <pthread.h>
 #include <stdlib.h>
 

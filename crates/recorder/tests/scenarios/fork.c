@@ -1,4 +1,5 @@
-/* A child that goes on without exec frees what its parent allocated, and allocates; another one is somebody else. */
+/* A child that continues without exec frees what its parent allocated, and allocates; another one
+   executes another program. */
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* A thread forks while others allocate; the child has one thread and goes on. */
+/* A thread forks while others allocate; the child has one thread and continues. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* While a process forks, the parent frees what the child has got. */
+/* While a process forks, the parent frees blocks that the child inherits. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/wait.h>

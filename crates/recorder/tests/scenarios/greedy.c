@@ -1,4 +1,5 @@
-/* A library with a malloc that takes two kilobytes of the program's stack, in a function that it calls, and a free that takes none. */
+/* A library with a malloc that takes two kilobytes of the program's stack, in a function that it
+   calls, and a free that takes none. */
 #include <stddef.h>
 
 static __attribute__((noinline)) size_t greedy(size_t size) {

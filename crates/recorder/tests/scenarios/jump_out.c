@@ -1,5 +1,5 @@
-/* A handler jumps out of a call of malloc. The program goes on at a greater depth, and where it was when it called is overwritten, or
-   left as it was. */
+/* A handler jumps out of a call of malloc. The program continues at a greater depth, and the frame
+   of the call is overwritten, or left as it was. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static void nothing(volatile char *unused) {
     (void)unused;
 }
 
-/* Overwrites a part of its frame and of what lies below. */
+/* Overwrites a part of its frame and of the stack below. */
 __attribute__((noinline)) static void overwrite(void (*use)(volatile char *)) {
     volatile char frame[UNTOUCHED];
     for (int at = 0; at < UNTOUCHED; at++)

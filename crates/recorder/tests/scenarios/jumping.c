@@ -1,4 +1,4 @@
-/* An allocator whose calls can be jumped out of: of this size it never returns. */
+/* An allocator that can be jumped out of: for this size it never returns. */
 #include <signal.h>
 #include "all_but_malloc.h"
 

@@ -1,4 +1,4 @@
-/* The kernel does not say which pages are resident: a program does not get to know of it. */
+/* The kernel does not report which pages are resident: the program must not notice. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,4 +1,4 @@
-/* Is linked to a library that goes on after its end. */
+/* Is linked to a library that continues after this program's end. */
 void use_late_library(void);
 
 int main(void) {

@@ -1,4 +1,4 @@
-/* A library that frees what it has in its destructor, after the destructors of what was preloaded. */
+/* A library that frees its blocks in its destructor, after those of preloaded libraries. */
 #include <stdlib.h>
 
 static void *blocks[1000];

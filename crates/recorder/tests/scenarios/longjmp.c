@@ -1,4 +1,4 @@
-/* A handler jumps out of whatever the program was doing, writing an event among it. */
+/* A handler jumps out of whatever the program was doing, also out of writing an event. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Allocates until nobody gives it any more memory, and goes on with what it has. */
+/* Allocates until there is no more memory, and continues with what it has. */
 #include <stdlib.h>
 
 int main(void) {

@@ -1,4 +1,5 @@
-// Each of the twenty operators, with sizes that tell them apart; then what happens where memory is out.
+// Each of the twenty operators, with sizes that identify them; then what happens when memory runs
+// out.
 #include <cstdio>
 #include <cstdlib>
 #include <new>

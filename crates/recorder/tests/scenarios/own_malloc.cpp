@@ -1,4 +1,4 @@
-// Defines malloc itself: its operators of C++ end there, with the recorder and without.
+// Defines malloc itself: its C++ operators end there, with and without the recorder.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -31,7 +31,7 @@ extern "C" void *realloc(void *block, std::size_t size) {
 int main() {
     for (int i = 0; i < 10; i++)
         operator delete(operator new(3201));
-    // As no program may, and many do.
+    // No program may do this, and many do.
     free(operator new(3201));
     std::printf("%d\n", served);
     return 0;

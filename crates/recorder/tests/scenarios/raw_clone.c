@@ -1,4 +1,5 @@
-/* Threads that the C library does not know of: they have the memory of the thread that made them, its own too, which waits for them. */
+/* Threads that the C library does not know: they share all memory of the thread that made them, its
+   thread-local variables too; it waits for them. */
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-/* Threads that end by the kernel's own exit, of which the C library is not told. */
+/* Threads that end by a direct exit system call, which the C library does not see. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>

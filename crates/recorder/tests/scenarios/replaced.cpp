@@ -1,4 +1,5 @@
-// Replaces the two operators that all others are made of, as programs with a pool of their own do; and not the sized ones.
+// Replaces the two operators from which all others are built, as programs with a pool of their own
+// do; but not the sized ones.
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -28,7 +29,7 @@ int main() {
         operator delete[](operator new[](3102));
         operator delete(operator new(3103, std::nothrow), std::nothrow);
     }
-    // This one nobody has replaced.
+    // This one is not replaced.
     operator delete(operator new(3104, std::align_val_t{64}), std::align_val_t{64});
     std::printf("%d %d\n", given, taken);
     return 0;

@@ -1,4 +1,5 @@
-/* Forbids itself a call of the system, by number, from here on: the kernel answers as the second word says. Then goes on. */
+/* Forbids itself a system call, by number, from here on: the kernel reacts as the second argument
+   names. Then continues. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>

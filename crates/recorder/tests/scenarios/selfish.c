@@ -1,4 +1,5 @@
-/* An allocator that calls its own public functions, as simple ones do: only the program's calls are the program's. */
+/* An allocator that calls its own public functions, as simple ones do: these calls are not the
+   program's. */
 #include <stddef.h>
 #include <string.h>
 

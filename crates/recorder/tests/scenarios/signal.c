@@ -1,4 +1,4 @@
-/* A handler allocates while the program is between any two instructions, of the recorder as well. */
+/* A handler allocates while the program is between any two instructions, also of the recorder. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

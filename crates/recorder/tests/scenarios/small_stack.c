@@ -1,4 +1,4 @@
-/* A thread with the least stack that there is forks; its child allocates there. */
+/* A thread with the smallest possible stack forks; its child allocates there. */
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Two threads of the program's own, each stopped after every number of instructions of a call, once for every such number of the
-   other's: the one goes on while the other is in the middle. */
+/* Two threads of the program's own, each stopped after every number of instructions of a call, once
+   for every such number of the other thread: one continues while the other is in the middle. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static void work(int own) {
             go_on();
             if (has_ended[!own])
                 continue;
-            /* The other one ends its call, and begins the next. */
+            /* The other one ends its call and begins the next. */
             now = !own;
             swapcontext(&contexts[own], &contexts[!own]);
         }

@@ -1,5 +1,6 @@
-/* Threads of the program's own, of which a timer lets one after the other run: its handler goes over to another stack, between any two
-   instructions, and comes back later. Each is left in the middle of its calls while others make theirs. */
+/* Threads of the program's own, run one after the other by a timer: its handler switches to another
+   stack, between any two instructions, and comes back later. Each is left in the middle of its
+   calls while others make theirs. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
@@ -42,7 +43,7 @@ static void work(int own) {
 
 int main(void) {
     struct itimerval every = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
-    /* Code that goes over to another stack gets its mask first, and must not be interrupted then. */
+    /* Code that switches to another stack sets its mask first; no interruption may come then. */
     sigemptyset(&timer);
     sigaddset(&timer, SIGALRM);
     sigprocmask(SIG_BLOCK, &timer, NULL);

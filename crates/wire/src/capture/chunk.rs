@@ -1,4 +1,4 @@
-//! A chunk's header: who wrote it, what it continues, how much of it holds.
+//! A chunk's header: its writer, its place in a stream, and how much of it is valid.
 
 use super::crc::{continued, crc32c};
 use super::read::Records;
@@ -6,23 +6,25 @@ use super::text;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// How far apart chunks lie in a file, and the largest one: a power of two, and a multiple of every page size in use.
+/// The distance of chunks in a file, and the size of the largest one: a power of two, and a
+/// multiple of every page size in use.
 pub const CHUNK_BYTES: usize = 256 << 10;
-/// The first chunk of a stream. What a short process does fits into it, and the rest of its place in the file takes no disk.
+/// The first chunk of a stream. The events of a short process fit into it, and the rest of its
+/// place in the file takes no disk space.
 pub const FIRST_BYTES: usize = 32 << 10;
 /// The chunk of the text.
 pub const TEXT_BYTES: usize = 24 << 10;
 /// Bytes of a chunk's header.
 pub const HEADER_BYTES: usize = 128;
-/// A writer lets no more than this stand behind what is sealed.
+/// A writer leaves no more than this unsealed.
 pub const MOST_OPEN_BYTES: usize = 4608;
 
 const MAGIC: [u8; 8] = *b"heapcapt";
 const VERSION: u16 = 3;
 const CLOCKED: u8 = 1;
-/// Bytes of the header that do not change, which its checksum is of.
+/// Bytes of the header that do not change; its checksum covers these.
 const FIXED_BYTES: usize = 56;
-/// One more, in a number that is written down twice, so that a damaged one is known.
+/// Adds one to a number that is stored twice, so that damage is detected.
 const ONE_TWICE: u64 = 1 << 32 | 1;
 
 /// What a chunk holds.
@@ -35,7 +37,8 @@ pub enum Kind {
     Events = 2,
 }
 
-/// The first bytes of a chunk, as they lie in the mapped file; little-endian, as all of it. Zeros are a chunk that nobody uses.
+/// The first bytes of a chunk in the mapped file; little-endian, like everything in it. All zero is
+/// an unused chunk.
 #[repr(C)]
 pub struct Header {
     magic: AtomicU64,
@@ -52,8 +55,8 @@ pub struct Header {
     bytes: u32,
     crc: u32,
     _none: u32,
-    /// How many bytes of the payload are sealed, and above that their checksum; all its bits turned round where nothing will come behind
-    /// them. One word: a reader never finds the one without the other.
+    /// How many bytes of the payload are sealed, and above that their checksum; all bits inverted
+    /// if nothing will follow them. One word, so a reader never finds one without the other.
     sealed: AtomicU64,
     chunks: AtomicU64,
     dropped: AtomicU64,
@@ -62,10 +65,10 @@ pub struct Header {
 
 const _: () = assert!(size_of::<Header>() == HEADER_BYTES && core::mem::offset_of!(Header, crc) == FIXED_BYTES);
 
-/// What a writer says of a chunk when it begins it, and a reader finds.
+/// What a writer stores in a chunk's header when it begins it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Start {
-    /// Whose events come first.
+    /// The thread of the first events.
     pub thread: u32,
     /// The stream that the chunk belongs to.
     pub stream: u32,
@@ -73,25 +76,26 @@ pub struct Start {
     pub number: u32,
     /// The number of its first event in the stream, from 0.
     pub first_event: u64,
-    /// What time it is; no event in the chunk has an earlier stamp.
+    /// The present time; no event in the chunk has an earlier stamp.
     pub stamp: u64,
     /// The same moment, in nanoseconds since the recording began.
     pub ns: u64,
-    /// Its events have stamps from the first on.
+    /// Its events have stamps from the first one on.
     pub clocked: bool,
     /// Its number in the file, from 0.
     pub place: u32,
-    /// Bytes of it that have room on the disk, its header among them.
+    /// Bytes of it that are reserved on the disk, including its header.
     pub bytes: u32,
 }
 
 impl Header {
-    /// Makes a fresh chunk one of this kind. Its magic comes last: a header that was torn is none.
+    /// Makes a fresh chunk one of this kind. Its magic is written last: a torn header does not
+    /// count.
     ///
     /// # Safety
-    /// `header` must point to `start.bytes` of zeros that are the caller's to write.
+    /// `header` must point to `start.bytes` of zeros that the caller may write.
     pub unsafe fn begin(header: *mut Header, kind: Kind, start: &Start) {
-        // SAFETY: the caller's.
+        // SAFETY: as the caller guarantees.
         unsafe {
             (*header).version = VERSION;
             (*header).kind = kind as u8;
@@ -111,7 +115,7 @@ impl Header {
         }
     }
 
-    /// Bytes that the chunk has, its header among them.
+    /// Bytes of the chunk, including its header.
     pub fn bytes(&self) -> usize {
         self.bytes as usize
     }
@@ -121,7 +125,8 @@ impl Header {
         self.sealed.load(Ordering::Acquire) as u32 as usize
     }
 
-    /// Seals the payload so far: what was sealed before stays as it is. Without `end`, more may come behind it.
+    /// Seals the payload so far; what was sealed before stays as it is. Without `end`, more may
+    /// follow.
     pub fn seal(&self, payload: &[u8], end: bool) {
         let before = self.sealed.load(Ordering::Relaxed);
         let (done, crc) = ((before as u32 as usize).min(payload.len()), (before >> 32) as u32);
@@ -130,12 +135,12 @@ impl Header {
         self.sealed.store(u64::from(told) << 32 | payload.len() as u64, Ordering::Release);
     }
 
-    /// In the first chunk of a file: another chunk was begun.
+    /// In the first chunk of a file: counts another chunk.
     pub fn count_chunk(&self) {
         self.chunks.fetch_add(ONE_TWICE, Ordering::Relaxed);
     }
 
-    /// In the first chunk of a file: events that could not be written down.
+    /// In the first chunk of a file: counts events that could not be written.
     pub fn count_dropped(&self, count: u32) {
         self.dropped.fetch_add(ONE_TWICE * u64::from(count), Ordering::Relaxed);
     }
@@ -146,38 +151,38 @@ impl Header {
 pub struct Chunk<'a> {
     /// What it holds.
     pub kind: Kind,
-    /// Where it belongs.
+    /// Its place.
     pub start: Start,
-    /// Its writer had finished with it, and its checksum is right.
+    /// Its writer had finished it, and its checksum is right.
     pub sealed: bool,
     /// In the first chunk of a file: chunks of events that were begun.
     pub chunks: u32,
-    /// In the first chunk of a file: events that nobody could write down.
+    /// In the first chunk of a file: events that could not be written.
     pub dropped: u32,
-    /// What was written. Where its writer did not come to seal it, the last event may be torn.
+    /// The payload. If its writer could not seal it, the last event may be torn.
     pub payload: &'a [u8],
 }
 
 /// Why bytes are no chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// Shorter than a header, or than what was written.
+    /// Shorter than a header, or than the payload.
     Short,
     /// Another kind of file.
     Magic,
     /// Written by another version of the recorder.
     Version(u16),
-    /// The header is not what its writer wrote.
+    /// The header's checksum is wrong.
     Header,
-    /// A kind that there is not.
+    /// An unknown kind.
     Kind(u8),
-    /// More was written than fits.
+    /// The payload is larger than the chunk.
     Committed(u32),
-    /// The payload is not what its writer sealed.
+    /// The payload's checksum is wrong.
     Checksum,
-    /// A number that is there twice is not the same twice.
+    /// The two copies of a number differ.
     Count,
-    /// More stands behind what is sealed than a writer lets stand there.
+    /// More is unsealed than a writer leaves.
     Open,
 }
 
@@ -191,10 +196,10 @@ impl fmt::Display for Wrong {
                 "the capture has version {found}, this program reads version {VERSION}: finish it with the heapmark that recorded it"
             ),
             Wrong::Header => f.write_str("the checksum of the chunk's header is wrong"),
-            Wrong::Kind(found) => write!(f, "a chunk of kind {found}, which there is not"),
+            Wrong::Kind(found) => write!(f, "a chunk of unknown kind {found}"),
             Wrong::Committed(found) => write!(f, "{found} bytes in a chunk that holds fewer"),
             Wrong::Checksum => f.write_str("the chunk's checksum is wrong"),
-            Wrong::Count => f.write_str("how many chunks there are is damaged"),
+            Wrong::Count => f.write_str("the number of chunks is damaged"),
             Wrong::Open => f.write_str("more is written than its writer can have left unsealed"),
         }
     }
@@ -202,7 +207,7 @@ impl fmt::Display for Wrong {
 
 impl core::error::Error for Wrong {}
 
-/// What a header says that belongs to no writer.
+/// Header fields that do not come from the writer.
 struct Rest {
     kind: Kind,
     sealed: u32,
@@ -254,26 +259,28 @@ fn read(header: &[u8; HEADER_BYTES]) -> Result<Option<(Start, Rest)>, Wrong> {
     Ok(Some((start, rest)))
 }
 
-/// A number that is there twice.
+/// A number that is stored twice.
 fn once(twice: u64) -> Result<u32, Wrong> {
     if twice >> 32 == twice & u64::from(u32::MAX) { Ok(twice as u32) } else { Err(Wrong::Count) }
 }
 
 impl Start {
-    /// What a header alone says, for whoever looks for the chunks of a stream; `None` where the chunk was never used.
+    /// The fields of a header alone, for a search for the chunks of a stream; `None` if the chunk
+    /// was never used.
     pub fn of_header(header: &[u8; HEADER_BYTES]) -> Result<Option<(Kind, Start)>, Wrong> {
         Ok(read(header)?.map(|(start, rest)| (rest.kind, start)))
     }
 
-    /// How many bytes behind its header [`Chunk::parse`] needs of a chunk; where the file ends before, zeros will do.
+    /// How many bytes after its header [`Chunk::parse`] needs of a chunk; if the file ends before,
+    /// zeros suffice.
     pub fn payload_bytes(header: &[u8; HEADER_BYTES]) -> Result<usize, Wrong> {
         let Some((start, rest)) = read(header)? else { return Ok(0) };
         let room = start.bytes as usize - HEADER_BYTES;
         let open = match rest.kind {
             Kind::Text => 0,
-            // One that was just begun, or lacks its seal.
+            // A chunk that was just begun, or lacks its seal.
             Kind::Events if rest.sealed == 0 => room,
-            // One byte more than can be there, to know whether it is.
+            // One byte more than is allowed, to detect an excess.
             Kind::Events => MOST_OPEN_BYTES + 1,
         };
         Ok((rest.sealed as usize + open).min(room))
@@ -281,7 +288,8 @@ impl Start {
 }
 
 impl<'a> Chunk<'a> {
-    /// The chunk that `bytes` begin with; `None` where it was never used. The end of a file may be shorter than a chunk.
+    /// The chunk that `bytes` begin with; `None` if it was never used. The end of a file may be
+    /// shorter than a chunk.
     pub fn parse(bytes: &'a [u8]) -> Result<Option<Chunk<'a>>, Wrong> {
         let (header, behind) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(Wrong::Short)?;
         let Some((start, rest)) = read(header)? else { return Ok(None) };
@@ -292,7 +300,7 @@ impl<'a> Chunk<'a> {
         if !ended && crc != found {
             return Err(Wrong::Checksum);
         }
-        // What its writer did not come to seal ends where zeros begin, wherever that is.
+        // An unsealed part ends where zeros begin, wherever that is.
         let open = &open[..open.len().min(Start::payload_bytes(header)? - held.len())];
         let written = if ended { None } else { open.iter().rposition(|byte| *byte != 0).map(|last| last + 1) };
         if written.is_some_and(|bytes| bytes > MOST_OPEN_BYTES) {

@@ -1,5 +1,6 @@
-//! CRC-32C, the one of iSCSI and ext4. The host has libraries for checksums; the recorder, which must bring none into a foreign
-//! process, has this. By the CPU's instruction: by tables it took a quarter of all that an event costs.
+//! CRC-32C, as in iSCSI and ext4. The host has libraries for checksums; the recorder has this,
+//! since it must bring none into a foreign process. It uses the CPU's instruction: with tables it
+//! took a quarter of the cost of an event.
 
 #[cfg(target_arch = "x86_64")]
 use core::sync::atomic::{AtomicU8, Ordering};
@@ -7,7 +8,7 @@ use core::sync::atomic::{AtomicU8, Ordering};
 /// Bytes that are looked up at a time.
 const STEP: usize = 16;
 
-/// `TABLES[k][b]` is the checksum of byte `b` with `k` zeros behind it.
+/// `TABLES[k][b]` is the checksum of byte `b` followed by `k` zeros.
 static TABLES: [[u32; 256]; STEP] = tables();
 
 const fn tables() -> [[u32; 256]; STEP] {
@@ -42,11 +43,11 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     continued(0, bytes)
 }
 
-/// The checksum of what `crc` is that of, with `bytes` behind it.
+/// Continues the checksum `crc` with `bytes`.
 pub fn continued(crc: u32, bytes: &[u8]) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if has_instruction() {
-        // SAFETY: it is there.
+        // SAFETY: the instruction exists.
         return unsafe { by_instruction(crc, bytes) };
     }
     by_tables(crc, bytes)
@@ -65,7 +66,7 @@ fn by_tables(crc: u32, bytes: &[u8]) -> u32 {
     !crc
 }
 
-/// Asked once: under a hypervisor the question takes microseconds.
+/// Asked once: under a hypervisor CPUID takes microseconds.
 #[cfg(target_arch = "x86_64")]
 fn has_instruction() -> bool {
     const UNKNOWN: u8 = 0;

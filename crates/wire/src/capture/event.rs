@@ -1,15 +1,15 @@
-//! What a recorder writes down.
+//! The events that a recorder writes.
 
-/// Bytes that an event can take at most, with everything that stands before it.
+/// Bytes that an event can take at most, including its prefix.
 pub const MOST_EVENT_BYTES: usize = 128;
 
-/// Longer marks are cut.
+/// Longer marks are truncated.
 pub const MOST_MARK_BYTES: usize = 64;
 
-/// One call of the program, or something else that happened. Addresses are recorded exactly below 2^62; all that Linux
-/// gives to programs are below that.
+/// One call of the program, or another event. Addresses are recorded exactly below 2^62; all
+/// addresses that Linux gives to programs are below that.
 ///
-/// `operator` says that it was a C++ operator, otherwise a function of C.
+/// `operator` is true for a C++ operator, false for a C function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "fields are named for the arguments that they hold")]
 pub enum Event<'a> {
@@ -17,8 +17,9 @@ pub enum Event<'a> {
     Malloc { address: u64, size: u64, operator: bool },
     /// `calloc`.
     Calloc { address: u64, count: u64, size: u64 },
-    /// `realloc`, `reallocarray`. `old` is 0 where it only allocated, `new` is 0 where it only freed (`realloc(p, 0)`). The
-    /// old address dies when it is `entered`, the new one is born at the event's stamp.
+    /// `realloc`, `reallocarray`. `old` is 0 if it only allocated, `new` is 0 if it only freed
+    /// (`realloc(p, 0)`). The old address dies at `entered`, the new one is born at the event's
+    /// stamp.
     Realloc { old: u64, new: u64, size: u64, entered: Option<u64> },
     /// A function that takes an alignment.
     Aligned { address: u64, align: u64, size: u64, variant: Variant },
@@ -42,19 +43,21 @@ pub enum Event<'a> {
     ThreadStart { child: u32 },
     /// The thread ends. Its C library may still free a few blocks afterwards.
     ThreadExit,
-    /// The thread is about to make a process, which will tell of the same moment, in nanoseconds of the monotonic clock.
+    /// The thread is about to fork; the child stores the same moment, in nanoseconds of the
+    /// monotonic clock.
     Forking { moment: u64 },
     /// The thread made a process.
     Fork { pid: u32 },
-    /// Says what time it is, where other events have no stamps.
+    /// Gives the time where other events have no stamps.
     Clock,
     /// Nanoseconds since the recording began.
     Time { ns: u64 },
     /// From here on all events of the stream have stamps.
     ClockedOn,
-    /// How many whole pages lie in a large block, and how many of them are resident; comes just before it is freed, or at the end.
+    /// How many whole pages lie in a large block, and how many of them are resident; written just
+    /// before it is freed, or at the end.
     Touch { address: u64, resident: u64, pages: u64 },
-    /// The program had something to say.
+    /// A mark left by the program.
     Mark { text: &'a [u8] },
 }
 
@@ -87,7 +90,7 @@ impl Variant {
         Variant::Operator,
     ];
 
-    /// As a programmer writes it.
+    /// The name in source code.
     pub fn word(self) -> &'static str {
         ["posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc", "operator new"][self as usize]
     }
@@ -101,9 +104,9 @@ pub enum Call {
     Malloc,
     /// `calloc`; its size is the product, at most 2^64 - 1
     Calloc,
-    /// `realloc`, `reallocarray`; the old block lives on
+    /// `realloc`, `reallocarray`; the old block stays alive
     Realloc,
-    /// One that takes an alignment
+    /// A function that takes an alignment
     Aligned,
     /// `operator new`
     Operator,
@@ -113,13 +116,14 @@ impl Call {
     /// In the order of their numbers.
     pub const ALL: [Call; 5] = [Call::Malloc, Call::Calloc, Call::Realloc, Call::Aligned, Call::Operator];
 
-    /// As a programmer writes it.
+    /// The name in source code.
     pub fn word(self) -> &'static str {
         ["malloc", "calloc", "realloc", "aligned", "operator new"][self as usize]
     }
 }
 
-/// The low four bits of an event's first number; what is above them is a difference of addresses, in units of eight bytes.
+/// The low four bits of an event's first number; the bits above them are a difference of addresses,
+/// in units of eight bytes.
 pub(super) mod op {
     pub const MALLOC: u64 = 0;
     pub const FREE: u64 = 1;
@@ -134,7 +138,7 @@ pub(super) mod op {
     pub const DELETE_ALIGNED_SIZED: u64 = 10;
     pub const DELETE_ALIGNED: u64 = 11;
     pub const USABLE_SIZE: u64 = 12;
-    /// `realloc(NULL, size)`: spares the distance from NULL and back.
+    /// `realloc(NULL, size)`: saves the distance from NULL and back.
     pub const REALLOC_NULL: u64 = 13;
     /// Above: the low bits of the next event's address, or of both.
     pub const LOW_BITS: u64 = 14;

@@ -1,17 +1,22 @@
-//! The capture: what the recorder writes while a program runs, one file per process. Made for the writer: no lock, no
-//! allocation, a few bytes and nanoseconds per event, and every event whose last byte was stored can be read after `kill -9`.
+//! The capture: the file that the recorder writes while a program runs, one per process. Designed
+//! for the writer: no lock, no allocation, a few bytes and nanoseconds per event, and every event
+//! whose last byte was stored can be read after `kill -9`.
 //!
-//! A file is an array of chunks, [`CHUNK_BYTES`] apart. The first holds text about the process ([`text`]). Each other one
-//! belongs to a *stream*: a recorder's state, which one thread at a time owns. When a thread ends, another takes its stream
-//! up with [`Event::Begin`], so that ten thousand short threads do not need ten thousand chunks. A chunk that is all zeros
-//! was allocated and never used. The text and a stream's first chunk are smaller than the others; behind them the file has a hole.
+//! A file is an array of chunks, [`CHUNK_BYTES`] apart. The first holds text about the process
+//! ([`text`]). Each other one belongs to a *stream*: a recorder's state, which one thread at a time
+//! owns. When a thread ends, another takes over its stream with [`Event::Begin`], so that ten
+//! thousand short threads do not need ten thousand chunks. A chunk that is all zeros was allocated
+//! and never used. The text and a stream's first chunk are smaller than the others; the file has a
+//! hole after them.
 //!
-//! What is written is sealed as it comes, some kilobytes at most later: a checksum of the payload so far, in one word with its length.
-//! Each header has a checksum of its own and says where in the file it stands, and the first one counts the others: so nothing that is
-//! sealed is damaged, lost, or there twice unnoticed.
+//! Written data is sealed continuously, at most some kilobytes later: a checksum of the payload so
+//! far, in one word with its length. Each header has a checksum of its own and contains its place
+//! in the file, and the first one counts the others: so sealed data cannot be damaged, lost or
+//! duplicated undetected.
 //!
-//! Chunks are read each for itself: [`Chunk::parse`], then [`Chunk::records`]. Order is by number within a stream, and by
-//! stamp between streams. While a process has one stream, events carry no stamps.
+//! Each chunk is read independently: [`Chunk::parse`], then [`Chunk::records`]. Order is by number
+//! within a stream, and by stamp between streams. While a process has one stream, events carry no
+//! stamps.
 
 mod chunk;
 mod crc;

@@ -1,28 +1,28 @@
-//! Reads the events of a chunk. Any bytes give events or say what is wrong with them.
+//! Reads the events of a chunk. Any bytes give events or an error.
 
 use super::chunk::Start;
 use super::event::{Call, Event, MOST_MARK_BYTES, Variant, further, op};
 use crate::varint;
 use core::fmt;
 
-/// An event and where it stands.
+/// An event and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Its number in its stream, from 0.
     pub number: u64,
-    /// Whose it is.
+    /// Its thread.
     pub thread: u32,
-    /// When it was; `None` where the stream had no clock. A call that allocates has the moment when it returned, one that frees
-    /// the moment when it began.
+    /// Its time; `None` if the stream had no clock. A call that allocates has the time of its
+    /// return, one that frees has that of its start.
     pub stamp: Option<u64>,
     /// What happened.
     pub event: Event<'a>,
 }
 
-/// What is wrong with a chunk's payload.
+/// An error in a chunk's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The byte of the payload where the event begins that cannot be read.
+    /// The byte of the payload at which the unreadable event begins.
     pub offset: usize,
     /// What is wrong with it.
     pub what: &'static str,
@@ -51,7 +51,7 @@ pub struct Records<'a> {
     done: bool,
 }
 
-/// What an event that comes next is told relative to.
+/// The state that the next event is encoded relative to.
 pub(super) struct End {
     pub at: usize,
     pub word: u64,
@@ -68,7 +68,7 @@ impl<'a> Records<'a> {
         Records { payload, at: 0, word: 0, stamp, number: first_event, thread, clocked, open: !sealed, done: false }
     }
 
-    /// Where a writer would go on.
+    /// The state in which a writer would continue.
     pub(super) fn end(&self) -> End {
         let Records { at, word, stamp, number, clocked, .. } = *self;
         End { at, word, stamp, number, clocked }
@@ -81,7 +81,7 @@ impl<'a> Records<'a> {
 
     fn number(&mut self) -> Result<u64, &'static str> {
         let (value, length) = varint::get(&self.payload[self.at..]).ok_or(TORN)?;
-        // Zeros where an event was. No other number is longer than it must be.
+        // Zeros in place of an event. No other number is longer than necessary.
         if length == varint::MOST_BYTES && value >> 56 == 0 {
             return Err("zeros stand where an event was");
         }
@@ -144,7 +144,7 @@ impl<'a> Records<'a> {
             op::CALLOC => Event::Calloc { address, count: self.number()?, size: self.number()? },
             op::ALIGNED => {
                 let variant = self.number()?;
-                let variant = Variant::ALL.get(variant as usize).ok_or("a function that there is not")?;
+                let variant = Variant::ALL.get(variant as usize).ok_or("an unknown function")?;
                 Event::Aligned { address, variant: *variant, align: self.number()?, size: self.number()? }
             }
             op::FREE => Event::Free { address, operator: false },
@@ -184,7 +184,7 @@ impl<'a> Records<'a> {
             further::FORK => Event::Fork { pid: self.half()? },
             further::TIME => Event::Time { ns: self.number()? },
             further::FAILED => {
-                let call = Call::ALL.get(self.number()? as usize).ok_or("a call that there is not")?;
+                let call = Call::ALL.get(self.number()? as usize).ok_or("an unknown call")?;
                 Event::Failed { call: *call, size: self.number()? }
             }
             further::TOUCH => Event::Touch { address: self.number()?, resident: self.number()?, pages: self.number()? },
@@ -197,7 +197,7 @@ impl<'a> Records<'a> {
                 self.at += text.len();
                 Event::Mark { text }
             }
-            _ => return Err("an event that there is not"),
+            _ => return Err("an unknown event"),
         })
     }
 }
@@ -205,7 +205,7 @@ impl<'a> Records<'a> {
 impl<'a> Iterator for Records<'a> {
     type Item = Result<Record<'a>, Damage>;
 
-    // Across crates, too: who reads a capture does so millions of times a second.
+    // Across crates, too: the reader of a capture calls this millions of times a second.
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.done || self.at >= self.payload.len() {

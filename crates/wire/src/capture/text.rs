@@ -1,7 +1,7 @@
-//! The text about a process: `key=value` lines. Values come from outside, so what is no plain character of ASCII is escaped
-//! as `%` and two digits: any bytes fit into a line and come back as they were.
+//! The text about a process: `key=value` lines. Values come from outside, so all but plain ASCII
+//! characters are escaped as `%` and two digits: any bytes fit into a line and come back unchanged.
 
-/// What a value consists of in its line.
+/// The bytes of a value in its line.
 pub fn escaped(value: &[u8]) -> impl Iterator<Item = u8> + '_ {
     value.iter().flat_map(|byte| {
         let (bytes, length) = escape(*byte);
@@ -9,7 +9,7 @@ pub fn escaped(value: &[u8]) -> impl Iterator<Item = u8> + '_ {
     })
 }
 
-/// A byte as it stands in a value: so many of these.
+/// The form of a byte in a value: the first so many of these bytes.
 pub fn escape(byte: u8) -> ([u8; 3], usize) {
     let digit = |value: u8| b"0123456789abcdef"[usize::from(value & 15)];
     match byte {
@@ -18,7 +18,7 @@ pub fn escape(byte: u8) -> ([u8; 3], usize) {
     }
 }
 
-/// The bytes that a value stands for. A `%` without two digits stands for itself.
+/// The bytes that a value encodes. A `%` without two digits is a plain `%`.
 pub fn unescaped(value: &str) -> impl Iterator<Item = u8> + '_ {
     let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
     let mut rest = value.as_bytes();
@@ -35,7 +35,7 @@ pub fn unescaped(value: &str) -> impl Iterator<Item = u8> + '_ {
     })
 }
 
-/// The pairs of a chunk's text. A last line that was torn, and all that is no text, is left out.
+/// The pairs of a chunk's text. A torn last line, and all that is no text, is left out.
 pub(super) fn pairs(payload: &[u8]) -> impl Iterator<Item = (&str, &str)> {
     let whole = payload.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     let lines = payload[..whole].split(|byte| *byte == b'\n');

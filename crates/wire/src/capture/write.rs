@@ -1,14 +1,17 @@
-//! Writes events into a chunk. Everything here runs between the calls of somebody else's program, some ten million times a
-//! second: [`Writer::put`] is inlined where the kind of event is known, and what remains are a few shifts and stores.
+//! Writes events into a chunk. All code here runs between the calls of another program, some ten
+//! million times a second: [`Writer::put`] is inlined where the kind of event is known, and only a
+//! few shifts and stores remain.
 //!
-//! Nothing says how far a chunk is written but what is written: behind it are zeros, and no number ends with a byte of zeros. So an
-//! event holds as soon as its last number is stored, and a reader knows one that lacks numbers.
+//! The end of a chunk's events is not stored: zeros follow them, and no number ends with a byte of
+//! zeros. So an event is valid as soon as its last number is stored, and a reader detects one that
+//! lacks numbers.
 
 use super::chunk::{Chunk, HEADER_BYTES, Header, Kind, Start};
 use super::event::{Event, MOST_EVENT_BYTES, MOST_MARK_BYTES, further, op};
 use crate::varint::{put, zigzag};
 
-/// Where the next event of a stream goes, and what it is told relative to. Zeros are a writer without a chunk.
+/// The place of a stream's next event, and the state that it is encoded relative to. All zero is a
+/// writer without a chunk.
 #[repr(C)]
 pub struct Writer {
     at: *mut u8,
@@ -27,19 +30,20 @@ impl Writer {
         Writer { at: core::ptr::null_mut(), word: 0, stamp: 0, events: 0, header: core::ptr::null_mut() }
     }
 
-    /// Goes on in a fresh chunk. `start.first_event` is the writer's own to know.
+    /// Continues in a fresh chunk. The writer sets `start.first_event` itself.
     ///
     /// # Safety
-    /// `chunk` must be `start.bytes` of zeros, aligned to eight, and the caller's to write until the writer leaves it.
+    /// `chunk` must be `start.bytes` of zeros, aligned to eight, which only the caller writes until
+    /// the writer leaves it.
     pub unsafe fn begin(&mut self, chunk: *mut u8, start: &Start) {
         let header = chunk.cast::<Header>();
-        // SAFETY: the caller's.
+        // SAFETY: as the caller guarantees.
         unsafe { Header::begin(header, Kind::Events, &Start { first_event: self.events, ..*start }) };
         *self =
             Writer { at: chunk.wrapping_add(HEADER_BYTES), word: 0, stamp: start.stamp, events: self.events, header };
     }
 
-    /// Where the next event goes.
+    /// The address of the next event.
     #[inline(always)]
     pub fn at(&self) -> *mut u8 {
         self.at
@@ -50,7 +54,7 @@ impl Writer {
     /// # Safety
     /// The writer has a chunk.
     pub unsafe fn last_place(&self) -> *mut u8 {
-        // SAFETY: the caller's.
+        // SAFETY: as the caller guarantees.
         let bytes = unsafe { (*self.header).bytes() };
         self.header.cast::<u8>().wrapping_add(bytes - MOST_EVENT_BYTES)
     }
@@ -63,18 +67,19 @@ impl Writer {
     /// Events so far; of a writer that another thread may be using, these or more.
     ///
     /// # Safety
-    /// `writer` points to one.
+    /// `writer` points to a writer.
     pub unsafe fn events(writer: *const Writer) -> u64 {
-        // SAFETY: the caller's; a number that is written as one.
+        // SAFETY: as the caller guarantees; a number that is written with one store.
         unsafe { (&raw const (*writer).events).read_volatile() }
     }
 
-    /// Goes back to the last whole event, where something has jumped out of [`Writer::put`]. Says whether events there have stamps.
+    /// Goes back to the last whole event, after a jump out of [`Writer::put`]. Returns whether
+    /// events there have stamps.
     ///
     /// # Safety
     /// The writer has a chunk.
     pub unsafe fn recover(&mut self) -> bool {
-        // SAFETY: a chunk of ours, which nobody else writes.
+        // SAFETY: a chunk of ours, with no other writer.
         let bytes = unsafe { core::slice::from_raw_parts(self.chunk(), (*self.header).bytes()) };
         let Ok(Some(chunk)) = Chunk::parse(bytes) else { return false };
         let mut records = chunk.records();
@@ -83,34 +88,34 @@ impl Writer {
             end = records.end();
         }
         self.at = self.chunk().wrapping_add(HEADER_BYTES + end.at);
-        // SAFETY: an event that is torn is in the chunk, too.
+        // SAFETY: a torn event lies in the chunk, too.
         unsafe { self.at.write_bytes(0, chunk.payload.len() - end.at) };
         (self.word, self.stamp, self.events) = (end.word, end.stamp, end.number);
         end.clocked
     }
 
-    /// Seals what is written. With `end`, more may be put only after another [`Writer::begin`].
+    /// Seals the events so far. With `end`, more may be put only after another [`Writer::begin`].
     ///
     /// # Safety
     /// The writer has a chunk, and is not in the middle of an event.
     pub unsafe fn seal(&self, end: bool) {
         let payload = self.header.cast::<u8>().wrapping_add(HEADER_BYTES);
-        // SAFETY: the caller's.
+        // SAFETY: as the caller guarantees.
         unsafe {
             let written = self.at.offset_from_unsigned(payload);
             (*self.header).seal(core::slice::from_raw_parts(payload, written), end);
         }
     }
 
-    /// Puts an event. `stamp` is for streams that are clocked, and for `Clock` and
-    /// `ClockedOn`. An earlier stamp than the one before is taken for the same.
+    /// Writes an event. `stamp` is for clocked streams, and for `Clock` and `ClockedOn`. A stamp
+    /// earlier than the one before is written as the same.
     ///
     /// # Safety
-    /// The writer has a chunk, and [`Writer::at`] is not behind [`Writer::last_place`].
+    /// The writer has a chunk, and [`Writer::at`] is not after [`Writer::last_place`].
     #[inline(always)]
     pub unsafe fn put(&mut self, event: &Event<'_>, stamp: Option<u64>) {
-        // SAFETY: each event takes at most MOST_EVENT_BYTES: a prefix of two bytes, one number with an address, and up to
-        // four further ones of nine bytes; or one with the text of a mark.
+        // SAFETY: each event takes at most MOST_EVENT_BYTES: a prefix of two bytes, one number with
+        // an address, and up to four further ones of nine bytes; or one with the text of a mark.
         unsafe {
             match *event {
                 Event::Malloc { address, size, operator } => {
@@ -124,7 +129,8 @@ impl Writer {
                 }
                 Event::Realloc { old, new, size, entered } => {
                     self.realloc(old, new, size);
-                    // Where the clock was switched on meanwhile, all that is known is that it came after the event before.
+                    // If the clock was switched on meanwhile, only the order after the event before
+                    // is known.
                     if stamp.is_some() {
                         self.time(entered.unwrap_or(0));
                     }
@@ -184,7 +190,7 @@ impl Writer {
         self.events += 1;
     }
 
-    /// The unsafe parts below: as [`Writer::put`], of which they are parts.
+    /// The unsafe parts below are parts of [`Writer::put`], with its safety conditions.
     #[inline(always)]
     unsafe fn number(&mut self, value: u64) {
         // SAFETY: see `put`.

@@ -2,17 +2,17 @@
 
 use super::MOST_SLOTS;
 
-/// Of the first word; the number at its end is the layout's version.
+/// The first word; the number at its end is the version of the layout.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HMscore\x03");
 /// Words of the head.
 pub const HEAD_WORDS: usize = 25;
 
-/// What stands at the start of a compiled trace: how large it is, and what playing it once must come to.
+/// The start of a compiled trace: its size, and the expected totals of one replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// Words of the whole file.
     pub words: u64,
-    /// CRC-32 of all words behind the head.
+    /// CRC-32 of all words after the head.
     pub checksum: u64,
     /// Where the table of threads begins.
     pub table: u64,
@@ -24,7 +24,7 @@ pub struct Head {
     pub slots: u64,
     /// Calls of malloc.
     pub malloc: u64,
-    /// Calls that free a block, those after the end of blocks that were left included.
+    /// Calls that free a block, including those after the end for blocks that were left.
     pub free: u64,
     /// Calls of calloc.
     pub calloc: u64,
@@ -32,43 +32,44 @@ pub struct Head {
     pub realloc: u64,
     /// Aligned allocations.
     pub aligned: u64,
-    /// Sum of the sizes that were asked for.
+    /// Sum of the requested sizes.
     pub bytes: u64,
     /// Calls that are replayed while the clock runs.
     pub events: u64,
     /// Highest sum of requested sizes of live blocks, in the order of the compiled trace.
     pub requested_peak_bytes: u64,
-    /// The thread that reaches it, and after how many of its ops.
+    /// The thread that reaches this peak, and after how many of its ops.
     pub peak: (u64, u64),
     /// [`Rare::Point`] ops.
     pub points: u64,
-    /// Nanoseconds that the recorded program took, where the trace tells.
+    /// Nanoseconds that the recorded program took, if the trace has them.
     pub recorded_ns: u64,
-    /// Calls that failed, which are not made again.
+    /// Calls that failed, which are not replayed.
     pub failed: u64,
     /// Events that the recorder could not write.
     pub dropped: u64,
     /// Calls of threads that had ended, made by another thread.
     pub strays: u64,
-    /// Where it stands how objects of C++ operators are given back that the program has left, and how many there are.
+    /// Start and number of the words for objects of C++ operators that the program has left: how
+    /// each is freed.
     pub left: (u64, u64),
-    /// What the largest block takes, with room to align it.
+    /// Bytes for the largest block, including space to align it.
     pub largest_bytes: u64,
 }
 
 /// Why a file is no compiled trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is shorter than a head, or not as long as the head says.
+    /// It is shorter than a head, or not as long as its head states.
     Length,
     /// It is something else, or of another version.
     Magic,
-    /// Its numbers do not fit each other.
+    /// Its numbers contradict each other.
     Numbers,
 }
 
 impl Head {
-    /// As it stands in the file.
+    /// The words in the file.
     pub fn encode(&self) -> [u64; HEAD_WORDS] {
         let mut words = [0; HEAD_WORDS];
         let numbers = [
@@ -153,7 +154,7 @@ impl Head {
     }
 }
 
-/// Words of a thread in the table.
+/// Words per thread in the table.
 pub const THREAD_WORDS: usize = 2;
 
 /// A thread in the table.
@@ -161,12 +162,12 @@ pub const THREAD_WORDS: usize = 2;
 pub struct Thread {
     /// Where its stream begins; 0 if no thread of this number plays.
     pub first: u64,
-    /// Whether an op creates it; otherwise it is there from the start.
+    /// Whether an op creates it; otherwise it exists from the start.
     pub is_started: bool,
 }
 
 impl Thread {
-    /// As it stands in the table.
+    /// The words in the table.
     pub fn encode(&self) -> [u64; THREAD_WORDS] {
         [self.first, u64::from(self.is_started)]
     }
@@ -176,7 +177,7 @@ impl Thread {
         self.first != 0
     }
 
-    /// The thread of this number; the file is as long as its head says.
+    /// The thread of this number; the file is as long as its head states.
     pub fn of(file: &[u64], head: &Head, number: usize) -> Option<Thread> {
         let at = head.table as usize + number * THREAD_WORDS;
         let &[first, is_started] = file.get(at..at + THREAD_WORDS)?.first_chunk::<THREAD_WORDS>()?;

@@ -1,12 +1,15 @@
-//! The compiled trace: a trace made ready to be replayed. The host compiles it, the guest maps it and plays it word by word.
+//! The compiled trace: a trace prepared for replay. The host compiles it, the guest maps it and
+//! plays it word by word.
 //!
-//! A compiled trace is an array of 64-bit words of this machine: the head, then the streams of the threads in chunks, then the table of
-//! threads. A stream's chunk ends with a [`Rare::Jump`] to the next one, so that streams of any number of threads grow side by
-//! side in one file that is written once from its start to its end.
+//! A compiled trace is an array of 64-bit words of this machine: the head, then the streams of the
+//! threads in chunks, then the table of threads. A stream's chunk ends with a [`Rare::Jump`] to the
+//! next one, so that the streams of any number of threads grow side by side in one file that is
+//! written once from start to end.
 //!
-//! A word is an op: `{op: 4 bits, slot: 29, size: 31}`. What does not fit there is a [`Rare`] op with further words behind it. Objects of
-//! C++ operators have ops of their own: they must come from the allocator's own `operator new`, and go back by its own `delete`. After
-//! the table of threads stands [how](left) those are given back that the program has left.
+//! A word is an op: `{op: 4 bits, slot: 29, size: 31}`. An op that does not fit is a [`Rare`] op
+//! followed by further words. Objects of C++ operators have ops of their own: they must come from
+//! the allocator's own `operator new`, and be freed by its own `delete`. After the table of threads
+//! come the words for [how](left) those objects are freed that the program has left.
 
 mod head;
 
@@ -14,20 +17,20 @@ pub use head::{Fault, HEAD_WORDS, Head, MAGIC, THREAD_WORDS, Thread};
 
 /// Slots that an op can name.
 pub const MOST_SLOTS: u64 = 1 << SLOT_BITS;
-/// Stands for "all pages" in [`Rare::Pages`].
+/// Means "all pages" in [`Rare::Pages`].
 pub const ALL_PAGES: u32 = u32::MAX >> 1;
-/// Blocks of this size have their share of touched pages said; smaller ones are touched at both ends.
+/// Blocks from this size on have their touched pages listed; smaller ones are touched at both ends.
 pub const PAGES_FROM_BYTES: u64 = 64 << 10;
-/// A thread says its place in the recorded order at least so often.
+/// A thread publishes its position in the recorded order at least once per this many events.
 pub const POSITION_EVERY: u64 = 4096;
 
-/// The largest size that an op of one word can tell.
+/// The largest size that fits into an op of one word.
 pub const MOST_SIZE: u64 = (1 << 31) - 1;
 
 const OP_BITS: u32 = 4;
 const SLOT_BITS: u32 = 29;
 const SIZE_AT: u32 = OP_BITS + SLOT_BITS;
-/// In the word of [`Op::Wait`], where a thread stands and how many ops.
+/// In the word of [`Op::Wait`]: the bits of the thread, below those of the number of ops.
 const THREAD_BITS: u32 = 16;
 
 /// Ops of one word.
@@ -39,40 +42,41 @@ pub enum Op {
     Free = 1,
     /// calloc(1, size) into the slot.
     Calloc = 2,
-    /// realloc of the slot's block to size; the slot keeps what comes of it.
+    /// realloc of the slot's block to size; the slot keeps the result.
     Realloc = 3,
-    /// free of the slot's block, whose size is told.
+    /// free of the slot's block, with its size.
     FreeSized = 4,
-    /// Wait until another thread has done so many ops: see [`wait`].
+    /// Wait until another thread has done this many ops: see [`wait`].
     Wait = 5,
-    /// This thread's place in the recorded order, in all bits behind the op.
+    /// This thread's position in the recorded order, in all bits after the op.
     Position = 6,
-    /// A [`Rare`] op: its number stands in `slot`, an argument behind the op.
+    /// A [`Rare`] op: its number is in `slot`, an argument in `size`.
     Rare = 7,
     /// operator new(size) into the slot.
     New = 8,
     /// operator delete of the slot's block.
     Delete = 9,
-    /// operator delete of the slot's block, whose size is told.
+    /// operator delete of the slot's block, with its size.
     DeleteSized = 10,
 }
 
 /// Ops with further words, or without a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rare {
-    /// The stream goes on at the next word's index.
+    /// The stream continues at the index in the next word.
     Jump = 0,
-    /// The stream is over, and the recorded program ended with this thread alive.
+    /// The stream ends, and the recorded program ended with this thread alive.
     End = 1,
-    /// The stream is over: the thread exits.
+    /// The stream ends: the thread exits.
     Exit = 2,
     /// Creates thread `argument`.
     Start = 3,
-    /// Of the block that comes next `argument` pages are touched.
+    /// `argument` pages of the next block are touched.
     Pages = 4,
-    /// Wait until so many nanoseconds after the start: the next word.
+    /// Wait until this many nanoseconds after the start: the next word.
     Clock = 5,
-    /// The recorded program has allocated so much (the next word), of which so much is live (the one after it).
+    /// Bytes that the recorded program has allocated (the next word), and its live bytes (the word
+    /// after it).
     Point = 6,
     /// free(NULL).
     FreeNull = 7,
@@ -94,7 +98,7 @@ pub enum Rare {
     DeleteSized = 15,
     /// operator new with an alignment into the slot `argument`; alignment and size follow.
     NewAligned = 16,
-    /// operator delete of the block of such a one in the slot `argument`; the alignment follows.
+    /// operator delete of a block of `NewAligned` in the slot `argument`; the alignment follows.
     DeleteAligned = 17,
     /// The same with its size; alignment and size follow.
     DeleteAlignedSized = 18,
@@ -119,12 +123,12 @@ impl Op {
         }
     }
 
-    /// A word of this op; the size is [`MOST_SIZE`] at most.
+    /// A word of this op; the size is at most [`MOST_SIZE`].
     pub fn word(self, slot: u32, size: u64) -> u64 {
         self as u64 | u64::from(slot) << OP_BITS | size << SIZE_AT
     }
 
-    /// A place in the recorded order.
+    /// A position in the recorded order.
     pub fn position(at: u64) -> u64 {
         Op::Position as u64 | at << OP_BITS
     }
@@ -135,7 +139,8 @@ impl Op {
     }
 }
 
-/// How the block in a slot is given back that the program has left: by operator delete, with its alignment where it has one.
+/// How the block in a slot is freed that the program has left: by operator delete, with its
+/// alignment if it has one.
 pub fn left(slot: u32, alignment: Option<u64>) -> u64 {
     Op::Delete.word(slot, alignment.map_or(0, |alignment| alignment.ilog2().into()))
 }
@@ -145,25 +150,25 @@ pub fn alignment_left(word: u64) -> Option<usize> {
     Some(size(word)).filter(|log| *log > 0).map(|log| 1 << log)
 }
 
-/// What a word of [`Op::wait`] waits for.
+/// The target of a word of [`Op::wait`].
 #[inline(always)]
 pub fn wait(word: u64) -> (usize, u64) {
     ((word >> OP_BITS & ((1 << THREAD_BITS) - 1)) as usize, word >> (OP_BITS + THREAD_BITS))
 }
 
-/// What a word of [`Op::position`] tells.
+/// The position in a word of [`Op::position`].
 #[inline(always)]
 pub fn position(word: u64) -> u64 {
     word >> OP_BITS
 }
 
-/// The slot of a word, or whatever stands in its place.
+/// The slot of a word, or the value in its place.
 #[inline(always)]
 pub fn slot(word: u64) -> usize {
     ((word >> OP_BITS) & (MOST_SLOTS - 1)) as usize
 }
 
-/// The size of a word, or whatever stands in its place.
+/// The size of a word, or the value in its place.
 #[inline(always)]
 pub fn size(word: u64) -> usize {
     (word >> SIZE_AT) as usize
@@ -192,7 +197,7 @@ impl Rare {
         Rare::DeleteAlignedSized,
     ];
 
-    /// The rare op of a word; `None` where there is none of that number.
+    /// The rare op of a word; `None` if there is none of that number.
     pub fn of(word: u64) -> Option<Rare> {
         Rare::ALL.get(slot(word)).copied()
     }

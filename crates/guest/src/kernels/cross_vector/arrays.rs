@@ -1,4 +1,4 @@
-//! The arrays that the document's overhead formula counts: they come from the allocator under test.
+//! The arrays that the document's overhead formula counts. They come from the allocator under test.
 
 use crate::api::Api;
 use crate::fail;
@@ -10,12 +10,12 @@ use core::sync::atomic::AtomicPtr;
 pub struct Arrays {
     slots: usize,
     blocks: Table<*mut u8>,
-    /// Where the contents are instead, for an allocator whose blocks overlap (the null allocator): the blocks are allocated
-    /// and freed all the same.
+    /// Holds the contents instead, for an allocator whose blocks overlap (the null allocator). The
+    /// blocks are still allocated and freed.
     aside: Option<Table<u64>>,
 }
 
-// SAFETY: handed out as slices, by the rules for slices.
+// SAFETY: handed out as slices, by the borrow rules for slices.
 unsafe impl Sync for Arrays {}
 
 const VECTOR: usize = 0;
@@ -49,7 +49,7 @@ impl Arrays {
 
     /// Frees all of them.
     pub fn free(self, api: &Api) {
-        // SAFETY: live blocks, and `self` is the last that refers to them.
+        // SAFETY: live blocks, and `self` is the last reference to them.
         self.blocks.iter().for_each(|&block| unsafe { (api.free)(block) });
     }
 
@@ -79,10 +79,11 @@ impl Arrays {
         self.numbers(ORDERS + thread)
     }
 
-    /// What the workers read: vector, sizes, and the order of `thread`.
+    /// The data that the workers read: vector, sizes, and the order of `thread`.
     pub fn view(&self, thread: usize) -> (&[AtomicPtr<u8>], &[u32], &[u32]) {
         let numbers = |index: usize| self.start(index).cast();
-        // SAFETY: filled arrays of that many entries; nobody changes them while they are borrowed, but for atomics.
+        // SAFETY: filled arrays of that many entries; while borrowed, they change only through
+        // atomics.
         unsafe {
             (
                 slice::from_raw_parts(self.start(VECTOR).cast(), self.slots),

@@ -1,5 +1,5 @@
-//! `cross-vector` (MM): all threads pass over one shared vector, each in an order of its own; they
-//! fill the empty slots that they meet and empty the full ones. With several threads most blocks are freed by another thread
+//! `cross-vector` (MM): all threads pass over one shared vector, each in its own order; they fill
+//! empty slots and empty full ones. With several threads, most blocks are freed by another thread
 //! than the one that allocated them.
 
 mod arrays;
@@ -23,9 +23,11 @@ pub const KERNEL: Kernel = Kernel {
     run,
 };
 
-/// A block opens with its own size, so that whoever frees it knows what it gives back.
+/// A block begins with its own size, so that the thread that frees it knows how many bytes it
+/// frees.
 const HEADER: u32 = size_of::<u32>() as u32;
-/// A thread looks at the live bytes of all threads once in so many allocations, where counting is `padded`.
+/// If counting is `padded`, a thread sums up the live bytes of all threads once per this many
+/// allocations.
 const LOOK_EVERY: u64 = 1024;
 
 struct Shared<'a> {
@@ -37,22 +39,24 @@ struct Shared<'a> {
     tallies: &'a [Padded<Cell<Tally>>],
 }
 
-// SAFETY: each worker uses its own tally; the vector and the counters of live bytes are atomic, the rest is only read.
+// SAFETY: each worker uses its own tally; the vector and the counters of live bytes are atomic, the
+// rest is only read.
 unsafe impl Sync for Shared<'_> {}
 
-/// What one thread has done in a round.
+/// The work of one thread in a round.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     mallocs: u64,
     frees: u64,
     cas_failures: u64,
-    /// Sum of the slots it has come to.
+    /// Sum of the slots it has visited.
     visited: u64,
-    /// Highest sum of the live bytes of all threads that it has seen.
+    /// Highest sum of the live bytes of all threads that this thread has seen.
     peak_bytes: i64,
 }
 
-/// Each thread's requested live bytes; one thread's may be negative, since others free its blocks.
+/// Each thread's requested live bytes. One thread's count may be negative, since others free its
+/// blocks.
 struct LiveBytes {
     counters: Table<AtomicI64>,
     stride: usize,
@@ -60,7 +64,7 @@ struct LiveBytes {
 }
 
 impl LiveBytes {
-    /// `exact`: neighbouring counters, summed up at every allocation, as the document's program has it.
+    /// `exact`: adjacent counters, summed up at every allocation, as in the document's program.
     fn new(threads: usize, exact: bool) -> LiveBytes {
         let (stride, look_every) = if exact { (1, 1) } else { (128 / size_of::<AtomicI64>(), LOOK_EVERY) };
         LiveBytes { counters: Table::zeroed(threads * stride), stride, look_every }
@@ -120,8 +124,9 @@ fn run(bench: &mut Bench) {
         done.malloc += work.malloc;
         done.free += work.free;
         done.checksum = done.checksum.wrapping_add(work.checksum);
-        // Alone, a thread fills the vector in every odd pass. With others it is a race who allocates; that all is freed, and
-        // that every thread comes to every slot in each pass and in the clearing, is not.
+        // A single thread fills the vector in every odd pass. With several, which of them allocates
+        // is a race. No race: every block is freed, and every thread visits every slot in each pass
+        // and in the clearing.
         expected.malloc += if threads == 1 { own + slots * passes.div_ceil(2) } else { work.malloc };
         expected.free = expected.malloc;
         let once = (u128::from(slots) * u128::from(slots - 1) / 2) as u64;
@@ -134,14 +139,14 @@ fn run(bench: &mut Bench) {
     bench.figure("cas_failures", cas_failures as f64);
     bench.figure("cas_failures_per_million_ops", cas_failures as f64 * 1e6 / ops_measured.max(1) as f64);
     bench.figure("counting_exact", f64::from(u8::from(exact)));
-    // The document's own formula: the whole process's peak over the requested peak.
+    // The document's own formula: peak of the whole process over the requested peak.
     bench.figure("overhead_ratio", memory::peak_resident_bytes() as f64 / requested as f64);
 }
 
-/// Sizes and orders, drawn as the document draws them.
+/// Draws sizes and orders as the document does.
 fn fill(arrays: &mut Arrays, threads: usize, max: u32, start: u32) {
     let mut twister = MersenneTwister::new(start);
-    // The largest size becomes 0: so it is in the document's program.
+    // The largest size becomes 0, as in the document's program.
     arrays.sizes().iter_mut().for_each(|size| *size = twister.up_to(max) % max.max(1));
     arrays.identity().iter_mut().enumerate().for_each(|(slot, entry)| *entry = slot as u32);
     for thread in 0..threads {
@@ -181,7 +186,7 @@ fn worker(shared: &Shared, index: usize) {
                 tally.peak_bytes = tally.peak_bytes.max(shared.live.sum());
             }
             if place.compare_exchange(ptr::null_mut(), block, Ordering::Release, Ordering::Relaxed).is_err() {
-                // SAFETY: a live block that nobody else has seen.
+                // SAFETY: a live block that no other thread has seen.
                 unsafe { free(block) };
                 tally.frees += 1;
                 tally.cas_failures += 1;
@@ -189,12 +194,13 @@ fn worker(shared: &Shared, index: usize) {
                 own.store(live, Ordering::Relaxed);
             }
         }
-        // A pass often ends at a peak: with one thread, every odd one does.
+        // A pass often ends at a peak: with one thread, every odd pass does.
         tally.peak_bytes = tally.peak_bytes.max(shared.live.sum());
     }
     for &slot in order {
         tally.visited = tally.visited.wrapping_add(u64::from(slot));
-        // What this thread has put there it sees without a swap, and what others put there later is theirs to clear.
+        // A thread sees its own stores without a swap; what others store later, they clear
+        // themselves.
         let place = &vector[slot as usize];
         if !place.load(Ordering::Relaxed).is_null() {
             live -= empty(place, free, &mut tally.frees);
@@ -207,7 +213,7 @@ fn worker(shared: &Shared, index: usize) {
     }
 }
 
-/// A block that holds its size and has been written to on each of its pages.
+/// Allocates a block, stores its size in it and writes to each of its pages.
 #[inline(always)]
 fn allocate(malloc: unsafe extern "C" fn(usize) -> *mut u8, bytes: u32) -> *mut u8 {
     // SAFETY: an ordinary call.
@@ -215,7 +221,8 @@ fn allocate(malloc: unsafe extern "C" fn(usize) -> *mut u8, bytes: u32) -> *mut 
     if block.is_null() {
         fail::null("malloc", bytes as usize);
     }
-    // SAFETY: all within the block: there is room for the header in each, and malloc's blocks are aligned for it.
+    // SAFETY: all within the block: each block has space for the header, and malloc's blocks are
+    // aligned for it.
     unsafe {
         touch::pages(block, bytes as usize);
         block.cast::<u32>().write_volatile(bytes);
@@ -231,7 +238,7 @@ fn empty(place: &AtomicPtr<u8>, free: unsafe extern "C" fn(*mut u8), frees: &mut
         return 0;
     }
     *frees += 1;
-    // SAFETY: the swap made this block this thread's. What is read counts live bytes and nothing else.
+    // SAFETY: the swap made this thread the owner. The value that is read only counts live bytes.
     unsafe {
         let bytes = block.cast::<u32>().read_volatile();
         free(block);

@@ -1,4 +1,5 @@
-//! The calls that a player makes: a block must come, and go into a slot that is free; or it must be there, and go out of it.
+//! The calls that a player makes. An allocation must return a block and find its slot empty; a free
+//! must find a block in its slot, and empties the slot.
 
 use super::player::Player;
 use crate::api::AlignedOperators;
@@ -9,7 +10,7 @@ use core::ptr;
 use heapmark_wire::compiled::{ALL_PAGES, PAGES_FROM_BYTES};
 
 impl Player<'_> {
-    /// A call has returned a block. It must be one, and the slot must be free for it.
+    /// A call has returned. The result must be a block, and the slot must be empty.
     #[inline(always)]
     pub(super) fn born(&mut self, call: &str, slot: usize, block: *mut u8, size: usize) {
         if block.is_null() {
@@ -23,17 +24,17 @@ impl Player<'_> {
         self.tally.checksum += size as u64;
     }
 
-    /// What the program does with a block that it has just got.
+    /// Touches a new block as the program did.
     #[inline(always)]
     pub(super) fn written(&mut self, block: *mut u8, size: usize) {
-        // SAFETY: just born with this size.
+        // SAFETY: just allocated with this size.
         unsafe { self.stage.touch.write(block, size, self.pages) };
         if size >= PAGES_FROM_BYTES as usize {
             self.pages = ALL_PAGES;
         }
     }
 
-    /// A block goes out of its slot.
+    /// Takes a block out of its slot.
     #[inline(always)]
     pub(super) fn dies(&mut self, call: &str, slot: usize) -> *mut u8 {
         match self.stage.slots.get(slot).map(|place| place.replace(ptr::null_mut())) {
@@ -43,10 +44,11 @@ impl Player<'_> {
     }
 
     pub(super) fn calloc(&mut self, slot: usize, count: usize, size: usize) {
-        // SAFETY: an ordinary call; the compiler has seen that the product is a number.
+        // SAFETY: an ordinary call; the compiler of the trace has checked that the product does not
+        // overflow.
         let block = unsafe { (self.stage.api.calloc)(count, size) };
         self.born("calloc", slot, block, count * size);
-        // SAFETY: just born with this size.
+        // SAFETY: just allocated with this size.
         unsafe { self.stage.touch.read(block, count * size, self.pages) };
         self.tally.calloc += 1;
         self.pages = ALL_PAGES;
@@ -54,7 +56,7 @@ impl Player<'_> {
 
     pub(super) fn realloc(&mut self, slot: usize, size: usize) {
         let old = self.dies("realloc", slot);
-        // SAFETY: a live block, which is this thread's to move.
+        // SAFETY: a live block, which this thread may move.
         let block = unsafe { (self.stage.api.realloc)(old, size) };
         self.born("realloc", slot, block, size);
         self.written(block, size);
@@ -63,7 +65,7 @@ impl Player<'_> {
 
     pub(super) fn free_sized(&mut self, slot: usize, size: usize) {
         let block = self.dies("free_sized", slot);
-        // SAFETY: a live block, which was asked for with this size.
+        // SAFETY: a live block, which was requested with this size.
         unsafe { (self.stage.api.free_sized)(block, size, 0) };
         self.tally.free += 1;
     }
@@ -93,7 +95,7 @@ impl Player<'_> {
 
     pub(super) fn delete_sized(&mut self, slot: usize, size: usize) {
         let block = self.dies("operator delete", slot);
-        // SAFETY: a live block of `new`, which was asked for with this size.
+        // SAFETY: a live block of `new`, which was requested with this size.
         unsafe { (self.stage.api.delete_sized)(block, size) };
         self.tally.free += 1;
     }
@@ -112,7 +114,7 @@ impl Player<'_> {
 
     pub(super) fn delete_aligned(&mut self, slot: usize, alignment: usize, size: Option<usize>) {
         let block = self.dies("operator delete", slot);
-        // SAFETY: a live block of `new_aligned`, which was asked for with this alignment and size.
+        // SAFETY: a live block of `new_aligned`, which was requested with this alignment and size.
         unsafe { self.stage.api.delete_aligned(block, alignment, size) };
         self.tally.free += 1;
     }

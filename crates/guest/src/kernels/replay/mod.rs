@@ -1,8 +1,9 @@
-//! `replay` (issue 7): a recorded program's calls, made again by as many threads in an order that the recorded one allows. What
-//! is played is a compiled trace, made by the host; [`heapmark_wire::compiled`] has its layout.
+//! `replay` (issue 7): repeats a recorded program's calls, with as many threads, in an order that
+//! the recorded order allows. The input is a compiled trace, made by the host;
+//! [`heapmark_wire::compiled`] has its layout.
 //!
-//! Nothing of the harness lies in anonymous memory and nothing is allocated once the clock runs: ops are read from the mapped
-//! compiled trace, blocks are kept in shared tables.
+//! The harness has nothing in anonymous memory, and allocates nothing once the clock runs: ops are
+//! read from the mapped compiled trace, blocks are kept in shared tables.
 
 mod calls;
 mod order;
@@ -28,7 +29,7 @@ use stage::{Seat, Stage};
 
 pub const KERNEL: Kernel = Kernel {
     name: "replay",
-    // What else it calls follows from the trace, and stands in the job.
+    // Other functions that it calls follow from the trace, and are named in the job.
     calls: &["malloc", "free"],
     parameters: &["compiled", "mode", "touch", "skew", "pace"],
     run,
@@ -78,7 +79,8 @@ fn run(bench: &mut Bench) {
     points.tell(bench);
 }
 
-/// An `operator new` that has no memory throws, unless a handler ends the process first: here nobody could catch.
+/// Without memory, `operator new` throws, unless a handler ends the process first. A throw could
+/// not be caught here.
 fn mind_operators() {
     extern "C" fn no_memory() {
         fail::give_up("oom", format_args!("operator new has found no memory"));
@@ -90,7 +92,7 @@ fn mind_operators() {
     }
 }
 
-/// What the recorded program never freed, after the clock: the next round begins with nothing.
+/// Frees after the clock what the recorded program never freed: the next round begins with nothing.
 fn free_rest(bench: &Bench, sheet: &Sheet, slots: &[Cell<*mut u8>]) -> u64 {
     let mut freed = 0;
     let (at, count) = sheet.head.left;
@@ -99,7 +101,7 @@ fn free_rest(bench: &Bench, sheet: &Sheet, slots: &[Cell<*mut u8>]) -> u64 {
         if block.is_null() {
             fail::give_up("error", format_args!("the compiled trace ends a block that is not there"));
         }
-        // SAFETY: live blocks, which the C++ operator made that the compiled trace names.
+        // SAFETY: live blocks of the C++ operator that the compiled trace names.
         unsafe {
             match compiled::alignment_left(*word) {
                 None => (bench.api.delete)(block),
@@ -111,7 +113,7 @@ fn free_rest(bench: &Bench, sheet: &Sheet, slots: &[Cell<*mut u8>]) -> u64 {
     for slot in slots {
         let block = slot.replace(ptr::null_mut());
         if !block.is_null() {
-            // SAFETY: a live block; no thread plays any more.
+            // SAFETY: a live block; no thread plays any longer.
             unsafe { (bench.api.free)(block) };
             freed += 1;
         }

@@ -1,6 +1,7 @@
-//! How threads keep to an order that the recorded program could have had. A thread waits for what another one has *done*, never
-//! for a slot to be filled: a slot that a fast consumer has emptied and filled again looks like one that was never touched. All
-//! waits point back in the recorded order, so they cannot go round in a circle.
+//! How threads keep to an order that the recorded program could have had. A thread waits for what
+//! another one has *done*, never for a slot to be filled: a slot that a fast consumer has emptied
+//! and refilled looks like one that was never touched. All waits point back in the recorded order,
+//! so they form no cycle.
 
 use super::stage::Stage;
 use crate::fail;
@@ -8,14 +9,14 @@ use crate::threads::{wait_long_until, wait_until};
 use core::sync::atomic::{AtomicU64, Ordering};
 use heapmark_wire::Step;
 
-/// Other threads of which a thread remembers what it has seen of them.
+/// Number of other threads whose progress a thread remembers.
 const REMEMBERED: usize = 32;
 
-/// What a thread has seen of others, so that it does not look twice.
+/// The last known progress of other threads, so that it is not read twice.
 pub struct Seen([(usize, u64); REMEMBERED]);
 
 impl Seen {
-    /// Nothing yet.
+    /// No progress known yet.
     pub fn nothing() -> Seen {
         Seen([(usize::MAX, 0); REMEMBERED])
     }
@@ -37,25 +38,27 @@ impl Seen {
     }
 }
 
-/// No thread may be further ahead in the recorded order than this window: what is live at a time stays comparable.
+/// No thread may be further ahead in the recorded order than this window, so that live bytes stay
+/// comparable.
 pub struct Skew {
     window: u64,
-    /// The thread that is furthest behind was here or later.
+    /// A lower bound of the position of the slowest thread.
     floor: AtomicU64,
 }
 
 impl Skew {
-    /// A window of so many events.
+    /// A window of this many events.
     pub fn new(window: u64) -> Skew {
         Skew { window, floor: AtomicU64::new(0) }
     }
 
-    /// Before a round.
+    /// Called before a round.
     pub fn reset(&self) {
         self.floor.store(0, Ordering::Relaxed);
     }
 
-    /// A thread whose next op has this place goes on once nobody is too far behind.
+    /// Returns once a thread whose next op has this position is within the window of the slowest
+    /// thread.
     pub fn reach(&self, stage: &Stage, own: usize, position: u64) {
         stage.steps[own].reach(position);
         let near = |floor: u64| position <= floor.saturating_add(self.window);
@@ -71,7 +74,7 @@ impl Skew {
 }
 
 impl Stage<'_> {
-    /// Waits in a way that leaves the CPUs to those that work, where there are more threads than CPUs.
+    /// If there are more threads than CPUs, waits in a way that leaves the CPUs to working threads.
     fn patiently(&self, done: impl Fn() -> bool) {
         if self.crowded { wait_long_until(done) } else { wait_until(done) }
     }

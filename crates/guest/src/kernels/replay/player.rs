@@ -9,32 +9,32 @@ use core::sync::atomic::Ordering;
 use heapmark_wire::Step;
 use heapmark_wire::compiled::{self, ALL_PAGES, Op, Rare};
 
-/// So many ops ahead a slot is brought into the cache.
+/// A slot is prefetched into the cache this many ops ahead.
 const AHEAD: usize = 8;
 
-/// A thread at work.
+/// A playing thread.
 pub struct Player<'s> {
     pub(super) stage: &'s Stage<'s>,
     pub(super) index: usize,
     step: &'s Step,
-    /// The next word, and where this chunk began.
+    /// Index of the next word, and the start of this chunk.
     at: usize,
     chunk: usize,
-    /// Ops that are done: what other threads wait for.
+    /// Ops done: other threads wait for this number.
     pub(super) done: u64,
-    /// Pages of the next block that are touched.
+    /// Pages of the next block to be touched.
     pub(super) pages: u32,
     pub(super) tally: Work,
     seen: Seen,
 }
 
-/// What follows from an op.
+/// What an op was.
 enum Next {
-    /// It was one of the program's calls.
+    /// One of the program's calls.
     Call,
-    /// It was a word of the compiled trace's own.
+    /// A word of the compiled trace's own.
     Word,
-    /// The stream is over; whether the thread exits.
+    /// The end of the stream; whether the thread exits.
     Over(bool),
 }
 
@@ -45,11 +45,12 @@ impl<'s> Player<'s> {
         Player { stage, index, step, at: first, chunk: first, done: 0, pages: ALL_PAGES, tally: Work::default(), seen }
     }
 
-    /// Plays all of it: what was done, and whether the recorded thread ended here.
+    /// Plays the whole stream. Returns the work done, and whether the recorded thread ended here.
     pub fn play(mut self) -> (Work, bool) {
         let followed = self.stage.points.peak_of(self.index);
         let (api, words) = (self.stage.api, self.stage.sheet.words);
-        // Registers: what goes through memory in each op is a chain as long as the op.
+        // In registers: a value that goes through memory in each op makes a dependency chain as
+        // long as the op.
         let (mut at, mut done) = (self.at, 0);
         loop {
             let word = match words.get(at..=at + AHEAD) {
@@ -61,7 +62,8 @@ impl<'s> Player<'s> {
             };
             at += 1;
             let (slot, size) = (compiled::slot(word), compiled::size(word));
-            // SAFETY of all calls: ordinary calls; a block is given back once, by the thread that the compiled trace's order names.
+            // SAFETY of all calls: ordinary calls; a block is freed once, by the thread that the
+            // compiled trace's order names.
             match Op::of(word) {
                 Op::Malloc => {
                     // SAFETY: see above.
@@ -110,14 +112,14 @@ impl<'s> Player<'s> {
             done += 1;
             self.done = done;
             if followed == done {
-                // Before anybody hears of it and goes on.
+                // Before other threads can see this op as done and continue.
                 self.stage.points.at_peak(self.stage.slots, &api);
             }
             self.step.finish(done);
         }
     }
 
-    /// Near the end of the compiled trace nothing is ahead.
+    /// Near the end of the compiled trace there is nothing to prefetch.
     #[cold]
     fn last_word(&self, at: usize) -> u64 {
         match self.stage.sheet.words.get(at) {
@@ -126,7 +128,7 @@ impl<'s> Player<'s> {
         }
     }
 
-    /// The next word of the op at hand.
+    /// The next word of the current op.
     fn word(&mut self) -> u64 {
         self.at += 1;
         self.last_word(self.at - 1)
@@ -241,13 +243,13 @@ impl<'s> Player<'s> {
         Next::Call
     }
 
-    /// Until so much recorded time has passed, at the pace of this replay.
+    /// Sleeps until this much recorded time has passed, at the pace of this replay.
     fn sleep_until(&self, recorded_ns: u64) {
         if self.stage.pace > 0.0 {
             let until = self.stage.began_ns.load(Ordering::Relaxed) + (recorded_ns as f64 / self.stage.pace) as u64;
             let time =
                 libc::timespec { tv_sec: (until / 1_000_000_000) as i64, tv_nsec: (until % 1_000_000_000) as i64 };
-            // SAFETY: sleeps; what a signal interrupts is slept again.
+            // SAFETY: sleeps, again after an interruption by a signal.
             while unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &time, ptr::null_mut()) }
                 == libc::EINTR
             {}

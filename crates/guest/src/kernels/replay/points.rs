@@ -1,5 +1,6 @@
-//! What memory a replay in strict order holds, looked at by the replay itself at places that the compiled trace names: the same places in
-//! every process, whatever the time. One thread plays at a time then, so that nothing moves meanwhile.
+//! The memory that a replay in strict order holds, measured by the replay itself at points that the
+//! compiled trace names: the same points in every process, regardless of time. In strict order one
+//! thread plays at a time, so nothing changes during a measurement.
 
 use super::sheet::Sheet;
 use crate::api::Api;
@@ -12,16 +13,16 @@ use crate::watched;
 use core::cell::Cell;
 use heapmark_wire::{Peak, Point, RssCrossCheck};
 
-/// Points of a series.
+/// Most points of a series.
 const MOST_POINTS: u64 = 1000;
-/// The page tables are walked again once the cheaper figure has grown by this part.
+/// The page tables are walked again once the cheaper figure has grown by one part in this many.
 const GROWTH: u64 = 100;
 
 /// The points of one process.
 pub struct Points {
     taken: Table<Point>,
     count: Cell<usize>,
-    /// One of so many of the compiled trace's points is taken.
+    /// One of this many points of the compiled trace is taken.
     every: u64,
     passed: Cell<u64>,
     wanted: bool,
@@ -29,15 +30,16 @@ pub struct Points {
     at_peak: Cell<Option<Peak>>,
     /// At the peak and at the end.
     twice: [Cell<Option<RssCrossCheck>>; 2],
-    /// Before the first op: memory without files less the harness's own tables, walked and counted, which are not the same.
+    /// Before the first op: memory without files, less the harness's own tables. First walked, then
+    /// counted; the two differ.
     before: Cell<(i64, i64)>,
-    /// The harness's own that lies in a file: the compiled trace.
+    /// Memory of the harness that lies in a file: the compiled trace.
     harness_file_bytes: i64,
     began_ns: Cell<u64>,
     highest: Cell<u64>,
 }
 
-// SAFETY: used by one thread at a time, see above; where several play at once nothing is wanted.
+// SAFETY: used by one thread at a time, see above; if several play at once, no points are wanted.
 unsafe impl Sync for Points {}
 
 impl Points {
@@ -62,7 +64,7 @@ impl Points {
         }
     }
 
-    /// Just before the first op.
+    /// Called just before the first op.
     pub fn begin(&self) {
         if self.wanted {
             self.before.set((own(&Resident::now()), own(&Resident::counted())));
@@ -70,13 +72,14 @@ impl Points {
         }
     }
 
-    /// After how many of its ops this thread brings the most live bytes about; no number of ops where another one does.
+    /// The number of this thread's ops after which live bytes peak; `u64::MAX` if another thread
+    /// reaches the peak.
     pub fn peak_of(&self, thread: usize) -> u64 {
         let (peak, ops) = self.peak;
         if self.wanted && peak == thread as u64 { ops } else { u64::MAX }
     }
 
-    /// At one of the compiled trace's points.
+    /// Takes a point, if this one is due.
     pub fn take(&self, volume: u64, live: u64) {
         let passed = self.passed.replace(self.passed.get() + 1);
         let place = self.count.get();
@@ -84,7 +87,8 @@ impl Points {
             return;
         }
         let mut heap = self.counted();
-        // Some kernels count per CPU and tell roughly: what may be the peak is looked at exactly.
+        // Some kernels count per CPU and report approximate figures: a possible peak is measured
+        // exactly.
         if heap > self.highest.get() + self.highest.get() / GROWTH {
             heap = self.walked(&Resident::now());
             self.highest.set(heap);
@@ -101,10 +105,11 @@ impl Points {
         self.count.set(place + 1);
     }
 
-    /// Most is live now. What the allocator says of each block, and how full the pages are.
+    /// Called when live bytes peak. Notes the allocator's usable size of each block, and how full
+    /// the pages are.
     pub fn at_peak(&self, slots: &[Cell<*mut u8>], api: &Api) {
         let now = Resident::now();
-        // What is live counts even if the allocator had its memory before the first op.
+        // Live memory counts even if the allocator had it before the first op.
         let heap = self.look_twice(0, &now).max(self.present_bytes(&now));
         let blocks = slots.iter().map(Cell::get).filter(|block| !block.is_null());
         // SAFETY: live blocks.
@@ -121,8 +126,8 @@ impl Points {
         }));
     }
 
-    /// What live blocks take of memory, which must be a part of what was found to be there: otherwise the heap lies in memory that is not
-    /// counted here, and all figures would be too small.
+    /// Resident bytes of live blocks. They must be a part of the memory that was found. Otherwise
+    /// the heap lies in memory that is not counted here, and all figures would be too small.
     fn present_bytes(&self, now: &Resident) -> u64 {
         let (present, all) = (check::present_bytes().unwrap_or(0), own(now) + self.harness_file_bytes);
         if present as i64 > all {
@@ -136,14 +141,14 @@ impl Points {
         present
     }
 
-    /// The last op is done, and what the program never freed is still there.
+    /// Called after the last op; blocks that the program never freed are still live.
     pub fn at_end(&self) {
         if self.wanted {
             self.look_twice(1, &Resident::now());
         }
     }
 
-    /// Keeps what the count says of the moment that was just walked, and returns what the walk says.
+    /// Keeps the count for the moment that was just walked, and returns the walked figure.
     fn look_twice(&self, moment: usize, walked: &Resident) -> u64 {
         let (counted_bytes, walked_bytes) = (self.counted(), self.walked(walked));
         self.twice[moment].set(Some(RssCrossCheck { counted_bytes, walked_bytes }));
@@ -158,7 +163,7 @@ impl Points {
         (own(&Resident::counted()) - self.before.get().1).max(0) as u64
     }
 
-    /// What was seen, into the report.
+    /// Writes the points to the report.
     pub fn tell(&self, bench: &Bench) {
         self.taken[..self.count.get()].iter().for_each(|point| bench.say("point", point));
         self.at_peak.get().iter().for_each(|peak| bench.say("peak", peak));
@@ -166,7 +171,7 @@ impl Points {
     }
 }
 
-/// What may be the allocator's.
+/// Memory that may be the allocator's.
 fn own(resident: &Resident) -> i64 {
     resident.fileless as i64 - watched::harness_bytes() as i64
 }

@@ -1,5 +1,6 @@
-//! The compiled trace in memory: mapped, read once from front to back by each thread. A small one is brought in before the clock; of a
-//! large one only what is being read stays, so that the length of a trace costs no memory.
+//! The compiled trace in memory: mapped, and read once from front to back by each thread. A small
+//! one is read in before the clock starts. Of a large one only the part that is being read stays in
+//! memory, so that the length of a trace costs no memory.
 
 use crate::memory;
 use crate::{fail, watched};
@@ -7,33 +8,35 @@ use core::ffi::CStr;
 use heapmark_wire::Kind;
 use heapmark_wire::compiled::{Fault, Head};
 
-/// Up to this size all of a compiled trace is in memory before the clock starts.
+/// A compiled trace of up to this size is in memory before the clock starts.
 const WHOLE_BYTES: usize = 64 << 20;
-/// What one page fault may bring of a file.
+/// Bytes of a file that one page fault may bring in.
 const FAULT_AROUND: usize = 64 << 10;
 
 /// A mapped compiled trace.
 pub struct Sheet {
-    /// What stands at its start.
+    /// Its head.
     pub head: Head,
-    /// All of it.
+    /// All its words.
     pub words: &'static [u64],
     large: bool,
 }
 
 impl Sheet {
-    /// Maps the compiled trace at this path, for ever.
+    /// Maps the compiled trace at this path, permanently.
     pub fn open(path: &CStr) -> Sheet {
         let Some(bytes) = memory::map_file(path) else {
             fail::give_up("error", format_args!("cannot map the compiled trace {}", path.to_str().unwrap_or("?")));
         };
         let large = bytes.len() > WHOLE_BYTES;
         let advice = if large { libc::MADV_SEQUENTIAL } else { libc::MADV_POPULATE_READ };
-        // SAFETY: advice about a mapping of ours. Where the kernel does not know it, pages come as they are read.
+        // SAFETY: advice about a mapping of ours. If the kernel does not know it, pages come in as
+        // they are read.
         unsafe { libc::madvise(bytes.as_ptr().cast_mut().cast(), bytes.len(), advice) };
         watched::know(bytes.as_ptr().addr(), bytes.len(), Kind::Harness);
         watched::harness_grows(resident_bytes(bytes.len()));
-        // SAFETY: the mapping is aligned to pages, never undone, and every number is a word.
+        // SAFETY: the mapping is aligned to pages and never unmapped, and every number is a valid
+        // word.
         let words = unsafe { core::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / 8) };
         let what = match Head::decode(words) {
             Ok(head) => return Sheet { head, words, large },
@@ -44,12 +47,12 @@ impl Sheet {
         fail::give_up("error", format_args!("the compiled trace {what}: {}", path.to_str().unwrap_or("?")));
     }
 
-    /// What of it is told as the harness's.
+    /// Its bytes that count as the harness's memory.
     pub fn resident_bytes(&self) -> i64 {
         resident_bytes(size_of_val(self.words))
     }
 
-    /// A thread goes on elsewhere and does not come back to these words in this round.
+    /// A thread continues elsewhere and does not return to these words in this round.
     pub fn leave(&self, words: core::ops::Range<usize>) {
         if self.large
             && let Some(left) = self.words.get(words)
@@ -57,19 +60,21 @@ impl Sheet {
             let first = self.words.as_ptr().addr();
             let start = before(left.as_ptr().addr(), first, memory::page_bytes());
             let bytes = left.as_ptr_range().end.addr() - start;
-            // SAFETY: advice about pages of a shared file mapping that nobody writes: whoever still needs one gets it again.
+            // SAFETY: advice about pages of a shared file mapping that is never written: a thread
+            // that still needs one gets it again.
             unsafe { libc::madvise(start as *mut _, bytes, libc::MADV_DONTNEED) };
         }
     }
 }
 
-/// Of a large compiled trace next to nothing is in memory at a time.
+/// Of a large compiled trace almost nothing is in memory at a time.
 fn resident_bytes(bytes: usize) -> i64 {
     if bytes > WHOLE_BYTES { 0 } else { bytes.next_multiple_of(memory::page_bytes()) as i64 }
 }
 
-/// The border of a page from which on nothing is needed before this address: a fault brings the pages around it, too, so what lay there may
-/// be back again. The kernel takes no advice that begins elsewhere.
+/// The page boundary from which on nothing before this address is needed. A fault also brings in
+/// the pages around it, so pages there may be back. The kernel accepts no advice that begins inside
+/// a page.
 fn before(address: usize, first: usize, page: usize) -> usize {
     (address & !(page - 1)).saturating_sub(FAULT_AROUND).max(first)
 }

@@ -1,5 +1,6 @@
-//! The threads of a replay: those that were there from the start wait at a gate, the others are created by the thread that
-//! created them in the recorded program, and end where they ended there. So an allocator sees threads come and go as it would.
+//! The threads of a replay. Those that existed from the start wait at a gate; each other thread is
+//! created by the thread that created it in the recorded program, and ends where it ended there. So
+//! an allocator sees threads come and go as in the program.
 
 use super::order::Skew;
 use super::player::Player;
@@ -23,7 +24,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use heapmark_wire::Step;
 use heapmark_wire::compiled::Thread;
 
-/// What all threads of a round share.
+/// State shared by all threads of a round.
 pub struct Stage<'a> {
     pub api: Api,
     pub sheet: &'a Sheet,
@@ -32,7 +33,7 @@ pub struct Stage<'a> {
     pub points: &'a Points,
     pub touch: Touch,
     pub skew: Skew,
-    /// Recorded time is played so many times faster; 0 = not at all.
+    /// Recorded time is played this many times faster; 0 = ignored.
     pub pace: f64,
     pub began_ns: AtomicU64,
     /// One thread plays at a time, in the recorded order.
@@ -41,7 +42,7 @@ pub struct Stage<'a> {
     pub crowded: bool,
     seats: &'a [Padded<Seat>],
     gate: Gate,
-    /// Threads whose streams are over, in that order, each plus one.
+    /// Threads whose streams have ended, in that order, each index plus one.
     over: Table<AtomicU32>,
     overs: AtomicU32,
     one_is_over: Semaphore,
@@ -50,8 +51,8 @@ pub struct Stage<'a> {
     players: usize,
 }
 
-// SAFETY: a slot is used by one thread at a time, which the order of the compiled trace brings about; what is played wrongly finds an empty
-// or a full slot where it must not. The semaphores are made to be shared.
+// SAFETY: the order of the compiled trace gives a slot to one thread at a time; a wrong order is
+// found by an empty or a full slot. The semaphores are made to be shared.
 unsafe impl Sync for Stage<'_> {}
 
 /// One thread. All zero before its first round.
@@ -60,19 +61,20 @@ pub struct Seat {
     index: Cell<usize>,
     thread: Cell<libc::pthread_t>,
     stack: Cell<Stack>,
-    /// It is there, or was.
+    /// It exists, or did.
     is_created: Cell<bool>,
     has_come: AtomicBool,
     /// Its stream ended with the recorded thread's own end.
     has_exited: Cell<bool>,
-    /// What it did in this round.
+    /// Its work in this round.
     pub tally: Cell<Work>,
     began_ns: Cell<u64>,
     ended_ns: Cell<u64>,
     cpu_ns: Cell<u64>,
 }
 
-// SAFETY: written by the thread that creates it, then by that thread, then by the main thread, one after the other.
+// SAFETY: written by the thread that creates it, then by that thread itself, then by the main
+// thread, one after the other.
 unsafe impl Sync for Seat {}
 
 impl<'a> Stage<'a> {
@@ -120,7 +122,7 @@ impl<'a> Stage<'a> {
         thread.plays() && !thread.is_started
     }
 
-    /// Before a round: nobody has done anything.
+    /// Called before a round: resets all progress.
     pub fn set(&mut self) {
         self.gate = Gate::default();
         self.over.iter().for_each(|place| place.store(0, Ordering::Relaxed));
@@ -133,7 +135,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Creates the threads that are there from the start, and starts the clock once all of them wait for it.
+    /// Creates the threads that exist from the start, and starts the clock once all of them wait
+    /// for it.
     pub fn raise(&self) -> Moment {
         let first = || (0..self.seats.len()).filter(|index| self.is_there_from_the_start(*index));
         first().for_each(|index| self.create(index));
@@ -142,7 +145,7 @@ impl<'a> Stage<'a> {
         self.gate.open()
     }
 
-    /// Creates a thread; it begins at once, or at the gate if it is one of the first.
+    /// Creates a thread. It begins at once, or at the gate if it is one of the first.
     pub fn create(&self, index: usize) {
         let Some(Padded(seat)) = self.seats.get(index).filter(|Padded(seat)| !seat.is_created.replace(true)) else {
             fail::give_up("error", format_args!("the compiled trace starts thread {index} twice, or has none"));
@@ -151,16 +154,18 @@ impl<'a> Stage<'a> {
         seat.index.set(index);
         let stack = Stack::where_wanted();
         let argument = ptr::from_ref(seat).cast_mut().cast();
-        // SAFETY: the seat and the stage outlive the thread, which is joined, and only then its stack goes.
+        // SAFETY: the seat and the stage outlive the thread, which is joined, and only then its
+        // stack goes.
         seat.thread.set(unsafe { create(enter, argument, &stack, false, index) });
         seat.stack.set(stack);
         if self.strict {
-            // What a new thread does before its first op would race with whoever goes on.
+            // Otherwise the first steps of the new thread would race with the threads that
+            // continue.
             wait_until(|| seat.has_come.load(Ordering::Acquire));
         }
     }
 
-    /// Takes leave of threads that exit; returns once all streams are over.
+    /// Joins threads that exit; returns once all streams have ended.
     pub fn until_all_are_over(&self) {
         for place in self.over.iter().take(self.players) {
             self.one_is_over.wait();
@@ -168,13 +173,14 @@ impl<'a> Stage<'a> {
             let index = place.load(Ordering::Acquire) as usize - 1;
             if self.seats[index].0.has_exited.get() {
                 self.join(index);
-                // Who waits for the thread's end waits for one op more than it has: by now its caches are given back, too.
+                // A thread that waits for this thread's end waits for one op more than it has: by
+                // now its caches are freed, too.
                 self.steps[index].finish(self.steps[index].done() + 1);
             }
         }
     }
 
-    /// After the clock: the other threads end, and everybody's times are told.
+    /// After the clock: lets the other threads end, and reports the times of all.
     pub fn curtain(&self, mut note: impl FnMut(usize, ThreadTime), began: &Moment) {
         let players = || self.seats.iter().enumerate().filter(|(index, _)| self.thread(*index).plays());
         let stayed = |seat: &Padded<Seat>| !seat.0.has_exited.get();
@@ -191,9 +197,9 @@ impl<'a> Stage<'a> {
 
     fn join(&self, index: usize) {
         let Padded(seat) = &self.seats[index];
-        // Its creator may still be on the way out of `pthread_create`.
+        // Its creator may still be returning from `pthread_create`.
         wait_until(|| seat.thread.get() != 0);
-        // SAFETY: a joinable thread of ours, joined once; then nobody runs on its stack.
+        // SAFETY: a joinable thread of ours, joined once; then no thread runs on its stack.
         unsafe {
             libc::pthread_join(seat.thread.replace(0), ptr::null_mut());
             seat.stack.replace(Stack::none()).unmap();

@@ -1,4 +1,5 @@
-//! What the program does with a block besides asking for it: writes into it. Blocks that nobody touches take no memory.
+//! What a program does with a block after allocating it: writes into it. Untouched blocks take no
+//! memory.
 
 use heapmark_wire::compiled::{ALL_PAGES, PAGES_FROM_BYTES};
 
@@ -9,7 +10,7 @@ pub enum Touch {
     None,
     /// The first byte.
     First,
-    /// Both ends of small blocks, and of large ones as many pages as the recorded program had.
+    /// Both ends of small blocks; of large ones as many pages as in the recorded program.
     Recorded,
     /// Every page.
     All,
@@ -18,7 +19,7 @@ pub enum Touch {
 const PAGE: usize = 4096;
 
 impl Touch {
-    /// From its name in jobs.
+    /// Parses its name in jobs.
     pub fn of(word: &str) -> Touch {
         match word {
             "none" => Touch::None,
@@ -28,13 +29,13 @@ impl Touch {
         }
     }
 
-    /// Touches a block of so many bytes, of whose pages the recorded program had touched `pages`.
+    /// Touches a block of this many bytes, of which the recorded program touched `pages` pages.
     ///
     /// # Safety
     /// The block is live and has that many bytes.
     #[inline(always)]
     pub unsafe fn write(self, block: *mut u8, size: usize, pages: u32) {
-        // SAFETY: within the block, as the caller vouches.
+        // SAFETY: within the block, as the caller guarantees.
         unsafe {
             if self == Touch::Recorded && size < PAGES_FROM_BYTES as usize && size > 0 {
                 block.write_volatile(1);
@@ -45,7 +46,8 @@ impl Touch {
         }
     }
 
-    /// As [`Touch::write`], of memory that calloc has zeroed: the program may count on that, so it is only read.
+    /// As [`Touch::write`], for memory that calloc has zeroed: it is only read, since the program
+    /// may rely on the zeros.
     ///
     /// # Safety
     /// As there.
@@ -55,8 +57,8 @@ impl Touch {
             return;
         }
         if self == Touch::All || size >= PAGES_FROM_BYTES as usize {
-            // What is large comes from the kernel as zeros that take no memory until they are written.
-            // SAFETY: as the caller vouches.
+            // Large blocks come from the kernel as zeros and take no memory until they are written.
+            // SAFETY: as the caller guarantees.
             return unsafe { self.write_pages(block, size, pages) };
         }
         let last = if self == Touch::First { 0 } else { size - 1 };
@@ -67,7 +69,7 @@ impl Touch {
         }
     }
 
-    /// The first byte of each page, as far as this way of touching goes.
+    /// Writes the first byte of each page that this mode touches.
     #[inline(never)]
     unsafe fn write_pages(self, block: *mut u8, size: usize, pages: u32) {
         let pages = match self {
@@ -77,10 +79,10 @@ impl Touch {
             Touch::Recorded | Touch::All => usize::MAX,
         };
         let spots = (0..size).step_by(PAGE).take(pages);
-        // SAFETY: within the block, as the caller vouches.
+        // SAFETY: within the block, as the caller guarantees.
         spots.for_each(|spot| unsafe { block.add(spot).write_volatile(1) });
         if pages == usize::MAX {
-            // The last page may begin behind the last spot.
+            // The last page may begin after the last spot.
             // SAFETY: as above.
             unsafe { block.add(size - 1).write_volatile(1) };
         }
@@ -93,7 +95,7 @@ mod tests {
 
     fn touched(touch: Touch, size: usize, pages: u32) -> usize {
         let mut room = [0u8; 70_000];
-        // SAFETY: `size` bytes lie within the room.
+        // SAFETY: `size` bytes lie within the buffer.
         unsafe { touch.write(room.as_mut_ptr(), size, pages) };
         assert!(room[size..].iter().all(|byte| *byte == 0));
         room.iter().filter(|byte| **byte != 0).count()

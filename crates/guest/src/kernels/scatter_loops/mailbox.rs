@@ -1,10 +1,11 @@
-//! Batches of blocks on their way from one thread to another.
+//! Batches of blocks on the way from one thread to another.
 
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// What one thread hands to another. The record belongs to the harness, since the list must hold together under any
-/// allocator; the header and the array of pointers, which it names, come from the allocator under test.
+/// What one thread hands to another. The record belongs to the harness, since the list must stay
+/// intact under any allocator. The header and the array of pointers come from the allocator under
+/// test.
 #[derive(Clone, Copy)]
 pub struct Batch {
     pub next: *mut Batch,
@@ -17,8 +18,8 @@ pub struct Batch {
     pub producer: usize,
 }
 
-/// A lock-free list: anybody pushes, its owner takes all at once. Since nobody takes a single entry, an address that comes
-/// back does no harm.
+/// A lock-free list: any thread pushes, its owner takes all entries at once. Single entries are
+/// never taken, so a reused address does no harm (no ABA problem).
 #[derive(Default)]
 pub struct Mailbox {
     head: AtomicPtr<Batch>,
@@ -28,7 +29,7 @@ impl Mailbox {
     /// Hands `batch` to the owner.
     ///
     /// # Safety
-    /// The batch must be nobody else's, and live until the owner has taken it.
+    /// The batch must belong to the caller alone, and live until the owner has taken it.
     pub unsafe fn push(&self, batch: *mut Batch) {
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
@@ -41,22 +42,22 @@ impl Mailbox {
         }
     }
 
-    /// Everything that has come, the last one first; null for nothing.
+    /// All entries, the last one first; null if there are none.
     pub fn take(&self) -> *mut Batch {
         self.head.swap(ptr::null_mut(), Ordering::Acquire)
     }
 }
 
-/// What other threads see of one thread.
+/// The state of one thread that other threads access.
 #[derive(Default)]
 pub struct Desk {
     /// Batches for this thread.
     pub received: Mailbox,
-    /// Records of batches of this thread that others are done with.
+    /// Records of this thread's batches that others are done with.
     pub spent: Mailbox,
     /// Bytes of this thread that others have freed.
     pub freed_bytes: AtomicU64,
-    /// Bytes that this thread has allocated and not freed itself; its own word on it.
+    /// Bytes that this thread has allocated and not freed itself, as it last published.
     pub kept_bytes: AtomicU64,
 }
 

@@ -1,8 +1,9 @@
-//! `scatter-loops` (RP): threads walk over many slots with a fixed stride, free here and replace there,
-//! and hand batches of blocks to each other. Two generations of threads run two sequences each: fresh threads, reuse within
-//! a thread, and a warm allocator under new threads.
+//! `scatter-loops` (RP): threads walk over many slots with a fixed stride, free some blocks,
+//! replace others, and hand batches of blocks to each other. Two generations of threads run two
+//! sequences each: fresh threads, reuse within a thread, and a warm allocator under new threads.
 //!
-//! The program behind the document changed after it was written; both its states are kernels here.
+//! The program behind the document changed after the document was written; both its states are
+//! kernels here.
 
 mod mailbox;
 mod tables;
@@ -24,7 +25,7 @@ use worker::{Room, Shared, Tally};
 const PARAMETERS: &[&str] =
     &["mode", "distribution", "cross-rate", "loops", "blocks", "ops", "min-size", "max-size", "cap-seconds"];
 
-/// The program as it is now.
+/// The program in its present state.
 pub const CURRENT: Kernel = Kernel {
     name: "scatter-loops",
     calls: &["malloc", "free"],
@@ -51,7 +52,7 @@ struct Sample {
     mapped_bytes: u64,
 }
 
-/// What the measured rounds add up to, beside what every kernel reports.
+/// Sums over the measured rounds, beside what every kernel reports.
 #[derive(Default)]
 struct Totals {
     ops: u64,
@@ -78,7 +79,7 @@ fn run(bench: &mut Bench, legacy: bool) {
     let batches_each = if cross_rate > 0 { loops.div_ceil(cross_rate) as usize } else { 0 };
     let mut batches = Table::<Batch>::reserved(bench.threads * batches_each);
     let most_in_batch = allocations.iter().copied().max().unwrap_or(0) as usize;
-    // Where blocks overlap, no array of pointers in them holds.
+    // If blocks overlap, an array of pointers in them does not stay intact.
     let aside = if null::serves() { bench.threads } else { 0 };
     let mut slots_aside = Table::<*mut u8>::zeroed(aside * blocks);
     let mut batches_aside = Table::<*mut u8>::reserved(aside * batches_each * most_in_batch);
@@ -121,7 +122,7 @@ fn run(bench: &mut Bench, legacy: bool) {
             span = span + generation(bench, round, &shared, &mut totals);
             for Padded(tally) in tallies.iter() {
                 let tally = tally.take();
-                // Without the slot array: its turn is outside the threads' clocks.
+                // Without the slot array: it is allocated outside the threads' clocks.
                 ops += tally.allocations + tally.frees - 2;
                 totals.peak_bytes = totals.peak_bytes.max(tally.peak_bytes);
                 account(&tally, &shared, &mut done, &mut expected);
@@ -141,12 +142,12 @@ fn run(bench: &mut Bench, legacy: bool) {
     report(bench, legacy, &totals);
 }
 
-/// A place in a table, or null where there is no table.
+/// A place in a table; null if there is no table.
 fn place(table: &mut Table<*mut u8>, at: usize) -> *mut *mut u8 {
     if table.is_empty() { ptr::null_mut() } else { table[at..].as_mut_ptr() }
 }
 
-/// The table of sizes, and the one that the legacy state fills empty slots from.
+/// The table of sizes, and the one from which the legacy state fills empty slots.
 fn sizes(bench: &Bench, legacy: bool) -> (Table<u32>, Table<u32>) {
     let (min, max) = (bench.number("min-size"), bench.number("max-size"));
     // The program of 2017 added the smallest size a second time to every random size.
@@ -166,7 +167,7 @@ fn sizes(bench: &Bench, legacy: bool) -> (Table<u32>, Table<u32>) {
     (tables::sizes(distribution, min, max), tables::sizes(Distribution::Exponential, min, max))
 }
 
-/// Runs one generation of threads. The clock stands still while memory is sampled.
+/// Runs one generation of threads. The clock stops while memory is sampled.
 fn generation(bench: &mut Bench, round: Round, shared: &Shared, totals: &mut Totals) -> Span {
     let team = bench.gather(shared, worker::run);
     let opened = team.release();
@@ -176,7 +177,7 @@ fn generation(bench: &mut Bench, round: Round, shared: &Shared, totals: &mut Tot
     shared.meeting.wait();
     let mut span = Span::default();
     for _ in 0..SEQUENCES {
-        // First all have ended their loops, then all have freed what was still under way.
+        // First all threads end their loops, then all free the batches that were still on the way.
         shared.meeting.wait();
         shared.meeting.wait();
         span = span + began.elapsed();
@@ -199,9 +200,9 @@ fn generation(bench: &mut Bench, round: Round, shared: &Shared, totals: &mut Tot
     span + began.elapsed()
 }
 
-/// Adds one thread's work of a generation, and what the parameters say about it. How many batches are handed over is a race
-/// and how many slots are empty follows from the walk, so those are taken as counted; the steps of a sequence that reached
-/// its cap are, too.
+/// Adds one thread's work of a generation, and what the parameters predict. The number of handed
+/// batches is a race and the number of empty slots follows from the walk, so both are taken as
+/// counted; so are the steps of a sequence that reached its cap.
 fn account(tally: &Tally, shared: &Shared, done: &mut Work, expected: &mut Work) {
     done.malloc += tally.allocations - tally.aligned;
     done.posix_memalign += tally.aligned;
@@ -222,7 +223,7 @@ fn account(tally: &Tally, shared: &Shared, done: &mut Work, expected: &mut Work)
     expected.posix_memalign += tally.aligned;
     expected.free += allocated;
     expected.checksum += free_steps;
-    // A legacy thread has all its slots filled before it frees them.
+    // A legacy thread has filled all its slots before it frees them.
     if shared.legacy {
         done.checksum += tally.released;
         expected.checksum += SEQUENCES * shared.blocks as u64;
@@ -243,7 +244,8 @@ fn report(bench: &Bench, legacy: bool, totals: &Totals) {
         bench.figure("sampled_live_bytes", sample.live_bytes as f64);
         bench.figure("sampled_rss_bytes", sample.rss_bytes as f64);
         bench.figure("sampled_mapped_bytes", sample.mapped_bytes as f64);
-        // The document's own, and the same without what was resident before the first operation.
+        // The document's own figure, and the same without what was resident before the first
+        // operation.
         bench.figure("sampled_overhead_percent", over(sample.rss_bytes, sample.live_bytes));
         bench.figure("sampled_overhead_net_percent", over(grown(sample.rss_bytes), sample.live_bytes));
     }

@@ -1,6 +1,6 @@
-//! What the document's program draws once and for all: sizes, how many blocks a loop frees and allocates, and strides.
-//! The program has its random values as literals; ours come from a fixed generator, started so that the tables have the
-//! expected means.
+//! The constants of the document's program: sizes, how many blocks a loop frees and allocates, and
+//! strides. The program has its random values as literals; ours come from a fixed generator with a
+//! seed for which the tables have the expected means.
 
 use crate::memory::Table;
 use crate::rng::SplitMix;
@@ -9,15 +9,17 @@ use crate::rng::SplitMix;
 pub const SIZES: usize = 2000;
 /// Entries of the table of allocation counts.
 pub const ALLOCATIONS: usize = 311;
-/// Entries of the table of free counts: coprime to the other, so that the combination does not repeat soon.
+/// Entries of the table of free counts: coprime to the other, so that the combination repeats late.
 pub const FREES: usize = 257;
 
-/// Of many starting values this one gives 2000 draws whose mean, median and 99th percentile are those of the formulas.
+/// The seed, of many, for which 2000 draws have the mean, median and 99th percentile of the
+/// formulas.
 const SIZE_START: u64 = 3565;
-/// And this one percentages with the means 65.3 and 63.3.
+/// The seed for which the percentages have the means 65.3 and 63.3.
 const COUNT_START: u64 = 573;
 
-/// How often small sizes are drawn. The names are loose: neither is an exact linear or exponential density.
+/// How often small sizes are drawn. The names are loose: neither is an exact linear or exponential
+/// density.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
     Even,
@@ -26,7 +28,7 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    /// One size from three neighbouring draws of `0..=range`.
+    /// One size from three adjacent draws of `0..=range`.
     fn size(self, min: u32, range: u32, [first, second, third]: [u32; 3]) -> u32 {
         let weight = |draw: u32| 1.0 - f64::from(draw) / f64::from(range);
         let (w, next_w) = (weight(first), weight(second));
@@ -38,12 +40,12 @@ impl Distribution {
     }
 }
 
-/// Sizes in `min..=max` in the order in which they are used.
+/// Sizes in `min..=max` in the order of use.
 pub fn sizes(distribution: Distribution, min: u32, max: u32) -> Table<u32> {
     draw(distribution, min, max, SIZES, SIZE_START)
 }
 
-/// As many times the same size.
+/// A table of the same length with one size.
 pub fn fixed(size: u32) -> Table<u32> {
     let mut table = Table::zeroed(SIZES);
     table.fill(size);
@@ -54,7 +56,7 @@ fn draw(distribution: Distribution, min: u32, max: u32, len: usize, start: u64) 
     let range = max.saturating_sub(min).max(1);
     let mut random = SplitMix::new(start, 0);
     let mut draws = Table::<u32>::zeroed(len);
-    // 53 bits make a fraction of 1; half a step is added before the cut, so that this rounds.
+    // 53 bits make a fraction of 1; half a step is added before truncation, so that this rounds.
     draws.iter_mut().for_each(|draw| {
         *draw = (f64::from(range) * ((random.next() >> 11) as f64 / (1u64 << 53) as f64) + 0.5) as u32;
     });
@@ -70,7 +72,7 @@ pub fn allocations(ops: u64) -> Table<u64> {
     percentages(ALLOCATIONS, 1, ops * 10)
 }
 
-/// Slots that a loop frees, where they are occupied: 30 to 99 per cent of 0.8 `ops`.
+/// Slots that a loop frees, if occupied: 30 to 99 per cent of 0.8 `ops`.
 pub fn frees(ops: u64) -> Table<u64> {
     percentages(FREES, 2, ops * 8)
 }
@@ -89,8 +91,8 @@ pub fn steps(table: &[u64], sequence: usize, loops: u64) -> u64 {
     whole * table.iter().sum::<u64>() + begun
 }
 
-/// The strides of allocation and of freeing: the two smallest primes from 7 on that do not divide `blocks`, so that both
-/// walks come to every slot.
+/// The strides of allocating and freeing: the two smallest primes from 7 on that do not divide
+/// `blocks`, so that both walks visit every slot.
 pub fn strides(blocks: usize) -> (usize, usize) {
     let is_prime = |n: &usize| (2..*n).take_while(|d| d * d <= *n).all(|d| !n.is_multiple_of(d));
     let mut primes = (7..).filter(is_prime).filter(|prime| !blocks.is_multiple_of(*prime));
@@ -102,7 +104,8 @@ pub fn strides(blocks: usize) -> (usize, usize) {
 mod tests {
     use super::*;
 
-    /// Distribution, smallest, largest; mean, median and 99th percentile of 200,000 draws, worked out apart from this code.
+    /// Distribution, smallest, largest; mean, median and 99th percentile of 200,000 draws, computed
+    /// independently of this code.
     const CHECKS: [(Distribution, u32, u32, [f64; 3]); 5] = [
         (Distribution::Even, 16, 1000, [508.0, 508.0, 990.0]),
         (Distribution::Linear, 16, 8000, [1342.0, 898.0, 5639.0]),

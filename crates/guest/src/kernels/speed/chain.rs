@@ -1,6 +1,7 @@
-//! Chains of routines: the name says it all. Each word is one step over all objects of a worker.
+//! Chains of routines, defined by their names. Each word is one step over all objects of a worker.
 
-/// The twelve chains in the document's order. The last one's other order, malloc-calloc-realloc-free, is a chain as well.
+/// The twelve chains in the document's order. The other order of the last one,
+/// malloc-calloc-realloc-free, is a valid chain too.
 pub const DOCUMENT: [&str; 12] = [
     "malloc",
     "realloc",
@@ -21,7 +22,7 @@ const MOST_STEPS: usize = 4;
 
 /// Lists of sizes that a worker draws: for first objects, for realloc, for a second set of objects.
 pub const DRAWS: usize = 3;
-/// The list that realloc takes.
+/// The list used by realloc.
 pub const REALLOC_DRAW: usize = 1;
 
 /// Sets of objects that a worker has at a time.
@@ -36,7 +37,7 @@ pub enum Call {
     Free,
 }
 
-/// A routine with the set it works on and the sizes that it takes.
+/// A routine with the set and the list of sizes it uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     pub call: Call,
@@ -54,22 +55,22 @@ impl Step {
     }
 }
 
-/// What a worker does with its objects before, on and after the clock.
+/// A worker's actions on its objects before, on and after the clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Chain<'n> {
     pub name: &'n str,
     steps: [Option<Step>; MOST_STEPS],
-    /// Objects to work on must be there first.
+    /// The chain needs objects before it starts.
     pub fills: bool,
     /// Sets that are freed after the clock.
     pub frees: [bool; SETS],
-    /// Sets that the chain finds and leaves, where chains hand their objects on.
+    /// Sets that the chain finds and leaves, if chains hand their objects on.
     found: [bool; SETS],
     left: [bool; SETS],
 }
 
 impl<'n> Chain<'n> {
-    /// Reads a chain from its name. `None` where a word is no routine, or there are too many.
+    /// Parses a chain's name. `None` if a word is no routine, or there are too many.
     pub fn parse(name: &'n str) -> Option<Chain<'n>> {
         let first = name.split('-').next()?;
         let found = [matches!(first, "realloc" | "free"), false];
@@ -79,8 +80,8 @@ impl<'n> Chain<'n> {
             let step = match word {
                 "malloc" | "calloc" => {
                     let call = if word == "malloc" { Call::Malloc } else { Call::Calloc };
-                    // Objects that are still there stay: a second set comes beside them, with sizes of its own. So do
-                    // fresh ones after a free.
+                    // Objects that are still live stay: a second set with sizes of its own is
+                    // added. The same holds for new ones after a free.
                     let set = usize::from(live[0]);
                     live[set] = true;
                     Step { call, set, draw: if index == 0 { 0 } else { DRAWS - 1 } }
@@ -102,7 +103,7 @@ impl<'n> Chain<'n> {
         self.steps.into_iter().flatten()
     }
 
-    /// Lets this chain work on what `previous` leaves, where it needs just that.
+    /// Lets this chain use what `previous` leaves, if it needs exactly that.
     pub fn carry_over_from(&mut self, previous: &mut Chain<'_>) {
         if self.found != [false; SETS] && self.found == previous.left {
             self.fills = false;

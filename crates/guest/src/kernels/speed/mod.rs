@@ -1,5 +1,5 @@
 //! `speed` (LL): one routine over all objects of a worker, then the next one. A chain of one
-//! routine is its latency; longer ones show what a routine leaves for the next.
+//! routine shows its latency; a longer one shows the state that a routine leaves for the next.
 
 mod chain;
 
@@ -25,7 +25,7 @@ pub const KERNEL: Kernel = Kernel {
 
 struct Shared<'a> {
     api: Api,
-    /// One lap each.
+    /// One chain per lap.
     chains: &'a [Chain<'a>],
     objects: usize,
     touch: bool,
@@ -83,7 +83,7 @@ fn run(bench: &mut Bench) {
     }
 }
 
-/// One chain, or all of the document after each other in this one process.
+/// One chain, or all chains of the document in sequence in this process.
 fn chains(word: &str, carry_over: bool) -> ([Chain<'_>; DOCUMENT.len()], usize) {
     let parse = |name| {
         Chain::parse(name).unwrap_or_else(|| fail::give_up("error", format_args!("`{name}` is no chain of routines")))
@@ -106,7 +106,7 @@ fn draw(classes: &Sizes, seed: u64, objects: usize, stride: usize, sizes: &mut [
     for (index, list) in sizes.chunks_mut(stride).enumerate() {
         let mut random = SplitMix::new(seed, index as u64);
         for size in &mut list[..objects] {
-            // To reallocate to nothing means to free in some libraries and not in others: 1 byte instead.
+            // Some libraries free on a reallocation to 0 bytes and others do not: 1 byte instead.
             let least = u32::from(index % DRAWS == REALLOC_DRAW);
             *size = classes.draw(&mut random).max(least);
             sums[index % DRAWS] += u64::from(*size);
@@ -115,7 +115,8 @@ fn draw(classes: &Sizes, seed: u64, objects: usize, stride: usize, sizes: &mut [
     sums
 }
 
-/// Adds what one round must do, by the chains alone, and returns the most bytes that are live between two steps.
+/// Adds what one round must do, computed from the chains alone, and returns the peak of live bytes
+/// between two steps.
 fn expect(chains: &[Chain<'_>], per_step: u64, sums: &[u64; DRAWS], expected: &mut Work) -> u64 {
     let (mut live, mut peak) = ([0; SETS], 0);
     for chain in chains {
@@ -163,7 +164,8 @@ impl Shared<'_> {
         let blocks = &self.blocks[(worker * SETS + step.set) * self.stride..][..self.objects];
         let sizes = &self.sizes[(worker * DRAWS + step.draw) * self.stride..][..self.objects];
         let calls = blocks.len() as u64;
-        // SAFETY: ordinary calls; `realloc` and `free` get what the step before left, each block once.
+        // SAFETY: ordinary calls; `realloc` and `free` get the blocks of the step before, each
+        // block once.
         let work = unsafe {
             match step.call {
                 Call::Malloc => {
@@ -190,7 +192,7 @@ impl Shared<'_> {
         tally.set(sum);
     }
 
-    /// Puts what `call` returns into each place, and returns the bytes asked for.
+    /// Stores the result of `call` at each place, and returns the bytes requested.
     #[inline(always)]
     fn fill(&self, places: &[AtomicPtr<u8>], sizes: &[u32], call: impl Fn(&AtomicPtr<u8>, usize) -> *mut u8) -> u64 {
         let mut bytes = 0;

@@ -1,5 +1,5 @@
-//! `zalloc` (ZA): every thread obtains zeroed blocks, and writes their cache lines back to memory
-//! where it is asked to, as a program on persistent memory must.
+//! `zalloc` (ZA): every thread allocates zeroed blocks and, if requested, writes their cache lines
+//! back to memory, as a program on persistent memory must.
 
 mod write_back;
 
@@ -20,12 +20,12 @@ pub const KERNEL: Kernel = Kernel {
     run,
 };
 
-/// How a block gets its zeros.
+/// How a block is zeroed.
 #[derive(Clone, Copy, PartialEq)]
 enum Zeroing {
     Memset,
     Calloc,
-    /// Not at all: the bare calls.
+    /// Not zeroed: the bare calls.
     None,
 }
 
@@ -84,7 +84,8 @@ fn run(bench: &mut Bench) {
     }
     bench.account(&done, &expected);
     bench.requested_peak((bench.threads * live * size) as u64);
-    // The iteration's time is that of the last thread; the document's author reported this average.
+    // The iteration's time is that of the slowest thread; the document's author reported this
+    // average.
     bench.figure("thread_mean_ns", mean_ns as f64 / f64::from(measured.max(1)));
     bench.note("write_back", write_back.word());
 }
@@ -102,7 +103,8 @@ impl Load for Shared<'_> {
                 fail::null("malloc or calloc", self.size);
             }
             if self.zeroing == Zeroing::Memset {
-                // No compiler makes this a calloc: it cannot know what the pointer to malloc points to.
+                // No compiler turns this into a calloc: it cannot know the target of the pointer to
+                // malloc.
                 // SAFETY: the block has that many bytes.
                 unsafe { block.write_bytes(0, self.size) };
             }

@@ -1,22 +1,22 @@
-//! Cache lines written back to memory: the best instruction that this processor has.
+//! Writing cache lines back to memory, with the best instruction of this processor.
 
 use core::arch::asm;
 
-/// How lines are written back. Each knows its architecture; the others do not exist there.
+/// How lines are written back. Each variant exists only on its architecture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WriteBack {
-    /// Not at all.
+    /// No write-back.
     None,
-    /// Write back, may keep the line.
+    /// Writes back, may keep the line.
     #[cfg(target_arch = "x86_64")]
     Clwb,
-    /// Write back and drop the line.
+    /// Writes back and drops the line.
     #[cfg(target_arch = "x86_64")]
     Clflushopt,
     /// As `Clflushopt`, one line after the other.
     #[cfg(target_arch = "x86_64")]
     Clflush,
-    /// Clean to the point of coherency.
+    /// Cleans to the point of coherency.
     #[cfg(target_arch = "aarch64")]
     DcCvac,
 }
@@ -24,11 +24,11 @@ pub enum WriteBack {
 const LINE_BYTES: usize = 64;
 
 impl WriteBack {
-    /// The best one here, as the processor itself says.
+    /// The best one here, by the processor's feature flags.
     #[cfg(target_arch = "x86_64")]
     pub fn detect() -> WriteBack {
         use core::arch::x86_64::{__cpuid, __cpuid_count};
-        // Leaf 7 exists where leaf 0 says that there are so many; every x86-64 processor has clflush.
+        // Leaf 7 exists if leaf 0 reports that many leaves; every x86-64 processor has clflush.
         let features = if __cpuid(0).eax >= 7 { __cpuid_count(7, 0).ebx } else { 0 };
         match features {
             _ if features & 1 << 24 != 0 => WriteBack::Clwb,
@@ -43,7 +43,7 @@ impl WriteBack {
         WriteBack::DcCvac
     }
 
-    /// None is known for this architecture.
+    /// No instruction is known for this architecture.
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     pub fn detect() -> WriteBack {
         crate::fail::give_up("unsupported", format_args!("no instruction is known here that writes cache lines back"))
@@ -64,8 +64,8 @@ impl WriteBack {
         }
     }
 
-    /// Writes back every line that holds a byte of the block (one more than its size says where it does not begin on a
-    /// line), then waits for them with one fence.
+    /// Writes back every line that holds a byte of the block (one more than its size suggests if it
+    /// does not begin on a line), then waits with one fence.
     ///
     /// # Safety
     /// The block must have that many bytes.
@@ -77,7 +77,8 @@ impl WriteBack {
         let end = block as usize + size;
         let mut line = block as usize & !(LINE_BYTES - 1);
         while line < end {
-            // SAFETY: the line belongs to a mapped page, and none of these instructions changes what memory holds.
+            // SAFETY: the line belongs to a mapped page, and none of these instructions changes
+            // what memory holds.
             unsafe {
                 match self {
                     WriteBack::None => {}

@@ -1,4 +1,4 @@
-//! What the given runs have to say: which value a row has at a place, or what is lacking. Judges nothing.
+//! The values in the given runs: the value of a row at a place, or what is missing. Judges nothing.
 
 use super::Number;
 use super::values::values;
@@ -12,17 +12,18 @@ use crate::store::{Columns, Record, RunFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// A run as it was read.
+/// A run as read from its directory.
 pub struct Measured {
-    /// What was known before its first sample.
+    /// Its head.
     pub head: RunFile,
     /// Its records.
     pub records: Vec<Record>,
-    /// Memory over time by cell, where it was recorded.
+    /// Memory over time by cell, if it was recorded.
     pub series: BTreeMap<String, Columns>,
 }
 
-/// Where a value was measured: a workload at a thread count, under a distribution of sizes where one is asked for.
+/// Where a value was measured: a workload at a thread count, under a distribution of sizes if the
+/// claim names one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spot {
     /// Workload.
@@ -63,8 +64,8 @@ pub(super) enum Lack {
 }
 
 impl<'a> Evidence<'a> {
-    /// Runs of the first one's machine, and runs of others. Runs that timed single calls, counted or followed memory have nothing
-    /// to say.
+    /// Groups the runs by the first one's machine and others. Ignores runs that timed single calls,
+    /// counted or sampled memory.
     pub fn new(runs: &'a [Measured]) -> Evidence<'a> {
         let fact = |run: &Measured, key: &str| run.head.machine.get(key).cloned().unwrap_or_default();
         let machine = |run: &Measured| (fact(run, "architecture"), fact(run, "cpu_model"));
@@ -82,7 +83,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// What else the machine did meanwhile: parts of blocks that something disturbed, of how many.
+    /// Parts of blocks that had interference, and the number of all parts.
     pub fn disturbed(&self) -> (usize, usize) {
         let sum = |of: fn(&InterferenceSummary) -> usize| self.here.iter().map(|scene| of(&scene.interference)).sum();
         (sum(|interference| interference.disturbed), sum(|interference| interference.parts))
@@ -95,7 +96,7 @@ impl<'a> Evidence<'a> {
         wanted.map(|case| case.threads).collect::<BTreeSet<u32>>().into_iter().collect()
     }
 
-    /// The places of a workload that a claim means.
+    /// The places of a workload that a claim covers.
     pub(super) fn spots(
         &self,
         workload: &str,
@@ -134,13 +135,14 @@ impl<'a> Evidence<'a> {
     ) -> Result<Number, Lack> {
         let Some(entry) = document.rows.get(row) else { return Err(Lack::Other(format!("no row {row}"))) };
         let workload = entry.workload.clone().unwrap_or_else(|| spot.workload.clone());
-        // The place of a sentence is that of its claim: a row from elsewhere says so.
+        // A sentence gives the place of its claim; the row's workload is added if it is another
+        // one.
         let aside = if workload == spot.workload { String::new() } else { format!(" ({workload})") };
         let spot = &Spot { workload: workload.clone(), ..spot.clone() };
         if self.case(spot).is_none() {
             return Err(Lack::Workload(format!("{workload}@{}", spot.threads)));
         }
-        // A run whose plan names the row may have nothing of it yet, and another one has.
+        // One run's plan may name the row without having samples of it yet, while another has them.
         let mut lack = None;
         for (scene, group) in self.at(spot).filter_map(|(scene, groups)| Some((scene, find(entry, groups)?))) {
             if let Some(number) = number(scene, group, measure) {
@@ -173,7 +175,8 @@ impl<'a> Evidence<'a> {
         self.here.iter().flat_map(|scene| &scene.cases).map(|(case, _)| *case).find(|case| spot.is(case))
     }
 
-    /// The rows at a place, run by run. Runs with other parameters than the first one's are other experiments.
+    /// The rows at a place, run by run. Runs with other parameters than the first one's are other
+    /// experiments.
     fn at<'e>(&'e self, spot: &'e Spot) -> impl Iterator<Item = (&'e Scene<'a>, &'e Vec<Group<'a>>)> {
         let first = self.case(spot);
         let same = move |case: &Case| first.is_some_and(|first| first.parameters == case.parameters);
@@ -182,7 +185,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// The row of an entry: the first of its names that is there.
+/// The row of an entry: the first of its names that the run has.
 pub(super) fn find<'g, 'a>(entry: &DocumentRow, groups: &'g [Group<'a>]) -> Option<&'g Group<'a>> {
     let named =
         |pattern: &String| groups.iter().filter(is_compared).find(|group| matches(pattern, &group.allocator.name));

@@ -1,4 +1,5 @@
-//! The published figures beside ours. Compares nothing: ratios within a column are the reader's, and `report` makes them.
+//! The published figures beside ours. Compares nothing: `report` computes the ratios within a
+//! column.
 
 use super::Number;
 use super::evidence::{Evidence, Spot};
@@ -15,11 +16,11 @@ pub struct Reproduced<'a> {
     pub columns: Vec<(u32, &'a Measure)>,
     /// In the document's order.
     pub rows: Vec<Row<'a>>,
-    /// Sizes of ours that are not the document's.
+    /// Parameters that differ from the document's.
     pub sizes: Vec<String>,
 }
 
-/// A row twice: as published, and as it came out here.
+/// A row as published, and as measured here.
 pub struct Row<'a> {
     /// The document's name for it.
     pub name: &'a str,

@@ -1,5 +1,5 @@
-//! Whether what the reference documents say holds in given runs. Pure: claims and runs in, verdicts with their numbers out.
-//! A claim that fails is a result: versions and machines are other ones.
+//! Whether the claims of the reference documents hold in given runs. Pure: claims and runs in,
+//! verdicts with their numbers out. A claim that fails is a result: versions and machines differ.
 
 mod checks;
 mod evidence;
@@ -19,22 +19,22 @@ use crate::catalog::claim::{Claim, Document, Measure};
 use checks::Findings;
 use serde::Serialize;
 
-/// What may be said of a claim. In the order in which parts of a claim decide it.
+/// The verdict on a claim. In the order in which parts of a claim decide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Every part of it does.
+    /// Every part of it holds.
     Holds,
     /// Too close to call, or too few samples.
     Unclear,
-    /// Something that it needs is not there.
+    /// Something that it needs is missing.
     NotTestable,
-    /// Some part of it does not.
+    /// Some part of it does not hold.
     DoesNotHold,
 }
 
 impl Verdict {
-    /// As it stands in tables.
+    /// The word for tables.
     pub fn word(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
@@ -45,7 +45,7 @@ impl Verdict {
     }
 }
 
-/// A claim and what came of it.
+/// A claim and its result.
 #[derive(Clone, Debug, Serialize)]
 pub struct Judged {
     /// `BT-1`.
@@ -54,28 +54,28 @@ pub struct Judged {
     pub document: String,
     /// The claim.
     pub says: String,
-    /// What the document rests it on.
+    /// The document's evidence for it.
     pub evidence: String,
-    /// What may be said.
+    /// The verdict.
     pub verdict: Verdict,
     /// The comparisons that the verdict rests on. Never empty.
     pub parts: Vec<Part>,
-    /// Rows that "all" does not mean here, since they are not there.
+    /// Rows that "all" leaves out, since they are missing.
     pub missing: Vec<String>,
-    /// What else the reader has to know.
+    /// Further notes for the reader.
     pub notes: Vec<String>,
-    /// Sizes that are not the document's.
+    /// Parameters that differ from the document's.
     pub sizes: Vec<String>,
-    /// Why it may not hold; only where it does not.
+    /// Why it may not hold; set only if it does not.
     pub explain: Option<String>,
 }
 
 /// One comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
-    /// What it alone would say.
+    /// The verdict of this part alone.
     pub verdict: Verdict,
-    /// `churn@2`; empty where nothing was compared.
+    /// `churn@2`; empty if nothing was compared.
     pub place: String,
     /// A sentence with its numbers.
     pub said: Vec<Said>,
@@ -87,16 +87,16 @@ pub struct Part {
 pub enum Said {
     /// Text.
     Words(String),
-    /// What was measured.
+    /// A measured number.
     Number(Number),
 }
 
-/// One value per process, in three numbers.
+/// The median and range of one value per process.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Number {
     /// The row as the run names it, or two with ` / ` between.
     pub row: String,
-    /// What it is; `None` for a quotient.
+    /// The measure; `None` for a quotient.
     pub measure: Option<Measure>,
     /// Median over processes.
     pub median: f64,
@@ -154,10 +154,10 @@ fn judged(document: &Document, claim: &Claim, workloads: &[Workload], evidence: 
             judged.notes.push(format!("{} under {word}", findings.verdict().word()));
         }
         let few = findings.few.filter(|_| findings.verdict() == Verdict::Unclear);
-        judged.notes.extend(few.map(|few| format!("only {few} of the 5 processes that it takes of a row")));
+        judged.notes.extend(few.map(|few| format!("only {few} of the 5 processes that a row needs")));
         judged.sizes.extend(sizes::other_than_paper(&findings.spots, evidence, workloads, distribution));
         for part in findings.parts.into_iter().map(|part| part.under(word)) {
-            // What is lacking under two distributions is lacking once.
+            // What is missing under two distributions is listed once.
             if !part.place.is_empty() || !judged.parts.contains(&part) {
                 judged.parts.push(part);
             }
@@ -171,7 +171,8 @@ fn judged(document: &Document, claim: &Claim, workloads: &[Workload], evidence: 
     judged
 }
 
-/// The distributions that a claim is checked under, as far as they were run; whatever was run, where it names none.
+/// The distributions that a claim is checked under, as far as they were run; all that were run if
+/// it names none.
 fn ways<'a>(claim: &'a Claim, evidence: &Evidence) -> (Vec<Option<&'a str>>, Vec<String>) {
     let has = |way: &&str| claim.workloads.iter().any(|workload| !evidence.counts(workload, Some(way)).is_empty());
     let (run, missing): (Vec<&str>, Vec<&str>) = claim.distributions.iter().map(String::as_str).partition(has);
@@ -180,7 +181,7 @@ fn ways<'a>(claim: &'a Claim, evidence: &Evidence) -> (Vec<Option<&'a str>>, Vec
     if run.is_empty() { (vec![first], Vec::new()) } else { (run.into_iter().map(Some).collect(), notes(missing)) }
 }
 
-/// A claim that depends on a distribution that we had to guess is not decided by it.
+/// A claim that depends on a distribution that we had to guess stays undecided.
 fn together(verdicts: &[Verdict]) -> Verdict {
     let has = |verdict| verdicts.contains(&verdict);
     if has(Verdict::Holds) && has(Verdict::DoesNotHold) {

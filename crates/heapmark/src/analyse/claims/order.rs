@@ -1,14 +1,15 @@
-//! When two values differ, and when one lies between bounds. The rule of the whole room: values differ if their ranges do not
-//! touch, or if their medians are more than 10 % apart; with fewer than 5 processes nothing is said.
+//! When two values differ, and when one lies between bounds. The rule of the whole module: values
+//! differ if their ranges do not touch, or if their medians are more than 10 % apart; with fewer
+//! than 5 processes there is no verdict.
 
 use super::{Number, Verdict};
 
-/// Processes that a verdict takes.
+/// The fewest processes for a verdict.
 pub(super) const LEAST_SAMPLES: usize = 5;
 /// Medians that are further apart than this share of the larger one differ.
 const APART: f64 = 0.1;
 
-/// How one value lies to another.
+/// The order of one value relative to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     Below,
@@ -16,7 +17,7 @@ pub(super) enum Order {
     Above,
 }
 
-/// Where `a` lies, seen from `b`.
+/// The order of `a` relative to `b`.
 pub(super) fn order(a: &Number, b: &Number) -> Order {
     let apart = (a.median - b.median).abs() > APART * a.median.abs().max(b.median.abs());
     if a.max < b.min || apart && a.median < b.median {
@@ -28,7 +29,7 @@ pub(super) fn order(a: &Number, b: &Number) -> Order {
     }
 }
 
-/// Whether `a` lies where it is said to lie, seen from `b`.
+/// Whether `a` has the wanted order relative to `b`.
 pub(super) fn lies(a: &Number, wanted: Order, b: &Number) -> Verdict {
     match order(a, b) {
         _ if a.samples.min(b.samples) < LEAST_SAMPLES => Verdict::Unclear,
@@ -38,7 +39,7 @@ pub(super) fn lies(a: &Number, wanted: Order, b: &Number) -> Verdict {
     }
 }
 
-/// Whether the median lies between two bounds; outside it must differ from the nearer one.
+/// Whether the median lies between two bounds; outside, it must differ from the nearer one.
 pub(super) fn between(value: &Number, low: f64, high: f64) -> Verdict {
     let bound = |bound| Number { median: bound, min: bound, max: bound, ..value.clone() };
     if value.samples < LEAST_SAMPLES {

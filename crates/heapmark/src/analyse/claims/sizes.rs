@@ -1,9 +1,10 @@
-//! How far the sizes that were run are the document's.
+//! The parameters of the runs that differ from the document's.
 
 use super::{Evidence, Spot};
 use crate::catalog::Workload;
 
-/// `objects = 20000 (the document: 100000)`, for each parameter that has another value than in the preset `paper`.
+/// `objects = 20000 (the document: 100000)`, for each parameter whose value differs from that in
+/// the preset `paper`.
 pub(super) fn other_than_paper(
     spots: &[Spot],
     evidence: &Evidence,
@@ -15,7 +16,7 @@ pub(super) fn other_than_paper(
         let paper = workloads.iter().find(|workload| workload.name == case.workload);
         for (name, theirs) in paper.and_then(|workload| workload.values("paper")).into_iter().flatten() {
             let Some(ours) = case.parameters.get(&name).filter(|ours| **ours != theirs) else { continue };
-            // Asked for by the claim itself.
+            // The claim itself sets it.
             if distribution.is_some() && name == "distribution" {
                 continue;
             }

@@ -7,7 +7,7 @@ use crate::catalog::claim::Measure;
 use crate::execute::{Iteration, Measurement};
 use crate::store::{Columns, Purpose};
 
-/// What the processes of a row say; those that do not say it are left out.
+/// The values of the processes of a row; those without one are left out.
 pub(super) fn values(scene: &Scene, group: &Group, measure: &Measure) -> Vec<f64> {
     let iteration = |time: fn(&Iteration) -> u64| group.values(move |measurement, _| mean(measurement, time));
     match measure {
@@ -34,7 +34,7 @@ pub(super) fn values(scene: &Scene, group: &Group, measure: &Measure) -> Vec<f64
         }
         Measure::TotalFall => series(scene, group, |series, _| {
             let (grown, left) = growth(&series.column("total_dynamic_bytes")?)?;
-            // What never grew cannot fall.
+            // Memory that never grew cannot fall.
             Some(if grown > 0.0 { (grown - left) / grown } else { 0.0 })
         }),
     }
@@ -46,7 +46,8 @@ fn mean(measurement: &Measurement, time: fn(&Iteration) -> u64) -> Option<f64> {
     (count > 0.0).then(|| sum / count)
 }
 
-/// The document's overhead, of a workload that says how large its tables in the allocator's memory are.
+/// The document's overhead, for a workload that reports the size of its tables in the allocator's
+/// memory.
 fn without_tables(measurement: &Measurement) -> Option<f64> {
     let figure = |name| measurement.figures.get(name).copied();
     let (arrays, requested) = (figure("arrays_bytes")?, figure("requested_sum_bytes")?);
@@ -54,7 +55,7 @@ fn without_tables(measurement: &Measurement) -> Option<f64> {
     Some((grown - arrays) / requested).filter(|overhead| overhead.is_finite())
 }
 
-/// Of the timed processes; what only the check told is one number.
+/// Of the timed processes; a figure that only the check reported is one number.
 fn figure(group: &Group, name: &str) -> Vec<f64> {
     let timed = group.values(|measurement, _| measurement.figures.get(name).copied());
     let told = group.check.filter(|_| timed.is_empty()).and_then(|check| check.figures.get(name));

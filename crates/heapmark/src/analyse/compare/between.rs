@@ -1,4 +1,4 @@
-//! Two runs: the same rows, in blocks that never met.
+//! Compares two runs: the same rows, but no shared blocks.
 
 use super::{By, Compared, Comparison, Difference, LeftAlone, PACED, Side, judge};
 use crate::analyse::group::Group;
@@ -14,10 +14,10 @@ use std::collections::BTreeSet;
 /// Facts of a machine that change from minute to minute.
 const PASSING: [&str; 2] = ["load_average", "memory_available"];
 
-/// What of a run is compared by.
+/// The value of a process that is compared.
 type Value = fn(&Process) -> Option<f64>;
 
-/// Every row of the new run beside the same row of the old one.
+/// Compares every row of the new run with the same row of the old one.
 pub fn between(old: &Side, new: &Side, by: By, threshold: f64) -> Comparison {
     let old_grid = grid(old.head, &counting(old.records));
     let new_grid = grid(new.head, &counting(new.records));
@@ -42,7 +42,7 @@ pub fn between(old: &Side, new: &Side, by: By, threshold: f64) -> Comparison {
         }
     }
     let differences = differences(old.head, new.head);
-    // Of two runs, the one that ended as soon as it was precise counts.
+    // If one of the runs stopped as soon as it was precise enough, its alpha counts.
     let alpha = old.head.plan.alpha().min(new.head.plan.alpha());
     Comparison { rows: judge(rows, threshold, alpha), left_out, differences, anchor: anchor.map(String::from) }
 }
@@ -57,7 +57,8 @@ struct Tables<'a, 'g> {
 }
 
 impl<'g> Tables<'_, 'g> {
-    /// A row, and what it is judged by: nothing for the anchor, which tells how far the runs themselves differ.
+    /// A row and the values that it is judged by: `None` for the anchor, which shows how far the
+    /// runs themselves differ.
     fn row(&self, case: &Case, group: &Group, floor_hides: bool) -> Result<(Compared, Option<Tested>), &'static str> {
         let name = group.allocator.name.as_str();
         let earlier = find(self.old, name).ok_or("the old run does not have it")?;
@@ -87,7 +88,7 @@ fn logs(group: &Group, value: Value) -> Vec<f64> {
     group.values(|_, process| value(process).map(f64::ln))
 }
 
-/// Where the same work stands in another plan, or why it does not.
+/// The index of the same case in another plan, or the reason why there is none.
 fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
     let same = |other: &Case| (&other.workload, other.threads) == (&case.workload, case.threads);
     let Some(place) = others.iter().position(same) else { return Err("the old run does not have its case".into()) };
@@ -103,7 +104,8 @@ fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
     }
 }
 
-/// The baseline of both, where it is the same library in both. The C library has no file here: its version stands for it.
+/// The baseline of both runs, if it is the same library in both. The C library has no file here, so
+/// its version is compared instead.
 fn anchor<'a>(old: &RunFile, new: &'a RunFile) -> Option<&'a str> {
     let name = new.plan.baseline.as_str();
     let before = old.allocators.iter().find(|info| info.name == old.plan.baseline && info.name == name)?;

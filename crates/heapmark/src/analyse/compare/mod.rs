@@ -1,6 +1,7 @@
-//! Row by row: an allocator beside the baseline of its run, or beside itself in an earlier run. Two runs share no block, so
-//! what the machine did differently between them is in every ratio; where both measured the same baseline, each row is held
-//! against it first, and only what moved beside it counts.
+//! Compares row by row: an allocator with the baseline of its run, or with itself in an earlier
+//! run. Two runs share no block, so every ratio includes what the machine did differently between
+//! them. If both runs measured the same baseline, each row is divided by it first, and only the
+//! change beyond the baseline's counts.
 
 mod between;
 #[cfg(test)]
@@ -19,7 +20,7 @@ use crate::plan::{Case, blocks_needed};
 use crate::store::{Record, RunFile};
 use serde::Serialize;
 
-/// By which clock rows are judged.
+/// The clock that rows are judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum By {
@@ -29,11 +30,11 @@ pub enum By {
     Cpu,
 }
 
-/// A run to be compared.
+/// One of the runs that are compared.
 pub struct Side<'a> {
     /// Its head.
     pub head: &'a RunFile,
-    /// What it measured.
+    /// Its records.
     pub records: &'a [Record],
 }
 
@@ -42,11 +43,11 @@ pub struct Side<'a> {
 pub struct Comparison {
     /// In plan order.
     pub rows: Vec<Compared>,
-    /// Rows of one side that the other cannot be held against, and why.
+    /// Rows of one side that cannot be compared with the other side, and why.
     pub left_out: Vec<LeftAlone>,
-    /// Between two runs only: what is not the same in both.
+    /// Between two runs only: the facts that differ.
     pub differences: Vec<Difference>,
-    /// The allocator that rows were held against first.
+    /// The allocator that rows were divided by first.
     pub anchor: Option<String>,
 }
 
@@ -63,7 +64,7 @@ pub struct Compared {
     pub time: Ratio,
     /// Between two runs: the same with the anchor's time in each run as the unit.
     pub beside_anchor: Option<Ratio>,
-    /// What may be said of it; `None` of the anchor itself, which says how much the runs differ.
+    /// The verdict; `None` for the anchor itself, which shows how much the runs differ.
     pub verdict: Option<Verdict>,
 }
 
@@ -79,7 +80,7 @@ pub struct LeftAlone {
 /// A fact that two runs disagree on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What.
+    /// Its name.
     pub what: String,
     /// In the earlier run.
     pub old: String,
@@ -87,10 +88,10 @@ pub struct Difference {
     pub new: String,
 }
 
-/// Why the times of such a row say nothing.
-const PACED: &str = "it was replayed at the recorded times, so its time is nobody's merit";
+/// Why the times of a paced row carry no information.
+const PACED: &str = "it was replayed at the recorded times, which no allocator changes";
 
-/// Every candidate beside the baseline of its run.
+/// Compares every candidate with the baseline of its run.
 pub fn within(side: &Side, by: By, threshold: f64) -> Comparison {
     let grid = grid(side.head, &counting(side.records));
     let cases = side.head.plan.cases.iter();
@@ -112,7 +113,7 @@ pub fn within(side: &Side, by: By, threshold: f64) -> Comparison {
     Comparison { rows, left_out, differences: Vec::new(), anchor: None }
 }
 
-/// Says of each row what may be said; of one that was not tested nothing.
+/// Fills in the verdict of each tested row; rows without a test get none.
 fn judge(rows: Vec<(Compared, Option<Tested>)>, threshold: f64, alpha: f64) -> Vec<Compared> {
     let family: Vec<Option<Tested>> = rows.iter().map(|(_, tested)| *tested).filter(Option::is_some).collect();
     let least = blocks_needed(family.len(), alpha) as usize;
@@ -136,7 +137,7 @@ impl By {
 }
 
 impl Compared {
-    /// Not judged yet, unless nothing may be claimed of it.
+    /// Without a verdict yet, unless it is withheld.
     fn new(case: &Case, group: &Group, tested: &Tested, withheld: Option<Verdict>) -> Compared {
         Compared {
             workload: case.workload.clone(),

@@ -1,8 +1,9 @@
-//! The mean shift of many cells, with an interval by bootstrap (Efron 1979) of whole blocks; of very many blocks, by batches.
+//! The mean shift of many cells, with an interval by bootstrap (Efron 1979) of whole blocks, or by
+//! batches if there are very many blocks.
 //!
-//! What ran in the same block shared the machine's state, so the cells of a block are not independent and must be drawn
-//! together: a resample draws blocks, once, and every cell follows. Of log ratios the mean shift is the log of the geometric
-//! mean ratio.
+//! Processes of the same block shared the machine's state, so the cells of a block are not
+//! independent and must be drawn together: a resample draws blocks once, for every cell. The mean
+//! shift of log ratios is the log of the geometric mean ratio.
 
 use super::hodges_lehmann::{Interval, shift};
 use super::normal::upper_tail;
@@ -11,33 +12,34 @@ use rand_chacha::ChaCha8Rng;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Resamples behind an interval.
+/// Resamples per interval.
 pub const RESAMPLES: usize = 10_000;
 
-/// With fewer blocks in some cell there is no interval; the interval of a single cell begins here too.
+/// With fewer blocks in some cell there is no interval; the interval of a single cell needs as
+/// many.
 const LEAST_BLOCKS: usize = 6;
 
-/// The most blocks that are drawn; more are put into batches.
+/// The most blocks that are drawn; more are grouped into batches.
 pub(super) const MOST_DRAWN: usize = 60;
 
 /// Batches of blocks: at least three blocks in each.
 const BATCHES: usize = 20;
 
-/// How far many cells lie from zero on average, each counting the same.
+/// The mean distance of many cells from zero, with equal weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeanShift {
     /// Mean of the cells' Hodges-Lehmann estimates.
     pub estimate: f64,
-    /// The 95 % interval; `None` where some cell has fewer than six blocks.
+    /// The 95 % interval; `None` if some cell has fewer than six blocks.
     pub interval: Option<Interval>,
-    /// Cells that went in.
+    /// Cells that are included.
     pub cells: usize,
     /// Blocks of the cell that has fewest.
     pub blocks: usize,
 }
 
-/// The mean shift of cells, each given by its differences by block; a cell may lack blocks that others have. `None` for no
-/// cells, for a cell without differences, and where one is not finite.
+/// The mean shift of cells, each given by its differences by block; a cell may lack blocks that
+/// others have. `None` for no cells, for a cell without differences, and if one is not finite.
 pub fn mean_shift(cells: &[BTreeMap<u32, f64>], seed: u64) -> Option<MeanShift> {
     let estimates: Option<Vec<f64>> =
         cells.iter().map(|cell| Some(shift(&cell.values().copied().collect::<Vec<f64>>())?.estimate)).collect();
@@ -52,9 +54,10 @@ pub fn mean_shift(cells: &[BTreeMap<u32, f64>], seed: u64) -> Option<MeanShift> 
     })
 }
 
-/// With many blocks, drawing them takes time that grows with their square, and drawing is not needed: batches of neighbouring
-/// blocks give one mean over cells each, and these scatter like the mean of so many independent values (Conway 1963). Where
-/// blocks drift together, batches see it. `None` with few blocks, and where a batch has no block of some cell.
+/// Drawing many blocks takes time that grows with the square of their number, and is not needed:
+/// each batch of neighbouring blocks gives one mean over cells, and these scatter like the mean of
+/// as many independent values (Conway 1963). If blocks drift together, the batches show it. `None`
+/// with few blocks, and if a batch has no block of some cell.
 fn of_batches(cells: &[BTreeMap<u32, f64>], estimate: f64) -> Option<Interval> {
     let all: BTreeSet<u32> = cells.iter().flat_map(|cell| cell.keys().copied()).collect();
     if all.len() <= MOST_DRAWN {
@@ -87,7 +90,7 @@ fn interval(cells: &[BTreeMap<u32, f64>], blocks: usize, seed: u64) -> Interval 
         for _ in 0..all.len() {
             drawn[random.random_range(0..all.len() as u32) as usize] += 1;
         }
-        // A draw that misses all blocks of some cell says nothing about the mean; with six blocks it is rare.
+        // A draw that misses all blocks of some cell gives no mean; with six blocks this is rare.
         let estimates: Option<Vec<f64>> = cells.iter().map(|cell| cell.estimate(&drawn)).collect();
         means.extend(estimates.map(mean));
     }
@@ -96,17 +99,19 @@ fn interval(cells: &[BTreeMap<u32, f64>], blocks: usize, seed: u64) -> Interval 
     Interval { low: quantile(&means, tail), high: quantile(&means, 1.0 - tail) }
 }
 
-/// The share of resamples beyond either end. 2.5 % would do for many blocks; for few, resamples scatter too little by
-/// sqrt((n - 1) / n) and have the tails of a normal distribution, not of Student's. Hesterberg's remedy (The American
-/// Statistician 69, 2015): percentiles further out, so that a mean gets its t interval. Simulated with three cells
-/// of normal and of Laplace scatter, it covers the truth in 95 to 97 % for 6 to 30 blocks; 2.5 % at either end in 90 to 96 %.
+/// The share of resamples beyond either end. 2.5 % would be right for many blocks; with few,
+/// resamples scatter too little by sqrt((n - 1) / n) and have the tails of a normal distribution,
+/// not of Student's. Hesterberg's remedy (The American Statistician 69, 2015): percentiles further
+/// out, so that a mean gets its t interval. Simulated with three cells of normal and of Laplace
+/// scatter, it covers the truth in 95 to 97 % for 6 to 30 blocks; 2.5 % at either end in 90 to 96
+/// %.
 pub(super) fn tail(blocks: usize) -> f64 {
     let freedom = blocks as f64 - 1.0;
     let t = StudentsT::new(0.0, 1.0, freedom).expect("at least one degree of freedom").inverse_cdf(0.975);
     upper_tail(t * (blocks as f64 / freedom).sqrt())
 }
 
-/// Between the two nearest values, in proportion.
+/// Linear interpolation between the two nearest values.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let position = share * (sorted.len() - 1) as f64;
     let (below, part) = (position.floor() as usize, position.fract());
@@ -118,9 +123,9 @@ fn mean(values: Vec<f64>) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The differences of a cell, made ready for being drawn many times.
+/// The differences of a cell, prepared for many draws.
 struct Cell {
-    /// Walsh averages in order, each with the places of the two blocks it comes from.
+    /// Sorted Walsh averages, each with the places of its two blocks.
     walsh: Vec<(f64, usize, usize)>,
     /// The places of its blocks.
     places: Vec<usize>,
@@ -136,8 +141,8 @@ impl Cell {
         Cell { walsh, places: values.into_iter().map(|(place, _)| place).collect() }
     }
 
-    /// The Hodges-Lehmann estimate of a resample: the Walsh averages stay the same and in order, only how often each occurs
-    /// changes. That spares sorting 10,000 times. `None` where no block was drawn.
+    /// The Hodges-Lehmann estimate of a resample: the Walsh averages and their order stay the same,
+    /// only how often each occurs changes. That avoids 10,000 sorts. `None` if no block was drawn.
     fn estimate(&self, drawn: &[u64]) -> Option<f64> {
         let n: u64 = self.places.iter().map(|place| drawn[*place]).sum();
         let total = n * (n + 1) / 2;

@@ -1,6 +1,7 @@
-//! What may be said about one comparison of a family. Must never turn "cannot be told" into "same".
+//! The finding of one comparison of a family. Must never turn "cannot be told" into "same".
 //!
-//! Differences are log ratios, so 1 % up and 1 % down are the same distance. Which direction is good is not known here.
+//! Differences are log ratios, so 1 % up and 1 % down are the same distance. This module does not
+//! know which direction is better.
 
 use super::hodges_lehmann::{Shift, shift};
 use super::holm::holm;
@@ -11,46 +12,48 @@ use super::wilcoxon::signed_rank;
 /// ln 1.01: a difference up to 1 % is too small to matter.
 pub const THRESHOLD: f64 = 0.009_950_330_853_168_083;
 
-/// No count of blocks beyond this one is worth telling apart from any other.
+/// Counts of blocks above this are all equally out of reach.
 pub const MOST_BLOCKS_MORE: u32 = 1000;
 
-/// The 80 % point of the standard normal distribution: a count of further blocks that is right on average fails half the time.
+/// The 80 % point of the standard normal distribution: a count of further blocks that is right on
+/// average is too small half the time.
 const Z_80: f64 = 0.841_621_233_572_914_3;
 
-/// What every comparison of a family is held against.
+/// The limits that every comparison of a family has to meet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
-    /// Comparisons that were planned to be made together.
+    /// Comparisons that were planned together.
     pub family: usize,
     /// With fewer blocks nothing is claimed.
     pub least: usize,
-    /// A difference up to this one is too small to matter, in log units.
+    /// A difference up to this is too small to matter, in log units.
     pub threshold: f64,
-    /// Chance of a false alarm that is accepted, over a family together.
+    /// The accepted chance of a false alarm, over the whole family.
     pub alpha: f64,
 }
 
-/// What may be said.
+/// The finding of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// Lower, and by more than the threshold.
     Lower,
     /// Higher, and by more than the threshold.
     Higher,
-    /// Certainly inside the threshold, whether or not there is a difference.
+    /// Certainly within the threshold, whether or not there is a difference.
     Same,
-    /// There is a difference, but perhaps none that matters: the estimate lies inside the threshold.
+    /// There is a difference, but perhaps none that matters: the estimate lies within the
+    /// threshold.
     Small,
     /// Anything else.
     Unclear,
 }
 
-/// A finding with all that it rests on.
+/// A finding with the values that it rests on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judgement {
-    /// What may be said.
+    /// The finding.
     pub finding: Finding,
-    /// Estimate and interval. The interval is that of this comparison alone.
+    /// Estimate and interval. The interval is not adjusted for the family.
     pub shift: Shift,
     /// Two-sided, adjusted for the family.
     pub adjusted_p: f64,
@@ -58,10 +61,10 @@ pub struct Judgement {
     pub blocks_more: Option<BlocksMore>,
 }
 
-/// A guess, as good as the estimate it is made from.
+/// An estimate, as good as the shift it is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlocksMore {
-    /// About so many.
+    /// About this many.
     About(u32),
     /// Certainly more than is reasonable: [`MOST_BLOCKS_MORE`].
     TooMany,
@@ -81,13 +84,15 @@ pub struct Tested {
     pub shift: Shift,
     /// Two-sided: the chance of a shift as large if there is none.
     pub p: f64,
-    /// The chance of one as small if the true one is as large as the threshold, on the side that is more likely; twice that chance, as
-    /// of a two-sided test, so that it is below 5 % if the 95 % interval lies inside the threshold.
+    /// The chance of a shift as small if the true one equals the threshold, on the side that is
+    /// more likely; twice that chance, as in a two-sided test, so that it is below 5 % if the 95 %
+    /// interval lies within the threshold.
     pub same_p: f64,
 }
 
 impl Tested {
-    /// Two one-sided tests (Schuirmann 1987): of the differences moved by the threshold one way, and the other way.
+    /// Two one-sided tests (Schuirmann 1987), of the differences moved by the threshold in either
+    /// direction.
     fn new(shift: Shift, threshold: f64, p_if_moved: impl Fn(f64) -> Option<f64>) -> Option<Tested> {
         let inside = shift.estimate.abs() < threshold;
         let same_p = if inside { p_if_moved(threshold)?.max(p_if_moved(-threshold)?) } else { 1.0 };
@@ -95,7 +100,7 @@ impl Tested {
     }
 }
 
-/// A comparison by its paired differences; `None` for no differences, and where one is not finite.
+/// A comparison by its paired differences; `None` for no differences, and if one is not finite.
 pub fn paired(differences: &[f64], threshold: f64) -> Option<Tested> {
     let moved = |by: f64| differences.iter().map(|difference| difference + by).collect::<Vec<f64>>();
     Tested::new(shift(differences)?, threshold, |by| Some(signed_rank(&moved(by))?.p))
@@ -107,7 +112,8 @@ pub fn unpaired(a: &[f64], b: &[f64], threshold: f64) -> Option<Tested> {
     Tested::new(shift_between(a, b)?, threshold, |by| rank_sum(&moved(by), b))
 }
 
-/// Judges all comparisons of a family, each given by its differences, at the usual threshold; `None` for one without any.
+/// Judges all comparisons of a family, each given by its differences, at the usual threshold;
+/// `None` for one without any.
 pub fn judge_family<D: AsRef<[f64]>>(family: &[D], least: usize, alpha: f64) -> Vec<Option<Judgement>> {
     let rule = Rule::new(family.len(), least, alpha);
     let tested: Vec<Option<Tested>> =
@@ -115,9 +121,11 @@ pub fn judge_family<D: AsRef<[f64]>>(family: &[D], least: usize, alpha: f64) -> 
     judge_tested(&tested, &rule)
 }
 
-/// As [`judge_family`], of comparisons of any kind. One that cannot be tested counts in the family as one that shows nothing.
+/// As [`judge_family`], for comparisons of any kind. One that cannot be tested counts in the family
+/// as one that shows nothing.
 ///
-/// That two differ and that they are the same are two families: each kind of claim is wrong in any comparison no more often than alpha.
+/// "Different" and "same" are two families: each kind of claim is wrong in any comparison no more
+/// often than alpha.
 pub fn judge_tested(family: &[Option<Tested>], rule: &Rule) -> Vec<Option<Judgement>> {
     let adjusted = |p: fn(&Tested) -> f64| {
         let ps: Vec<f64> = family.iter().map(|tested| tested.as_ref().map_or(1.0, p)).collect();
@@ -133,7 +141,8 @@ fn judged(shift: Shift, adjusted_p: f64, adjusted_same_p: f64, rule: &Rule) -> J
     Judgement { finding, shift, adjusted_p, blocks_more }
 }
 
-/// `Same` comes before `Small`: figures that repeat to the last digit would otherwise never be the same.
+/// `Same` comes before `Small`: figures that repeat to the last digit would otherwise never be the
+/// same.
 fn find(shift: &Shift, adjusted_p: f64, adjusted_same_p: f64, rule: &Rule) -> Finding {
     let significant = adjusted_p < rule.alpha;
     let inside = shift.interval.is_some_and(|i| -rule.threshold <= i.low && i.high <= rule.threshold);
@@ -152,18 +161,19 @@ fn find(shift: &Shift, adjusted_p: f64, adjusted_same_p: f64, rule: &Rule) -> Fi
     }
 }
 
-/// How many more blocks an unclear comparison would take, if the estimate stayed where it is.
+/// How many more blocks an unclear comparison would take if the estimate stayed the same.
 ///
-/// The half-width h of n blocks shrinks with the root of their number (the sqrt law), so a distance d that has to become z of
-/// its standard errors, h / 1.96, takes n * (z h / (1.96 d))^2 blocks in all. z is the bound itself plus 0.84, which makes it
-/// four chances in five and not one in two.
+/// The half-width h of n blocks shrinks with the root of their number (the sqrt law), so a distance
+/// d that has to become z of its standard errors, h / 1.96, takes n * (z h / (1.96 d))^2 blocks in
+/// all. z is the bound itself plus 0.84, which makes success four chances in five instead of one in
+/// two.
 /// - To be significant, d = |estimate|.
-/// - To be the same, d = threshold - |estimate|. Only where the estimate lies inside the threshold, and the easier of the two
-///   counts.
+/// - To be the same, d = threshold - |estimate|. Only if the estimate lies within the threshold;
+///   then the easier of the two counts.
 ///
-/// The bound is that of the whole family, alpha / family: Holm asks for no more.
+/// The bound is that of the whole family, alpha / family: Holm's correction never needs more.
 ///
-/// An estimate that is itself mostly noise gives a count that is mostly noise: this is an order of magnitude, not a promise.
+/// The count is as noisy as the estimate: it is an order of magnitude, not a promise.
 fn blocks_more(shift: &Shift, rule: &Rule) -> BlocksMore {
     let n = shift.n as f64;
     let missing = rule.least.saturating_sub(shift.n).max(1) as f64;
@@ -179,7 +189,7 @@ fn blocks_more(shift: &Shift, rule: &Rule) -> BlocksMore {
     } else {
         needed(distance)
     };
-    // Without scatter and without distance, 0 / 0: nothing is needed but the least number of blocks.
+    // Without scatter and distance (0 / 0), only the least number of blocks is needed.
     counted((in_all - n).ceil().max(missing))
 }
 

@@ -1,7 +1,8 @@
-//! By how much do paired values differ? The Hodges-Lehmann estimate (1963) and the interval that belongs to the signed-rank test.
+//! The shift of paired values: the Hodges-Lehmann estimate (1963) and the interval of the
+//! signed-rank test.
 //!
-//! Zeros stay in: discarding them, as the test does, would push the estimate away from zero. With ties the interval keeps
-//! the quantile of untied ranks.
+//! Zeros stay in: discarding them, as the test does, would push the estimate away from zero. With
+//! ties the interval keeps the quantile of untied ranks.
 
 use super::wilcoxon::bound_position;
 
@@ -10,9 +11,9 @@ use super::wilcoxon::bound_position;
 pub struct Shift {
     /// Median of the Walsh averages, the means of all pairs of differences (each with itself too).
     pub estimate: f64,
-    /// The 95 % interval; `None` where there are too few differences for it (n < 6).
+    /// The 95 % interval; `None` if there are too few differences for it (n < 6).
     pub interval: Option<Interval>,
-    /// Differences that went in.
+    /// Differences that are included.
     pub n: usize,
 }
 
@@ -25,7 +26,7 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// Estimates the shift. `None` for no differences, and where one is not finite.
+/// Estimates the shift. `None` for no differences, and if one is not finite.
 pub fn shift(differences: &[f64]) -> Option<Shift> {
     let n = differences.len();
     if n == 0 || differences.iter().any(|difference| !difference.is_finite()) {
@@ -41,7 +42,7 @@ pub fn shift(differences: &[f64]) -> Option<Shift> {
     })
 }
 
-/// The Walsh averages in order, without a list of them: of a thousand differences there are half a million.
+/// The Walsh averages in order, without storing them: a thousand differences have half a million.
 struct Walsh(Vec<f64>);
 
 impl Walsh {
@@ -51,21 +52,22 @@ impl Walsh {
         Walsh(sorted)
     }
 
-    /// The average of this rank, from 1: the least number that so many averages do not exceed. Found by halving the numbers
-    /// between the ends, each of which a double can be; 64 steps at most, and exact.
+    /// The average of this rank, counted from 1: the least number that this many averages do not
+    /// exceed. Found by bisection over all doubles between the ends; at most 64 steps, and exact.
     fn nth(&self, rank: usize) -> f64 {
         let ends = self.0.first().zip(self.0.last());
         let (mut low, mut high) = ends.map_or((0, 0), |(low, high)| (order(*low), order(*high)));
         while low < high {
-            // Rounded down, below zero too: otherwise the halving would not end.
+            // Rounded down, below zero too: otherwise the bisection would not end.
             let middle = (i128::from(low) + i128::from(high)).div_euclid(2) as i64;
             if self.at_most(number(middle)) >= rank { high = middle } else { low = middle + 1 }
         }
-        // Of the two zeros the one without a sign.
+        // Turns -0 into 0.
         number(low) + 0.0
     }
 
-    /// How many averages do not exceed a number: the larger the one difference, the fewer partners it has.
+    /// How many averages do not exceed a number: the larger one difference is, the fewer partners
+    /// it has.
     fn at_most(&self, limit: f64) -> usize {
         let (mut count, mut end) = (0, self.0.len());
         for (place, own) in self.0.iter().enumerate() {
@@ -81,7 +83,7 @@ impl Walsh {
     }
 }
 
-/// Doubles as whole numbers in the same order.
+/// Maps doubles to integers of the same order.
 fn order(number: f64) -> i64 {
     flip(number.to_bits().cast_signed())
 }
@@ -90,7 +92,7 @@ fn number(order: i64) -> f64 {
     f64::from_bits(flip(order).cast_unsigned())
 }
 
-/// Negative doubles count down in their bits.
+/// The bits of negative doubles are in reverse order.
 fn flip(bits: i64) -> i64 {
     if bits < 0 { bits ^ i64::MAX } else { bits }
 }

@@ -1,14 +1,14 @@
 //! The middle value. Must not guess: no values, no median.
 
-/// The median; the mean of the two middle values where their number is even. `None` for no values, and where one of them is
-/// not finite.
+/// The median; the mean of the two middle values if their number is even. `None` for no values, and
+/// if one of them is not finite.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     middle(&sorted)
 }
 
-/// The median of values that are sorted already.
+/// The median of sorted values.
 pub(super) fn middle(sorted: &[f64]) -> Option<f64> {
     if sorted.is_empty() || sorted.iter().any(|value| !value.is_finite()) {
         return None;

@@ -1,7 +1,8 @@
-//! Statistics of paired differences: estimates, tests, what may be said, and when there is enough. Knows nothing of
-//! allocators, time or units; takes numbers and gives numbers.
+//! Statistics of paired differences: estimates, tests, findings, and when to stop. Knows nothing of
+//! allocators, time or units; takes numbers and returns numbers.
 //!
-//! Nothing here drops an outlier. A value that is not finite makes the answer `None`: whoever calls decides what missing means.
+//! Nothing here drops an outlier. A value that is not finite makes the result `None`: the caller
+//! decides what a missing result means.
 
 pub mod bootstrap;
 pub mod finding;

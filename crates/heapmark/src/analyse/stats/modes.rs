@@ -1,13 +1,15 @@
-//! Does a sample come in two modes? A median between two modes describes neither, so whoever shows one wants to know.
+//! Detects two modes in a sample. A median between two modes describes neither, so reports of a
+//! median need to know.
 //!
-//! The sorted values are cut where the gap is widest against the scatter on both sides (the pooled standard deviation within
-//! the parts). Three things have to hold, each against another false alarm:
+//! The sorted values are cut where the gap is widest relative to the scatter on both sides (the
+//! pooled standard deviation within the parts). Three conditions have to hold, each against another
+//! false alarm:
 //! - either part has at least 15 % of the values, and two: a long tail is no mode;
-//! - the gap is 4 + 20 / n standard deviations wide: drift and skewed scatter leave holes, but narrower ones;
+//! - the gap is 4 + 20 / n standard deviations wide: drift and skewed scatter leave narrower gaps;
 //! - the medians are 25 % apart: values that a clock rounds have gaps without scatter.
 //!
-//! Tried and left: the ratio of the widest gap to the next one (heavy tails have two wide gaps at random places), and
-//! Sarle's coefficient (skewness alone raises it).
+//! Tried and rejected: the ratio of the widest gap to the next one (heavy tails have two wide gaps
+//! at random places), and Sarle's coefficient (skewness alone raises it).
 
 use super::median::middle;
 
@@ -17,7 +19,7 @@ pub const LEAST_VALUES: usize = 10;
 /// The smallest part of the values that is a mode.
 const LEAST_SHARE: f64 = 0.15;
 
-/// ln 1.25: nearer medians are not worth telling apart.
+/// ln 1.25: medians that are closer are not worth separating.
 const LEAST_APART: f64 = 0.223_143_551_314_209_76;
 
 /// Two modes.
@@ -29,16 +31,17 @@ pub struct Modes {
     pub high: Mode,
 }
 
-/// One of them.
+/// One of two modes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mode {
-    /// Its median, in the units that came in.
+    /// Its median, in the units of the input.
     pub median: f64,
     /// Values in it.
     pub count: usize,
 }
 
-/// The two modes of a sample of logarithms. `None` for one mode, for too few values, and where one is not finite.
+/// The two modes of a sample of logarithms. `None` for one mode, for too few values, and if one is
+/// not finite.
 pub fn modes(logs: &[f64]) -> Option<Modes> {
     if logs.len() < LEAST_VALUES || logs.iter().any(|log| !log.is_finite()) {
         return None;
@@ -55,16 +58,18 @@ pub fn modes(logs: &[f64]) -> Option<Modes> {
     (gap >= needed_gap(logs.len()) && modes.high.median - modes.low.median >= LEAST_APART).then_some(modes)
 }
 
-/// How many standard deviations wide a gap has to be: 6 for 10 values, 4.7 for 30. From simulated samples with one mode, of a
-/// dozen kinds; two modes of a normal shape reach 6 in 99 % of samples if they lie 14 standard deviations apart.
+/// How many standard deviations wide a gap has to be: 6 for 10 values, 4.7 for 30. From simulated
+/// samples with one mode, of about a dozen shapes; two normal modes reach 6 in 99 % of samples if
+/// they lie 14 standard deviations apart.
 fn needed_gap(values: usize) -> f64 {
     4.0 + 20.0 / values as f64
 }
 
-/// Sorted values with running sums, so that trying every cut takes no longer than one look at the values.
+/// Sorted values with running sums, so that trying all cuts is linear in their number.
 struct Scatter<'a> {
     sorted: &'a [f64],
-    /// Of the first 0, 1, 2, … values: sum and sum of squares, counted from the mean so that no digits are lost.
+    /// Sum and sum of squares of the first 0, 1, 2, … values, relative to the mean so that no
+    /// digits are lost.
     sums: Vec<(f64, f64)>,
 }
 
@@ -86,11 +91,11 @@ impl Scatter<'_> {
         let gap = self.sorted[cut] - self.sorted[cut - 1];
         let all = self.sorted.len();
         let sd = ((self.squares(0, cut) + self.squares(cut, all)) / (all - 2) as f64).sqrt();
-        // No gap is no gap, also without any scatter.
+        // A zero gap stays 0 if the scatter is zero too.
         if gap > 0.0 { gap / sd } else { 0.0 }
     }
 
-    /// Sum of the squared distances from the part's own mean.
+    /// Sum of the squared distances from the mean of the part.
     fn squares(&self, from: usize, to: usize) -> f64 {
         let (sum, squares) = (self.sums[to].0 - self.sums[from].0, self.sums[to].1 - self.sums[from].1);
         (squares - sum * sum / (to - from) as f64).max(0.0)

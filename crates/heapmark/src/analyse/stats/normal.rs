@@ -1,4 +1,5 @@
-//! The upper tail of the standard normal distribution, for samples too large to count their null distribution out.
+//! The upper tail of the standard normal distribution, for samples too large for an exact null
+//! distribution.
 
 use std::f64::consts::PI;
 
@@ -11,8 +12,9 @@ pub fn upper_tail(z: f64) -> f64 {
     if z < 3.0 { 0.5 - density * odd_series(z) } else { density / continued_fraction(z) }
 }
 
-/// z + z^3/3 + z^5/(3*5) + …: the distribution function above one half, over the density. All terms are positive, so nothing
-/// cancels here; far out the subtraction from one half would, which is why the tail has a second form.
+/// z + z^3/3 + z^5/(3*5) + …: (distribution function - one half) / density. All terms are positive,
+/// so nothing cancels here; for large z the subtraction from one half would, which is why the tail
+/// has a second form.
 fn odd_series(z: f64) -> f64 {
     let mut term = z;
     let mut sum = z;
@@ -25,14 +27,16 @@ fn odd_series(z: f64) -> f64 {
     sum
 }
 
-/// z + 1/(z + 2/(z + 3/(z + …))), Laplace's form of density over tail. 100 levels are enough from z = 3 on.
+/// z + 1/(z + 2/(z + 3/(z + …))), Laplace's continued fraction for density / tail. 100 levels are
+/// enough from z = 3 on.
 fn continued_fraction(z: f64) -> f64 {
     (1..=100).rev().fold(z, |below, level| z + f64::from(level) / below)
 }
 
-/// The z with P(Z > z) = p, for p up to one half. Found by halving: it is asked for once per comparison.
+/// The z with P(Z > z) = p, for p up to one half. Found by bisection, as it is called once per
+/// comparison.
 pub fn upper_point(p: f64) -> f64 {
-    // Beyond 38 the tail is no f64 any more.
+    // Beyond 38 the tail is too small for an f64.
     let (mut low, mut high) = (0.0, 38.0);
     for _ in 0..60 {
         let middle = f64::midpoint(low, high);

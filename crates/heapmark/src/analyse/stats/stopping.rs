@@ -1,14 +1,17 @@
-//! When are there enough blocks? A rule that cannot look at the outcome: it is given half-widths and no estimates.
+//! When there are enough blocks. The rule cannot look at the outcome: its input is half-widths, no
+//! estimates.
 //!
-//! Stopping as soon as a difference is significant makes every fourth comparison of equals a "difference", because it gets as
-//! many chances to be wrong as there are looks. How wide an interval is says next to nothing about where it lies.
+//! Stopping as soon as a difference is significant turns every fourth comparison of equals into a
+//! "difference", because every look is another chance to be wrong. The width of an interval hardly
+//! depends on where it lies.
 
 use super::hodges_lehmann::Shift;
 
 /// When a run is to end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stopping {
-    /// Blocks before precision may end it; with fewer, the correction for many comparisons could not be passed at all.
+    /// Blocks before precision may end it; fewer could not pass the correction for many
+    /// comparisons.
     pub least: usize,
     /// Blocks at which it ends.
     pub most: usize,
@@ -30,22 +33,24 @@ pub enum Next {
 pub enum Stop {
     /// Every interval is narrow enough.
     Precision,
-    /// The most blocks that were asked for.
+    /// The requested maximum of blocks.
     MaxBlocks,
-    /// The time that was given is used up.
+    /// The time budget is used up.
     Budget,
 }
 
 impl Stopping {
-    /// 1 %, or 40 blocks; all of `least` blocks where these are more.
+    /// 1 %, or 40 blocks; all of `least` blocks if these are more.
     pub fn usual(least: usize) -> Stopping {
         Stopping { least, most: least.max(40), precision: 0.01 }
     }
 
-    /// After `blocks` complete blocks: is that enough? `half_widths` has one entry per comparison, `None` where there is no
-    /// interval yet; a comparison that can never have one, a crashed one, has to be left out.
+    /// Whether `blocks` complete blocks are enough. `half_widths` has one entry per comparison,
+    /// `None` if there is no interval yet; a comparison that can never have one, because it
+    /// crashed, has to be left out.
     ///
-    /// The limits end a run at any time, since they are somebody's word; precision only after the least number of blocks.
+    /// The limits end a run at any time, since the user set them; precision only after the least
+    /// number of blocks.
     pub fn after(&self, blocks: usize, half_widths: &[Option<f64>], budget_used_up: bool) -> Next {
         let precise = |width: &Option<f64>| width.is_some_and(|width| width <= self.precision);
         if blocks >= self.least && half_widths.iter().all(precise) {
@@ -60,7 +65,7 @@ impl Stopping {
     }
 }
 
-/// Half the width of the interval, and nothing about where it lies.
+/// Half the width of the interval, without its position.
 pub fn half_width(shift: &Shift) -> Option<f64> {
     shift.interval.map(|interval| (interval.high - interval.low) / 2.0)
 }

@@ -1,24 +1,26 @@
-//! Two samples whose values are not paired: the Mann-Whitney test (1947), and the Hodges-Lehmann shift with the interval that
-//! belongs to it.
+//! Two samples whose values are not paired: the Mann-Whitney test (1947), and the Hodges-Lehmann
+//! shift with the interval of that test.
 //!
-//! Without ties and up to [`EXACT_UP_TO`] values each, the null distribution is counted out; otherwise the normal approximation
-//! with tie and continuity correction. Values of two runs share no block, so drift between the runs is in the shift.
+//! Without ties and up to [`EXACT_UP_TO`] values each, the null distribution is exact; otherwise
+//! the normal approximation with tie and continuity correction. Values of two runs share no block,
+//! so the shift includes any drift between the runs.
 
 use super::hodges_lehmann::{Interval, Shift};
 use super::median::middle;
 use super::normal::{Z_975, upper_tail};
 
-/// The most values of each sample for which the null distribution is counted out.
+/// The most values of each sample for which the null distribution is exact.
 pub const EXACT_UP_TO: usize = 50;
 
-/// Two-sided: may both be samples of the same? `None` for an empty sample, and where a value is not finite.
+/// Two-sided p for both being samples of the same distribution. `None` for an empty sample, and if
+/// a value is not finite.
 pub fn rank_sum(a: &[f64], b: &[f64]) -> Option<f64> {
     if a.is_empty() || b.is_empty() || a.iter().chain(b).any(|value| !value.is_finite()) {
         return None;
     }
     let mut all: Vec<f64> = a.iter().chain(b).copied().collect();
     all.sort_unstable_by(f64::total_cmp);
-    // Pairs in which a is the larger; a tie counts half.
+    // Pairs in which a is larger; a tie counts half.
     let wins: f64 = a.iter().map(|a| b.iter().map(|b| 0.5 * (f64::from(a >= b) + f64::from(a > b))).sum::<f64>()).sum();
     let smaller = wins.min((a.len() * b.len()) as f64 - wins);
     let ties: Vec<f64> = all.chunk_by(|a, b| a == b).map(|tied| tied.len() as f64).filter(|tied| *tied > 1.0).collect();
@@ -30,7 +32,8 @@ pub fn rank_sum(a: &[f64], b: &[f64]) -> Option<f64> {
     })
 }
 
-/// By how much `a` lies above `b`. `None` as for [`rank_sum`]; no interval where even the whole range covers less than 95 %.
+/// By how much `a` lies above `b`. `None` as for [`rank_sum`]; no interval if even the whole range
+/// covers less than 95 %.
 pub fn shift_between(a: &[f64], b: &[f64]) -> Option<Shift> {
     let mut differences: Vec<f64> = a.iter().flat_map(|a| b.iter().map(move |b| a - b)).collect();
     differences.sort_unstable_by(f64::total_cmp);
@@ -40,8 +43,8 @@ pub fn shift_between(a: &[f64], b: &[f64]) -> Option<Shift> {
     Some(Shift { estimate, interval, n: a.len().min(b.len()) })
 }
 
-/// The position, from 1 and from either end, of the ordered differences that bounds the 95 % interval: the largest k with
-/// P(U < k) <= 2.5 %.
+/// The position, from 1 and from either end, of the ordered differences that bounds the 95 %
+/// interval: the largest k with P(U < k) <= 2.5 %.
 fn bound_position(a: usize, b: usize) -> Option<usize> {
     if a.max(b) > EXACT_UP_TO {
         let (a, b) = (a as f64, b as f64);
@@ -55,8 +58,9 @@ fn bound_position(a: usize, b: usize) -> Option<usize> {
     Some(within.count()).filter(|position| *position > 0)
 }
 
-/// The chance of each number of pairs in which a value of the first sample is the larger one. The largest value of all belongs to
-/// the first sample with chance i / (i + j), and then wins j pairs.
+/// The chance of each number of pairs in which a value of the first sample is the larger one. The
+/// largest of all values belongs to the first sample with chance i / (i + j), and then wins j
+/// pairs.
 fn shares(a: usize, b: usize) -> Vec<f64> {
     let certain = |pairs: usize| {
         let mut shares = vec![0.0; pairs + 1];

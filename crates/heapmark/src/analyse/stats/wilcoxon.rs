@@ -1,27 +1,28 @@
 //! Wilcoxon's signed-rank test (1945): are paired differences symmetric about zero?
 //!
-//! Zeros are discarded before ranking, as SciPy's default does. Ties get mid-ranks. Up to [`EXACT_UP_TO`] differences the null
-//! distribution is counted out *for the ranks at hand*, mid-ranks too, so p is exact with ties as well; SciPy does that only by
-//! its permutation method. Beyond, the normal approximation with tie and continuity correction.
+//! Zeros are discarded before ranking, as SciPy's default does. Ties get mid-ranks. Up to
+//! [`EXACT_UP_TO`] differences the null distribution is exact *for the actual ranks*, mid-ranks
+//! too, so p is exact with ties as well; SciPy does that only by its permutation method. Beyond,
+//! the normal approximation with tie and continuity correction.
 
 use super::normal::{Z_975, upper_tail};
 use std::sync::LazyLock;
 
-/// The most differences for which the null distribution is counted out.
+/// The most differences for which the null distribution is exact.
 pub const EXACT_UP_TO: usize = 50;
 
-/// What the test says.
+/// The result of the test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SignedRank {
     /// Sum of the ranks of the positive differences.
     pub positive_ranks: f64,
     /// Differences that are not zero.
     pub n: usize,
-    /// Two-sided; 1 where every difference is zero.
+    /// Two-sided; 1 if every difference is zero.
     pub p: f64,
 }
 
-/// Tests the differences. `None` for no differences, and where one is not finite.
+/// Tests the differences. `None` for no differences, and if one is not finite.
 pub fn signed_rank(differences: &[f64]) -> Option<SignedRank> {
     if differences.is_empty() || differences.iter().any(|d| !d.is_finite()) {
         return None;
@@ -42,8 +43,9 @@ pub fn signed_rank(differences: &[f64]) -> Option<SignedRank> {
     Some(SignedRank { positive_ranks: positive as f64 / 2.0, n: nonzero.len(), p })
 }
 
-/// The position (from 1, from either end) of the ordered Walsh averages that bounds the 95 % interval of `n` differences: the
-/// largest k with P(W < k) <= 2.5 %. `None` where even the whole range covers less than 95 % (n < 6).
+/// The position (from 1, from either end) of the ordered Walsh averages that bounds the 95 %
+/// interval of `n` differences: the largest k with P(W < k) <= 2.5 %. `None` if even the whole
+/// range covers less than 95 % (n < 6).
 pub(super) fn bound_position(n: usize) -> Option<usize> {
     if n > EXACT_UP_TO {
         let n = n as f64;
@@ -54,14 +56,15 @@ pub(super) fn bound_position(n: usize) -> Option<usize> {
     EXACT_POSITIONS[n]
 }
 
-/// By number of differences: the same for every sample of a size, and asked for after each block of a run.
+/// By number of differences: the same for every sample of a size, and needed after each block of a
+/// run.
 static EXACT_POSITIONS: LazyLock<Vec<Option<usize>>> =
     LazyLock::new(|| (0..=EXACT_UP_TO).map(exact_position).collect());
 
 fn exact_position(n: usize) -> Option<usize> {
     let ranks: Vec<usize> = (1..=n).collect();
     let mut below = 0.0;
-    // Half of the distribution lies below a quarter of n (n + 1): far enough for 2.5 %.
+    // Half of the distribution lies below n (n + 1) / 4: enough for 2.5 %.
     let position = ways(&ranks, n * (n + 1) / 4)
         .iter()
         .take_while(|count| {
@@ -72,7 +75,7 @@ fn exact_position(n: usize) -> Option<usize> {
     (position > 0).then_some(position)
 }
 
-/// RssCrossCheck the mid-rank of each value, so that all ranks are whole. The values come sorted by size.
+/// Twice the mid-rank of each value, so that all ranks are whole. The values come sorted by size.
 fn doubled_mid_ranks(by_size: &[f64]) -> Vec<usize> {
     let mut ranks = Vec::with_capacity(by_size.len());
     for tied in by_size.chunk_by(|a, b| a.abs() == b.abs()) {
@@ -83,7 +86,8 @@ fn doubled_mid_ranks(by_size: &[f64]) -> Vec<usize> {
     ranks
 }
 
-/// In how many ways a subset of the ranks can sum to 0, 1, 2, … `most`. Up to 2^50 in all, so exact in an f64.
+/// The number of subsets of the ranks whose sum is 0, 1, 2, … `most`. Up to 2^50 in all, so exact
+/// in an f64.
 fn ways(ranks: &[usize], most: usize) -> Vec<f64> {
     let mut ways = vec![0.0; most + 1];
     ways[0] = 1.0;
@@ -100,7 +104,7 @@ fn exact_p(ranks: &[usize], smaller: usize) -> f64 {
     (2.0 * as_extreme / 2f64.powi(ranks.len() as i32)).min(1.0)
 }
 
-/// The sum of the squared mid-ranks is the variance with the tie correction already in it.
+/// The sum of the squared mid-ranks is the variance, tie correction included.
 fn normal_p(doubled_ranks: &[usize], smaller: usize) -> f64 {
     let mean = doubled_ranks.iter().sum::<usize>() as f64 / 4.0;
     let sd = doubled_ranks.iter().map(|rank| (*rank as f64 / 2.0).powi(2) / 4.0).sum::<f64>().sqrt();

@@ -1,4 +1,5 @@
-//! What may be said about rows: with planted differences, copies that differ, floors that hide, parts and modes.
+//! Verdicts on rows: with planted differences, copies that differ, floors that hide, parts and
+//! modes.
 
 use super::*;
 use crate::analyse::Verdict;
@@ -15,7 +16,7 @@ fn with_tier(mut lab: FakeRun, name: &str, tier: &str) -> FakeRun {
     lab
 }
 
-/// Times by name, each with scatter of its own.
+/// Times by name, each with independent scatter.
 fn lab(times: &'static [(&'static str, f64)], blocks: u32) -> FakeRun {
     let names: Vec<&str> = times.iter().map(|(name, _)| *name).collect();
     let of = |name: &str| times.iter().find(|(known, _)| *known == name).unwrap().1;
@@ -46,7 +47,8 @@ fn a_copy_that_differs_takes_the_words_away_and_one_that_does_not_leaves_them() 
     assert!((ratio.ratio - 1.05).abs() < 0.01);
 }
 
-/// Four cases; in some of them the copy takes twice the time, which makes nobody's ratio in the others wrong.
+/// Four cases; in some of them the A/A copy takes twice the time, which leaves the ratios in the
+/// others right.
 #[test]
 fn a_case_whose_copy_differs_is_left_out_of_what_is_said_over_all() {
     let build = |differs: &'static [&'static str]| {
@@ -66,7 +68,7 @@ fn a_case_whose_copy_differs_is_left_out_of_what_is_said_over_all() {
     let ratio = |analysis: &Analysis| (analysis.overall[0].ratio, analysis.overall[0].cases);
     let (all, of_four) = ratio(&build(&[]));
     assert!((all / (0.5f64.powi(3) * 5.0).powf(0.25) - 1.0).abs() < 0.01 && of_four == 4, "{all}");
-    // In two cases, one way and the other, so that over all nothing differs.
+    // In two cases, in opposite directions, so that nothing differs over all.
     let two = build(&["w2", "w3"]);
     assert_eq!(two.cases.iter().map(|case| case.shadow_differs).collect::<Vec<_>>(), [false, false, true, true]);
     let (rest, of_two) = ratio(&two);

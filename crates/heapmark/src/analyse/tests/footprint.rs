@@ -1,4 +1,4 @@
-//! Memory by values: what is over what, and what is no figure.
+//! Memory tables by values: the ratios, and the figures that stay missing.
 
 use super::super::fake_run::{FakeRun, crash};
 use super::super::{FootprintRow, Footprints, analyse};
@@ -49,7 +49,7 @@ fn what_was_over_too_soon_or_failed_has_a_reason_and_no_figure() {
     assert!(row.footprints.is_none() && row.failed.is_some());
 }
 
-/// hoard holds 48 MiB with two threads, and what `alone` says, in MiB, with one.
+/// hoard holds 48 MiB with two threads, and the MiB that `alone` returns with one.
 fn with_one_thread(live: u64, alone: impl Fn(u32) -> u64) -> FakeRun {
     let mut lab = FakeRun::new(&["glibc", "hoard"], &["trace:a"], 3);
     lab.run.plan.cases.push(lab.run.plan.cases[0].played_by_one());

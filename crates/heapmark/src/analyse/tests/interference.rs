@@ -1,11 +1,13 @@
-//! What counts as interference: what others did, and never what may be the measured process's own doing.
+//! What counts as interference: the load of other processes, and never what may be the measured
+//! process's own doing.
 
 use super::*;
 use crate::analyse::interference::disturbed_by;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// What a process goes through that holds more memory than there is, or uses more of the CPU than its limit: all of it its own doing.
+/// The stalls of a process that holds more memory than there is, or uses more of the CPU than its
+/// limit: all of it its own doing.
 const OWN_DOING: Interference = Interference {
     wall_ns: 1_000_000_000,
     cpus: Some(2),
@@ -28,8 +30,9 @@ const QUIET: Interference = Interference {
     ..OWN_DOING
 };
 
-/// A run of 12 blocks as a session makes it, and what came of it: a part that is called disturbed is made again, twice at most. Of
-/// the processes of `greedy` a share hold themselves up and take 40 % longer; others disturb a fifth of all parts.
+/// A run of 12 blocks as a session makes it, and its analysis: a part with interference is run
+/// again, twice at most. A share of the processes of `greedy` stall themselves and take 40 %
+/// longer; other load disturbs a fifth of all parts.
 fn scripted(stalling: f64, seed: u64) -> (Analysis, Analysis) {
     let random = &mut ChaCha8Rng::seed_from_u64(seed);
     let mut lab = FakeRun::new(&["glibc", "greedy"], &["larson"], 12).fill(|_, _, _| 20.0);
@@ -65,7 +68,7 @@ fn scripted(stalling: f64, seed: u64) -> (Analysis, Analysis) {
     (gated, run(&lab))
 }
 
-/// Repeating what holds itself up until it does not, told a true 1.14 as 1.00.
+/// Repeating a process that stalls itself until it does not would report a true 1.14 as 1.00.
 #[test]
 fn an_allocator_that_stalls_itself_keeps_its_true_ratio() {
     const RUNS: u64 = 50;
@@ -99,7 +102,8 @@ fn what_may_be_its_own_doing_disturbs_nothing_and_stands_in_the_row() {
     assert!(numbers(&analysis, "glibc").stalled.is_none());
 }
 
-/// Another program of the machine waits for memory, and pages of others are swapped: the own control group knows nothing of it.
+/// Another program of the machine waits for memory, and pages of others are swapped: the process's
+/// own control group shows none of it.
 #[test]
 fn the_own_control_group_knows_better_than_the_machine_who_waited() {
     let stalled = |disturbance: Interference| {
@@ -142,10 +146,11 @@ fn the_quietest_attempt_is_the_one_whose_worst_cause_is_least() {
     assert_eq!(chosen([others(0.01, 0.80), others(0.02, 0.11)]), 1, "by steal");
     assert_eq!(chosen([others(0.02, 0.11), others(0.01, 0.80)]), 0, "by steal");
     assert_eq!(chosen([others(0.90, 0.0), others(0.30, 0.05)]), 1, "by other programs");
-    // Each as a share of what is let pass: 0.5 of a core are twice as much, 0.15 of steal one and a half times.
+    // Each as a share of its limit: 0.5 of a core are twice as much, 0.15 of steal one and a half
+    // times.
     assert_eq!(chosen([others(0.5, 0.0), others(0.0, 0.15)]), 1);
     assert_eq!(chosen([others(0.3, 0.0), others(0.0, 0.15)]), 0);
-    // What it may have done itself is not weighed.
+    // Stalls that may be its own doing are not weighed.
     let stalled = Interference { foreign_cpu_share: Some(0.3), ..OWN_DOING };
     assert_eq!(chosen([stalled, others(0.4, 0.0)]), 0);
     assert_eq!(chosen([others(0.4, 0.0), OWN_DOING]), 1, "held up by itself, and left alone by others");
@@ -164,7 +169,7 @@ fn what_disturbs_two_cpus_leaves_room_on_64() {
     );
 }
 
-/// As it was stored before the CPUs of a process were told from those of the machine.
+/// As it was stored before a process's CPUs were distinguished from the machine's.
 #[test]
 fn runs_of_before_are_read_by_what_they_know() {
     let stored = r#"{"wall_ns":340000000,"foreign_cpu_share":0.31,"steal_share":0.0,"cpu_stall_share":0.2,
@@ -172,7 +177,7 @@ fn runs_of_before_are_read_by_what_they_know() {
     let old: Interference = serde_json::from_str(stored).unwrap();
     assert_eq!((old.cpus, old.own_memory_stall_share), (None, None));
     assert_eq!(disturbed_by(&old), ["other programs"]);
-    // Its stalls alone made such a part be run again: now its first attempt counts.
+    // Its stalls alone made such a part run again: now its first attempt counts.
     let stalled = Interference { foreign_cpu_share: Some(0.1), ..old };
     assert_eq!(chosen([stalled, Interference { foreign_cpu_share: Some(0.0), ..Interference::default() }]), 0);
 }

@@ -1,4 +1,4 @@
-//! Tails by values: what is merged, what is told, and what is not.
+//! Tails by values: what is merged, what is reported, and what is not.
 
 use super::super::fake_run::{FakeRun, crash};
 use super::super::{Called, LatencyState, analyse};
@@ -64,11 +64,12 @@ fn calls_of_a_disturbed_attempt_are_not_counted_where_a_quiet_one_is_there() {
 
 #[test]
 fn times_of_one_purpose_never_enter_the_results_of_the_other() {
-    // A run of throughput into which such records have strayed: their times, ten times as long, are nowhere.
+    // A throughput run with stray records of this kind: their times, ten times as long, appear
+    // nowhere.
     let mut mixed = lab(10, |_| vec![(30, 1000)]);
     mixed.run.plan.latency_every = None;
     assert!(analyse(&mixed.run, &mixed.records).cases[0].rows.iter().all(|row| row.numbers().is_none()));
-    // And the other way round.
+    // And the opposite.
     let mut samples = lab(10, |_| vec![(30, 1000)]);
     samples.records.iter_mut().for_each(|record| record.purpose = Purpose::Sample);
     assert!(malloc(&samples, 0).is_none());
@@ -79,7 +80,7 @@ proptest! {
     fn a_percentile_is_never_below_the_exact_one_nor_far_above(
         times in prop::collection::vec((0..3u64, 0..6_000_000_000u64, 1..400u64), 1..60),
     ) {
-        // Short ones as well as long ones.
+        // Short times as well as long ones.
         let times: Vec<(u64, u64)> = times.into_iter().map(|(kind, ns, count)| (ns >> (kind * 12), count)).collect();
         let Some(called) = malloc(&lab(1, |_| times.clone()), 0) else { return Ok(()) };
         let mut all: Vec<u64> = times.iter().flat_map(|(ns, count)| vec![*ns; *count as usize]).collect();

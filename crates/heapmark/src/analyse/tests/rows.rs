@@ -1,4 +1,4 @@
-//! Rows by values: what enters a number, and what leaves a row without.
+//! Rows by values: what enters a number, and what leaves a row without one.
 
 use super::*;
 use crate::analyse::fake_run::crash;
@@ -197,5 +197,5 @@ fn the_mean_footprint_is_that_of_the_samples_that_were_looked_at() {
     let mean = numbers(&analysis, "hoard").mean_footprint.unwrap();
     assert_eq!((mean.bytes.median, mean.gib_seconds.median), (3.0 * f64::from(1 << 30), 1.5));
     assert_eq!((mean.gib_seconds.min, mean.gib_seconds.max), (1.0, 2.0));
-    assert!(numbers(&analysis, "glibc").mean_footprint.is_none(), "nobody looked");
+    assert!(numbers(&analysis, "glibc").mean_footprint.is_none(), "memory was not sampled");
 }

@@ -1,4 +1,4 @@
-//! Verdicts by values: planted effects, and none.
+//! Verdicts by values: with planted effects, and without.
 
 use super::*;
 use crate::analyse::Verdict;
@@ -37,8 +37,8 @@ fn without_an_effect_nobody_wins() {
     }
 }
 
-/// 2000 runs of equal allocators with 5 % noise and 10 blocks. Of two, the test names one in 4.88 % of the runs (98, give or
-/// take 10); of three, the leader has to beat both.
+/// 2000 runs of equal allocators with 5 % noise and 10 blocks. Of two, the test names one in 4.88 %
+/// of the runs (98, give or take 10); of three, the leader has to beat both.
 #[test]
 fn false_winners_are_rare() {
     let random = RefCell::new(ChaCha8Rng::seed_from_u64(1));
@@ -53,8 +53,8 @@ fn false_winners_are_rare() {
     assert!(of_two <= 118 && of_three <= 98, "{of_two} and {of_three} of 2000");
 }
 
-/// The leader of equals is the one that was lucky: to tell it from any of them says something that is not so. Corrected for its contests
-/// alone, some of eight are told apart in 10 % of runs.
+/// The leader of equals is the luckiest one: to call it different from any of them is false.
+/// Corrected for its pairwise tests alone, some of eight are told apart in 10 % of runs.
 #[test]
 fn a_lucky_leader_is_rarely_told_from_any_of_its_equals() {
     const RUNS: usize = 500;
@@ -74,7 +74,7 @@ fn a_lucky_leader_is_rarely_told_from_any_of_its_equals() {
     assert!(20 * told <= RUNS, "{told} of {RUNS}");
 }
 
-/// Nine of ten blocks say the same, and the tenth is not the smallest: p is 0.037.
+/// Nine of ten blocks agree, and the tenth is not the smallest: p is 0.037.
 #[test]
 fn a_run_that_may_end_as_soon_as_it_is_precise_is_held_against_a_smaller_p() {
     let mut lab = FakeRun::new(&["glibc", "a"], &["larson"], 10).fill(|_, name, block| {

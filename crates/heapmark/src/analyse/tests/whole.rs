@@ -1,4 +1,4 @@
-//! Rows that are whole processes: what they come to, and what their checks add.
+//! Rows that are whole processes: their figures, and what their checks add.
 
 use super::*;
 use crate::analyse::fake_run::crash;
@@ -66,7 +66,7 @@ fn a_row_responds_to_malloc_from_one_call_in_a_hundred_operations_on() {
 fn only_rows_with_numbers_in_a_case_of_whole_processes_have_it() {
     let kernel = FakeRun::new(&["glibc"], &["larson"], 3).fill(|_, _, _| 20.0);
     assert!(numbers(&run(&kernel), "glibc").whole.is_none());
-    // What a check told is no number either, once a process has failed.
+    // Figures from a check do not count either once a process has failed.
     let told = lab().told("trees@2/check/Go", &[("pauses", 3.0), ("pause_max_ns", 7e6)]);
     assert!(row(&run(&told.fail("trees@2/b03/Go", crash())), "Go").numbers().is_none());
 }

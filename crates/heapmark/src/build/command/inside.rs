@@ -1,4 +1,5 @@
-//! Looks into the file of a program: for which machine it is, who would serve its memory, and which allocators it brings.
+//! Reads a program's file: which machine it is for, what would serve its memory, and which
+//! allocators it contains.
 
 use super::{Recognised, Unreachable};
 use crate::catalog::family;
@@ -7,7 +8,7 @@ use object::read::elf::{Dyn, ElfFile, FileHeader, ProgramHeader};
 use object::{Architecture, Endianness, Object, ObjectSymbol};
 use std::collections::BTreeSet;
 
-/// The same name in a program's symbols means that allocator.
+/// A symbol of this name in a program indicates that allocator.
 const INSIDE: [(&str, &str); 6] = [
     ("_rjem_malloc", "jemalloc"),
     ("je_malloc", "jemalloc"),
@@ -16,9 +17,9 @@ const INSIDE: [(&str, &str); 6] = [
     ("tc_malloc", "tcmalloc"),
     ("rpmalloc", "rpmalloc"),
 ];
-/// Strings that are in a program even where its symbols were taken out.
+/// Strings that remain in a program even if it is stripped of symbols.
 const STRINGS: [(&[u8], &str); 2] = [(b"<jemalloc>", "jemalloc"), (b"mimalloc: ", "mimalloc")];
-/// Libraries whose purpose is a malloc.
+/// Prefixes of libraries that are allocators.
 const ALLOCATORS: [&str; 11] = [
     "libjemalloc",
     "libtcmalloc",
@@ -32,10 +33,10 @@ const ALLOCATORS: [&str; 11] = [
     "libgc.",
     "libumem",
 ];
-/// Runtimes that watch memory instead of serving it.
+/// Sanitizer runtimes, which check memory and replace malloc.
 const SANITIZERS: [&str; 5] = ["libasan", "libtsan", "libmsan", "liblsan", "libhwasan"];
 
-/// What a program's file says of the memory it will use.
+/// What a program's file shows about the memory that it will use.
 pub(super) fn look(data: &[u8]) -> Recognised {
     let not = |why| Recognised { unreachable: Some(why), ..Recognised::default() };
     let Ok(object::File::Elf64(elf)) = object::File::parse(data) else {
@@ -44,7 +45,7 @@ pub(super) fn look(data: &[u8]) -> Recognised {
                 not(Unreachable::OtherMachine(format!("{:?} (32 bit)", file.architecture())))
             }
             _ => not(Unreachable::Unreadable(
-                "it is no program that this machine knows; a script says on its first line who runs it: #!/bin/sh"
+                "it is no program that this machine knows; a script names its interpreter on its first line: #!/bin/sh"
                     .into(),
             )),
         };
@@ -84,7 +85,8 @@ pub(super) fn look(data: &[u8]) -> Recognised {
     }
 }
 
-/// Whether a library that serves malloc serves this one, too: most programs of C++ import `operator new` and no `malloc`.
+/// Whether this is a function of the malloc family: most C++ programs import `operator new` and no
+/// `malloc`.
 fn is_of_malloc(name: &str) -> bool {
     family::required().any(|one| one == name)
 }

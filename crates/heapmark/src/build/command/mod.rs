@@ -1,5 +1,5 @@
-//! What a command is that a user gave: where it lies, what is executed in the end, and whether an allocator that is preloaded
-//! reaches it. Reads files, runs nothing.
+//! What a user's command is: where the file is, which program is executed in the end, and whether a
+//! preloaded allocator reaches it. Reads files, runs nothing.
 
 mod inside;
 
@@ -11,15 +11,16 @@ use std::path::{Path, PathBuf};
 /// A file that can be executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recognised {
-    /// The files that are executed, from the one that was named to the one that the machine understands: a script first.
+    /// The executed files, from the one that was named to the one that the machine understands: a
+    /// script comes first.
     pub chain: Vec<PathBuf>,
-    /// Why nothing can be preloaded into it, where that is so.
+    /// Why nothing can be preloaded into it, if so.
     unreachable: Option<Unreachable>,
-    /// Libraries with an allocator that it is linked to.
+    /// Allocator libraries that it is linked to.
     pub linked: Vec<String>,
-    /// Allocators that it has inside, under names of their own.
+    /// Allocators that are linked into it statically, under names of their own.
     pub inside: Vec<&'static str>,
-    /// Whether it calls malloc, or another function of its family, through the dynamic linker at all.
+    /// Whether it calls malloc, or another function of its family, through the dynamic linker.
     pub imports_malloc: bool,
 }
 
@@ -34,11 +35,11 @@ enum Unreachable {
     Unreadable(String),
 }
 
-/// Scripts that are interpreted by scripts, and so on: the kernel gives up sooner.
+/// The most scripts that are interpreted by scripts; the kernel's own limit is lower.
 const DEEPEST: usize = 5;
 
 impl Recognised {
-    /// Why a preloaded allocator does not reach it, in words that can follow its name.
+    /// Why a preloaded allocator does not reach it, worded to follow its name.
     pub fn unreachable(&self) -> Option<String> {
         Some(match self.unreachable.as_ref()? {
             Unreachable::Static { go: true } => {
@@ -60,13 +61,13 @@ impl Recognised {
         })
     }
 
-    /// What the machine executes in the end.
+    /// The program that the machine executes in the end.
     pub fn program(&self) -> &Path {
         self.chain.last().map_or(Path::new(""), PathBuf::as_path)
     }
 }
 
-/// Where a command lies, as a shell would find it from that folder.
+/// The file of a command, as a shell finds it from that folder.
 pub fn find(word: &str, folder: &Path) -> Result<PathBuf> {
     let executable = |path: &PathBuf| path.metadata().is_ok_and(|file| file.is_file() && file.mode() & 0o111 != 0);
     if !word.contains('/') {
@@ -74,7 +75,7 @@ pub fn find(word: &str, folder: &Path) -> Result<PathBuf> {
         let found = std::env::split_paths(&path).map(|place| folder.join(place).join(word)).find(executable);
         return found.ok_or_else(|| anyhow::anyhow!("{word}: no such command in PATH"));
     }
-    // Without its `.` parts, as people would write it.
+    // Without `.` components.
     let path: PathBuf = folder.join(word).components().collect();
     match path.metadata() {
         Err(error) => bail!("{word}: {error}"),
@@ -84,7 +85,7 @@ pub fn find(word: &str, folder: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Looks into a file, and through scripts to what interprets them.
+/// Reads a file, and follows scripts to their interpreter.
 pub fn recognise(path: &Path) -> Recognised {
     let (mut chain, mut privileged) = (vec![path.to_path_buf()], false);
     loop {
@@ -108,7 +109,7 @@ pub fn recognise(path: &Path) -> Recognised {
     }
 }
 
-/// Who runs a script; `env` finds the command that stands behind it.
+/// The interpreter of a script; for `env`, the command that follows it.
 fn interpreter(data: &[u8]) -> Option<PathBuf> {
     let line = data.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let line = String::from_utf8_lossy(line).into_owned();
@@ -125,7 +126,7 @@ fn is_privileged(path: &Path, file: &Metadata) -> bool {
     let mode = file.permissions().mode();
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let other = (mode & 0o4000 != 0 && file.uid() != user) || (mode & 0o2000 != 0 && file.gid() != group);
-    // Root gains nothing by capabilities: the dynamic linker goes on preloading for it.
+    // Root gains nothing from capabilities: the dynamic linker still preloads for root.
     let capable =
         user != 0 && rustix::fs::getxattr(path, c"security.capability", &mut [0_u8; 0]).is_ok_and(|size| size > 0);
     other || capable

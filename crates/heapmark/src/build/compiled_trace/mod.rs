@@ -1,5 +1,5 @@
-//! A trace -> a compiled trace that the guest can map, cached by what went into it. Two heapmarks at once do not disturb each other: a compiled trace
-//! takes its name when it is whole.
+//! A trace -> a compiled trace that the guest can map, cached by a hash of its inputs. Several
+//! heapmarks at once do not disturb each other: a compiled trace gets its name when it is complete.
 
 mod shelf;
 
@@ -17,26 +17,26 @@ use std::io::BufReader;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Another one where the compiler may make something else of the same trace.
+/// Changes when the trace compiler may produce different output for the same trace.
 const COMPILER: &str = env!("HEAPMARK_COMPILED_TRACE_SOURCES");
 
-/// A compiled trace that is ready, and stays so as long as this is there.
+/// A compiled trace that is ready; its file is kept while this value exists.
 #[derive(Debug)]
 pub struct CompiledTrace {
     /// Its file.
     pub path: PathBuf,
-    /// What stands at its start.
+    /// The head of the file.
     pub head: Head,
     _in_use: File,
 }
 
-/// Bytes of a compiled trace for each event of its trace: few take none, and few take more.
+/// Estimated bytes of a compiled trace per event: a few events take none, a few take more.
 const BYTES_AN_EVENT: u64 = 8;
-/// A page, in what a compiled trace says of touched ones.
+/// The page size in which a compiled trace counts touched pages.
 const PAGE: u64 = 4096;
 
-/// The compiled trace of a trace whose hash is known; `told` hears how large one that must be compiled gets, about, and where it will lie. Counts
-/// what has been read of the trace.
+/// The compiled trace of a trace with this hash. If it must be compiled, calls `told` with its
+/// approximate size and its folder. `done` counts the bytes that have been read of the trace.
 pub fn compiled_trace(
     trace: &Path,
     sha256: &str,
@@ -69,13 +69,13 @@ fn open(trace: &Path, done: Done) -> Result<Reader<BufReader<Watched<File>>>> {
     Reader::new(BufReader::with_capacity(1 << 20, from)).map_err(|fault| anyhow!(fault))
 }
 
-/// What a user may still write where a file lies, as far as that is told.
+/// How many bytes a user may still write on a file's file system, if that is known.
 fn free_bytes(file: &File) -> Option<u64> {
     let disk = fstatvfs(file).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// Refuses what would only fill the disk.
+/// Refuses a trace that would only fill the disk.
 fn has_room(bytes: u64, free_bytes: Option<u64>, folder: &Path) -> Result<()> {
     match free_bytes {
         Some(free) if free < bytes => bail!(
@@ -88,7 +88,7 @@ fn has_room(bytes: u64, free_bytes: Option<u64>, folder: &Path) -> Result<()> {
     }
 }
 
-/// Touched pages are counted in those of the machine that recorded.
+/// Touched pages are counted in pages of the machine that recorded.
 fn in_pages(told: Result<(u32, Event), Fault>, page: u64) -> Result<(u32, Event), Fault> {
     let scaled = |pages: u64| pages.saturating_mul((page / PAGE).max(1));
     told.map(|(thread, event)| match event {
@@ -99,7 +99,7 @@ fn in_pages(told: Result<(u32, Event), Fault>, page: u64) -> Result<(u32, Event)
     })
 }
 
-/// The head of a compiled trace that nobody has damaged.
+/// The head of a compiled trace; `None` if the file is damaged.
 fn whole(file: &File) -> Option<Head> {
     let mut bytes = [0; HEAD_WORDS * 8];
     file.read_exact_at(&mut bytes, 0).ok()?;

@@ -1,5 +1,6 @@
-//! The folder of compiled traces. They are large and can be made again: beyond a size, those go that were used the longest ago. A compiled trace that
-//! somebody uses is locked by them, and stays; so does whatever has no name of ours.
+//! The folder of compiled traces. They are large and can be rebuilt: above a size limit, the least
+//! recently used ones are removed. A process that uses a compiled trace holds a lock on it, which
+//! keeps it; files without one of our names are kept too.
 
 use super::whole;
 use crate::build::cache;
@@ -10,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// One of a thousand million calls takes most of it.
+/// A compiled trace of a thousand million calls takes most of it.
 const MOST_BYTES: u64 = 10 << 30;
 
 /// The folder.
@@ -19,29 +20,29 @@ pub struct Shelf {
     most_bytes: u64,
 }
 
-/// A compiled trace that is being written; it goes where it does not get its name.
+/// A compiled trace that is being written; the file is removed unless it gets its final name.
 pub(super) struct Unfinished {
     path: PathBuf,
     pub file: File,
 }
 
 impl Shelf {
-    /// Where it is, there or not.
+    /// Finds the folder, whether it exists or not.
     pub fn find() -> Result<Shelf> {
         Ok(Shelf { folder: cache::root()?.join("compiled-traces"), most_bytes: MOST_BYTES })
     }
 
-    /// The folder's name.
+    /// The folder's path.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// How large it gets, unless all of it is used at once.
+    /// The size limit; exceeded only if all traces are in use at once.
     pub fn most_bytes(&self) -> u64 {
         self.most_bytes
     }
 
-    /// What is in it.
+    /// Size of all its files.
     pub fn bytes(&self) -> u64 {
         self.files().iter().map(|(_, bytes, _)| bytes).sum()
     }
@@ -50,7 +51,7 @@ impl Shelf {
         self.folder.join(format!("{key}.compiled"))
     }
 
-    /// A compiled trace that is there and whole. It stays as long as the file is open.
+    /// Opens a compiled trace if it exists and is intact. It is kept while the file is open.
     pub(super) fn take(&self, key: &str) -> Option<(File, Head)> {
         let file = {
             let _only = self.lock().ok()?;
@@ -59,17 +60,17 @@ impl Shelf {
             file
         };
         let head = whole(&file)?;
-        // Somebody else's file cannot be marked; it only goes earlier.
+        // Another user's file cannot be marked as used; it is only removed earlier.
         let _ = file.set_times(FileTimes::new().set_modified(SystemTime::now()));
         Some((file, head))
     }
 
-    /// A place to write a compiled trace in, which is as private as what it is made of.
+    /// Begins a compiled trace, with the same permissions as the trace that it is made from.
     pub(super) fn begin(&self, key: &str, mode: u32) -> Result<Unfinished> {
         let path = self.folder.join(format!(".{key}.{}", std::process::id()));
         let begin = || -> std::io::Result<File> {
             let _only = self.lock()?;
-            // Of a process that was killed and had the same number.
+            // Left by a killed process with the same number.
             let _ = fs::remove_file(&path);
             let file = File::options().read(true).write(true).create_new(true).mode(mode).open(&path)?;
             file.lock_shared()?;
@@ -79,11 +80,12 @@ impl Shelf {
         Ok(Unfinished { path, file })
     }
 
-    /// Gives a compiled trace its name, and makes room for it. It stays as long as the file is open.
+    /// Gives a compiled trace its name, and removes old ones if needed. It is kept while the file
+    /// is open.
     pub(super) fn keep(&self, key: &str, unfinished: Unfinished) -> Result<File> {
         let path = self.path(key);
         let _only = self.lock().with_context(|| self.cannot())?;
-        // Who came first may use that one by its name already, and it is the same.
+        // Another process may have finished the same trace first, and use it by its name already.
         if let Some(file) = File::open(&path).ok().filter(|file| whole(file).is_some() && file.lock_shared().is_ok()) {
             return Ok(file);
         }
@@ -93,7 +95,8 @@ impl Shelf {
         Ok(file)
     }
 
-    /// Removes what nobody uses: what was never finished, and what was used the longest ago, until the rest is small enough.
+    /// Removes files that are not in use: unfinished ones, and the least recently used traces until
+    /// the rest is below the limit.
     fn make_room(&self) {
         let mut files = self.files();
         files.sort_by_key(|(_, _, used)| *used);
@@ -107,7 +110,7 @@ impl Shelf {
         }
     }
 
-    /// Files of ours, their lengths, and when they were used.
+    /// Our files, with length and time of last use.
     fn files(&self) -> Vec<(PathBuf, u64, SystemTime)> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let file = |entry: fs::DirEntry| {
@@ -117,10 +120,10 @@ impl Shelf {
         entries.filter_map(file).collect()
     }
 
-    /// Nobody looks for a compiled trace while another names or removes one.
+    /// Held while a process opens, names or removes a compiled trace.
     fn lock(&self) -> std::io::Result<File> {
         cache::make(&self.folder)?;
-        // Beside it: the folder may be deleted whenever somebody likes.
+        // The lock is beside the folder, because the user may delete the folder at any time.
         let file = File::options().create(true).truncate(false).write(true).open(self.folder.with_extension("lock"))?;
         file.lock()?;
         Ok(file)
@@ -131,7 +134,7 @@ impl Shelf {
     }
 }
 
-/// What has a name of ours.
+/// Kinds of files that have one of our names.
 #[derive(PartialEq, Eq)]
 enum Kind {
     /// `KEY.compiled`
@@ -140,7 +143,7 @@ enum Kind {
     Unfinished,
 }
 
-/// The folder may be somebody's own, with files of theirs in it.
+/// The kind of a file, by its name. The folder may be a user's own, with other files in it.
 fn kind(path: &Path) -> Option<Kind> {
     let name = path.file_name()?.to_str()?;
     let is_key = |text: &str| text.len() == 12 && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
@@ -155,7 +158,7 @@ fn kind(path: &Path) -> Option<Kind> {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // It is not there any more where it got its name.
+        // The file no longer exists under this path if it got its final name.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -178,7 +181,7 @@ mod tests {
         Shelf { folder: folder.join("compiled-traces"), most_bytes }
     }
 
-    /// A compiled trace of one call, as old as that; gives its length.
+    /// Stores a compiled trace of one call, last used `age_s` seconds ago; returns its length.
     fn keep(shelf: &Shelf, key: &str, age_s: u64) -> (File, u64) {
         let unfinished = shelf.begin(key, PUBLIC).unwrap();
         let file = unfinished.file.try_clone().unwrap();
@@ -195,7 +198,7 @@ mod tests {
     fn what_was_used_the_longest_ago_goes_first_and_what_is_used_stays() {
         let folder = tempfile::tempdir().unwrap();
         let (used, length) = keep(&shelf(folder.path(), 1 << 20), OLDEST, 400);
-        // Room for three.
+        // Space for three.
         let shelf = shelf(folder.path(), 3 * length);
         drop(keep(&shelf, OLD, 300));
         drop(keep(&shelf, TOUCHED, 350));

@@ -1,4 +1,4 @@
-//! What can be said against an entry by looking at nothing else.
+//! Checks of an entry that need no other file.
 
 use super::{extra, is_name, ours};
 use crate::catalog::allocator::{Allocator, Purge, Source, Tier};
@@ -7,12 +7,12 @@ use crate::catalog::faults::{Fault, nearest};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What is wrong with a key of a file, and what mends it.
+/// A fault in a key of a file, and its remedy.
 pub(super) fn fault(file: &str, key: &str, what: impl Into<String>, mend: impl Into<String>) -> Fault {
     Fault { file: file.into(), key: key.into(), what: what.into(), mend: mend.into() }
 }
 
-/// Whether it can be called so.
+/// Whether its name is valid.
 pub(super) fn check_name(file: &str, allocator: &Allocator, faults: &mut Vec<Fault>) {
     let stem = Path::new(file).file_stem().unwrap_or_default().to_string_lossy();
     if !is_name(&allocator.name) {
@@ -24,7 +24,8 @@ pub(super) fn check_name(file: &str, allocator: &Allocator, faults: &mut Vec<Fau
     }
 }
 
-/// Whether it may stand where it wants to: in the place of one of ours only if it says so, and never the floor's.
+/// Whether its name may be used: one of ours only if the entry declares that it replaces it, and
+/// never the floor's.
 pub(super) fn check_place(file: &str, allocator: &Allocator, faults: &mut Vec<Fault>) {
     let name = &allocator.name;
     let (is_ours, ours) = (Path::new(file).is_relative(), ours(name));
@@ -45,7 +46,7 @@ pub(super) fn check_place(file: &str, allocator: &Allocator, faults: &mut Vec<Fa
     }
 }
 
-/// Everything that can be said about an entry alone. Spreads the patterns in `leaves` to names.
+/// All checks of an entry alone. Expands the patterns in `leaves` to names.
 pub(super) fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Fault>) {
     let mut add = |key: &str, what: &str, mend: &str| faults.push(fault(file, key, what, mend));
     if allocator.about.trim().is_empty() {
@@ -111,7 +112,7 @@ pub(super) fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Faul
     for (pattern, reason) in &allocator.leaves {
         let key = format!("leaves.{pattern}");
         if reason.trim().is_empty() {
-            add(&key, "no reason given", "say who serves it instead, and why");
+            add(&key, "no reason given", "name the library that serves it instead, and why");
         }
         let names: Vec<_> = family::required().filter(|name| family::matches(pattern, name)).collect();
         if names.is_empty() {

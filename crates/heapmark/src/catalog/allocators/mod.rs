@@ -1,5 +1,5 @@
-//! Reads the allocator entries, ours and the user's, and refuses what cannot be right. Looks at the entries only: whether
-//! a library is there is for `build` to find out.
+//! Reads the allocator entries, ours and the user's, and refuses invalid ones. Looks at the entries
+//! only: `build` finds out whether a library exists.
 
 mod check;
 
@@ -18,7 +18,7 @@ pub fn load() -> Result<Vec<Allocator>, Faults> {
     load_with(folder::user_folder().map(|home| home.join("allocators")).as_deref())
 }
 
-/// As [`load`], with the user's folder named; a folder that does not exist is empty.
+/// As [`load`], with the user's folder as an argument; a folder that does not exist is empty.
 pub fn load_with(user: Option<&Path>) -> Result<Vec<Allocator>, Faults> {
     let mut faults = Vec::new();
     let mut entries = BTreeMap::new();
@@ -45,7 +45,7 @@ pub fn load_with(user: Option<&Path>) -> Result<Vec<Allocator>, Faults> {
     Ok(allocators)
 }
 
-/// Our own entry of this name.
+/// Our own entry with this name.
 fn ours(name: &str) -> Option<Allocator> {
     let file = format!("{name}.toml");
     parse(&file, OURS.get_file(&file)?.contents_utf8()?).ok()
@@ -56,12 +56,12 @@ pub fn extra(name: &str) -> Option<&'static str> {
     OURS.get_file(format!("extra/{name}"))?.contents_utf8()
 }
 
-/// Whether `name` can stand on the command line, in a file name and in a cell's name.
+/// Whether `name` is valid on the command line, in a file name and in a cell's name.
 pub fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-')
 }
 
-/// Finds the target of each `same-as` and takes from it what the entry leaves open.
+/// Finds the target of each `same-as` and copies from it the keys that the entry leaves unset.
 fn inherit(entries: &mut [(String, Allocator)], faults: &mut Vec<Fault>) {
     let originals: BTreeMap<String, Allocator> = entries.iter().map(|(_, a)| (a.name.clone(), a.clone())).collect();
     for (file, allocator) in entries {

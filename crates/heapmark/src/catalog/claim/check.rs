@@ -1,10 +1,11 @@
-//! The kinds of checks that claims are made of. Each is a statement about rows at places (workloads at thread counts); what
-//! makes it true stands in `analyse::claims`.
+//! The kinds of checks that claims consist of. Each is a statement about rows at places (workloads
+//! at thread counts); `analyse::claims` defines when it is true.
 
 use super::place::{Needs, Over, Place, Shape, Take};
 use serde::{Deserialize, Serialize};
 
-/// A statement about rows. `who` names rows of the document; without it, all of them but `except`.
+/// A statement about rows. `who` names rows of the document; without it, all of them except
+/// `except`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Check {
@@ -15,10 +16,10 @@ pub enum Check {
         /// Rows with more.
         #[serde(default)]
         than: Vec<String>,
-        /// Rows that "every other" does not mean.
+        /// Rows that "every other" excludes.
         #[serde(default)]
         except: Vec<String>,
-        /// Where, if not where the claim says.
+        /// Where, if not at the claim's places.
         #[serde(default)]
         at: Place,
     },
@@ -29,10 +30,10 @@ pub enum Check {
         /// Rows with less.
         #[serde(default)]
         than: Vec<String>,
-        /// Rows that "every other" does not mean.
+        /// Rows that "every other" excludes.
         #[serde(default)]
         except: Vec<String>,
-        /// Where, if not where the claim says.
+        /// Where, if not at the claim's places.
         #[serde(default)]
         at: Place,
     },
@@ -40,7 +41,7 @@ pub enum Check {
     Worst {
         /// The row.
         who: String,
-        /// Where, if not where the claim says.
+        /// Where, if not at the claim's places.
         #[serde(default)]
         at: Place,
     },
@@ -49,7 +50,7 @@ pub enum Check {
         /// Rows.
         #[serde(default)]
         who: Vec<String>,
-        /// Rows that are not meant.
+        /// Excluded rows.
         #[serde(default)]
         except: Vec<String>,
         /// 2 is "does well".
@@ -59,7 +60,7 @@ pub enum Check {
         /// How many of the places have to agree.
         #[serde(default)]
         needs: Needs,
-        /// Where, if not where the claim says.
+        /// Where, if not at the claim's places.
         #[serde(default)]
         at: Place,
     },
@@ -69,60 +70,60 @@ pub enum Check {
         who: Vec<String>,
         /// 2 is "does badly".
         factor: f64,
-        /// Where, if not where the claim says.
+        /// Where, if not at the claim's places.
         #[serde(default)]
         at: Place,
     },
-    /// A value, or its quotient to another place or row, lies between two bounds.
+    /// A value, or its quotient over another place or row, lies between two bounds.
     Between {
         /// Rows.
         #[serde(default)]
         who: Vec<String>,
-        /// Rows that are not meant.
+        /// Excluded rows.
         #[serde(default)]
         except: Vec<String>,
         /// Lowest and highest.
         bounds: [f64; 2],
-        /// What the value is divided by.
+        /// The divisor of the value.
         over: Option<Over>,
-        /// Which of the values must lie there.
+        /// Which of the values must lie between them.
         #[serde(default)]
         take: Take,
-        /// How many of them, where each is looked at.
+        /// How many of them, if each is tested.
         #[serde(default)]
         needs: Needs,
-        /// Where, if not where the claim says.
+        /// Where, if not at the claim's places.
         #[serde(default)]
         at: Place,
     },
-    /// With more threads the value of each of `who` takes this shape.
+    /// With more threads, the value of each of `who` has this shape.
     OverThreads {
         /// Rows.
         #[serde(default)]
         who: Vec<String>,
-        /// Rows that are not meant.
+        /// Excluded rows.
         #[serde(default)]
         except: Vec<String>,
         /// The shape.
         shape: Shape,
-        /// Thread counts below this are not looked at.
+        /// Thread counts below this are ignored.
         #[serde(default)]
         from: u32,
-        /// Where, if not where the claim says.
+        /// Where, if not at the claim's places.
         #[serde(default)]
         at: Place,
     },
-    /// No workload takes a row more than `factor` times what the middle one of them takes.
+    /// No workload takes a row more than `factor` times as much as its median workload.
     Flat {
         /// Rows.
         #[serde(default)]
         who: Vec<String>,
-        /// Rows that are not meant.
+        /// Excluded rows.
         #[serde(default)]
         except: Vec<String>,
-        /// The largest distance from the middle.
+        /// The largest factor over the median.
         factor: f64,
-        /// Where, if not where the claim says.
+        /// Where, if not at the claim's places.
         #[serde(default)]
         at: Place,
     },
@@ -133,15 +134,15 @@ pub enum Check {
         /// How many of the pairs have to agree.
         #[serde(default)]
         needs: Needs,
-        /// Where, if not where the claim says.
+        /// Where, if not at the claim's places.
         #[serde(default)]
         at: Place,
     },
-    /// Rows come in much the same order as in another workload.
+    /// Rows have much the same order as in another workload.
     Correlates {
         /// The other workload.
         with: String,
-        /// Where, if not where the claim says.
+        /// Where, if not at the claim's places.
         #[serde(default)]
         at: Place,
     },
@@ -151,7 +152,7 @@ pub enum Check {
         releases: Vec<String>,
         /// Rows that collect.
         collects: Vec<String>,
-        /// Where, if not where the claim says.
+        /// Where, if not at the claim's places.
         #[serde(default)]
         at: Place,
     },
@@ -162,14 +163,14 @@ pub enum Check {
         who: Vec<String>,
         /// A column of the series.
         column: String,
-        /// Where, if not where the claim says.
+        /// Where, if not at the claim's places.
         #[serde(default)]
         at: Place,
     },
 }
 
 impl Check {
-    /// Where it looks, as far as it says so itself.
+    /// Its own places, if it names any.
     pub fn at(&self) -> &Place {
         match self {
             Check::Below { at, .. }
@@ -219,7 +220,7 @@ impl Check {
         own.chain(others).collect()
     }
 
-    /// The workloads that stand beside its own, one for each.
+    /// The workloads that are paired with its own, one for each.
     pub fn paired(&self) -> Option<&Vec<String>> {
         match self {
             Check::Between { over: Some(over), .. } => over.workloads.as_ref(),

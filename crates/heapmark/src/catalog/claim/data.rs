@@ -1,10 +1,11 @@
-//! Whether a document's file fits itself and the catalogue: a name that nobody knows would make a claim untestable for ever.
+//! Checks that a document's file is consistent and fits the catalogue: an unknown name would make a
+//! claim untestable for ever.
 
 use super::{Claim, Document, Figure};
 use crate::catalog::faults::{Fault, nearest};
 use crate::catalog::{Catalog, Workload};
 
-/// Adds what is wrong, with the line where it stands.
+/// Adds each fault with its line.
 pub(super) fn check(document: &Document, file: &str, text: &str, catalog: &Catalog, faults: &mut Vec<Fault>) {
     let mut reader = Reader { document, file, text, catalog, faults };
     reader.rows();
@@ -16,7 +17,7 @@ pub(super) fn check(document: &Document, file: &str, text: &str, catalog: &Catal
             reader.add("id", id, "", &format!("`{id}` is no number of this document"), mend);
         }
         if document.claims[..place].iter().any(|other| other.id == *id) {
-            reader.add("id", id, "", &format!("`{id}` stands twice"), "number each claim once".into());
+            reader.add("id", id, "", &format!("`{id}` occurs twice"), "number each claim once".into());
         }
         reader.claim(claim);
     }
@@ -31,7 +32,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// What is wrong is `at` some text, not before the entry that `after` names.
+    /// Finds the fault at the text `at`, not before the entry named by `after`.
     fn add(&mut self, key: &str, after: &str, at: &str, what: &str, mend: String) {
         let start = self.text.find(&format!("\"{after}\"")).unwrap_or(0);
         let at = self.text[start..].find(at).map_or(start, |at| start + at);

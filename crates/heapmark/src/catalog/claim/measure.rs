@@ -1,4 +1,4 @@
-//! What a claim or a published figure is about: one number per process.
+//! The measure of a claim or of a published figure: one number per process.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -18,17 +18,18 @@ pub enum Measure {
     User,
     /// System CPU time of an iteration, in ns.
     Sys,
-    /// Both, in ns.
+    /// User and system CPU time together, in ns.
     Cpu,
     /// CPU time over wall time.
     CpuPerWall,
-    /// Growth of the resident set over requested bytes; tables of the workload are in neither, where it names them.
+    /// Growth of the resident set over requested bytes; both without the workload's own tables, if
+    /// it reports them.
     Overhead,
-    /// How much the sbrk area grew over the process, over requested bytes.
+    /// Growth of the sbrk area over the process's life, over requested bytes.
     HeapGrowth,
-    /// How much heap, mappings and libraries grew together from the first point to the highest, in bytes.
+    /// Joint growth of heap, mappings and libraries from the first point to the highest, in bytes.
     TotalGrowth,
-    /// Which share of that growth was given back at the last point.
+    /// The share of that growth that was returned by the last point.
     TotalFall,
     /// A further figure of the workload: `figure:mops_cpu_ref`.
     Figure(String),
@@ -58,7 +59,7 @@ impl Measure {
         }
     }
 
-    /// Whether it is read from memory over time.
+    /// Whether it is computed from memory over time.
     pub fn is_of_series(&self) -> bool {
         matches!(self, Measure::HeapGrowth | Measure::TotalGrowth | Measure::TotalFall)
     }

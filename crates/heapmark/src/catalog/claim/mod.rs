@@ -1,5 +1,5 @@
-//! The claims and published figures of a reference document: the keys of `claims/*.toml`. Says what would have to be true;
-//! whether it is, only a run can tell.
+//! The claims and published figures of a reference document: the keys of `claims/*.toml`. Defines
+//! what would have to be true; only a run shows whether it is.
 
 mod check;
 mod data;
@@ -29,37 +29,38 @@ pub struct Document {
     pub name: String,
     /// Its short name in `workloads/`: `BT`.
     pub short: String,
-    /// What it is.
+    /// Its title.
     pub title: String,
-    /// When its numbers were made.
+    /// The date of its numbers.
     pub date: String,
-    /// Where its numbers were made.
+    /// The machine of its numbers.
     pub machine: String,
-    /// Why there are no figures, where it published none that anybody can read.
+    /// Why there are no figures, if it published none in readable form.
     pub no_figures: Option<String>,
-    /// What the reader of its figures has to know.
+    /// A remark for readers of its figures.
     pub remark: Option<String>,
-    /// Its rows by the names that it gives them.
+    /// Its rows by the names that it uses.
     pub rows: BTreeMap<String, DocumentRow>,
     /// Its tables.
     #[serde(default)]
     pub figures: Vec<Figure>,
-    /// What it says.
+    /// Its claims.
     pub claims: Vec<Claim>,
 }
 
-/// A row of a document, and where a run has it.
+/// A row of a document, and its counterpart in a run.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DocumentRow {
-    /// Names or patterns of allocators, or names of programs' rows; the first that a run has is taken.
+    /// Names or patterns of allocators, or names of programs' rows; the first that a run has is
+    /// used.
     pub ours: Vec<String>,
-    /// The workload that has it, where that is not the one that a claim names.
+    /// The workload that has the row, if it is not the one that a claim names.
     pub workload: Option<String>,
     /// The version that the document used.
     #[serde(default)]
     pub version: String,
-    /// No registry has it: users bring it under one of these names.
+    /// No registry has it: users supply it under one of these names.
     #[serde(default)]
     pub brought: bool,
 }
@@ -70,13 +71,13 @@ pub struct DocumentRow {
 pub struct Figure {
     /// What it shows.
     pub title: String,
-    /// The workload that makes ours.
+    /// The workload that measures ours.
     pub workload: String,
     /// Thread counts, in the order of the columns.
     pub threads: Vec<u32>,
-    /// What stands in the columns of each thread count.
+    /// The columns of each thread count.
     pub measures: Vec<Measure>,
-    /// The row that the others are compared with, as ratios outlive machines.
+    /// The row that the others are divided by, since ratios carry over to other machines.
     pub reference: String,
     /// Rows in the document's order.
     pub rows: Vec<FigureRow>,
@@ -88,11 +89,11 @@ pub struct Figure {
 pub struct FigureRow {
     /// A name of `rows`.
     pub row: String,
-    /// For each thread count each measure.
+    /// One per thread count and measure.
     pub values: Vec<f64>,
 }
 
-/// What a document says, in our words, and what would have to be true.
+/// A document's claim in our words, and the checks that decide it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Claim {
@@ -100,29 +101,31 @@ pub struct Claim {
     pub id: String,
     /// The claim.
     pub says: String,
-    /// What the document rests it on.
+    /// The document's evidence for it.
     #[serde(default)]
     pub evidence: String,
-    /// Shown where it does not hold: why that may be.
+    /// Why it may not hold; shown if it does not.
     #[serde(default)]
     pub explain: String,
-    /// Where it is looked at.
+    /// The workloads that it is checked in.
     pub workloads: Vec<String>,
-    /// With how many threads.
+    /// The thread counts.
     #[serde(default)]
     pub threads: Threads,
-    /// By which measure.
+    /// The measure.
     #[serde(default)]
     pub measure: Measure,
-    /// Values of the parameter `distribution` under which it is checked, each for itself; empty: whatever was run.
+    /// Values of the parameter `distribution` under which it is checked, each separately; empty:
+    /// all that were run.
     #[serde(default)]
     pub distributions: Vec<String>,
-    /// All of them make the claim.
+    /// The claim holds if all of them do.
     pub checks: Vec<Check>,
 }
 
 impl Document {
-    /// The documents that the binary carries, with the user's on top, in the order of their short names.
+    /// The documents that the binary carries, with the user's on top, in the order of their short
+    /// names.
     pub fn load(catalog: &Catalog) -> Result<Vec<Document>, Faults> {
         let mut faults = Vec::new();
         let texts = folder::texts(&CLAIMS, "claims", &mut faults);

@@ -1,9 +1,10 @@
-//! Where a check looks, and the words that say how: thread counts, divisors, shapes, how many have to agree.
+//! The places of a check, and the words that define them: thread counts, divisors, shapes, how many
+//! have to agree.
 
 use super::Measure;
 use serde::{Deserialize, Serialize};
 
-/// Where a check looks, as far as it is not where its claim does.
+/// The places of a check, as far as they differ from its claim's.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Place {
@@ -11,11 +12,11 @@ pub struct Place {
     pub workloads: Option<Vec<String>>,
     /// Thread counts.
     pub threads: Option<Threads>,
-    /// By which measure.
+    /// The measure.
     pub measure: Option<Measure>,
 }
 
-/// What a value is divided by: the same row at the same place, but for what stands here.
+/// The divisor of a value: the same row at the same place, except for the keys set here.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Over {
@@ -25,23 +26,23 @@ pub struct Over {
     pub workloads: Option<Vec<String>>,
     /// Other thread count.
     pub threads: Option<u32>,
-    /// The quotient is divided by that of the thread counts, too: 1 is linear growth.
+    /// The quotient is also divided by that of the thread counts: 1 is linear growth.
     #[serde(default)]
     pub per_thread: bool,
-    /// A number that must be larger by one than at the other place.
+    /// A figure that must be larger by one than at the other place.
     pub one_more: Option<String>,
 }
 
-/// Thread counts that are looked at.
+/// The thread counts of a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "toml::Value", rename_all = "kebab-case")]
 pub enum Threads {
-    /// The most that do not exceed the usable cores.
+    /// The largest count that does not exceed the usable cores.
     #[default]
     Most,
-    /// Each that does not exceed them.
+    /// Each count that does not exceed them.
     Each,
-    /// Each that was run, however many cores there are: for what is no matter of time.
+    /// Each count that was run, even beyond the cores: for measures other than time.
     Any,
     /// This one.
     Count(u32),
@@ -71,7 +72,7 @@ pub enum Needs {
     Most,
 }
 
-/// Which of several values is held against the bounds.
+/// Which of several values is compared with the bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Take {
@@ -88,11 +89,11 @@ pub enum Take {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
-    /// More at the end than at the start, and at no step less.
+    /// More at the end than at the start, and no decrease at any step.
     Rises,
-    /// Nowhere as much as with the fewest threads.
+    /// Highest with the fewest threads.
     HighestFirst,
-    /// Most with one of these thread counts (both included), and less at the end.
+    /// Highest with one of these thread counts (both included), and lower at the end.
     Peaks(u32, u32),
     /// Up at one step and down at another.
     Wavers,

@@ -1,11 +1,11 @@
-//! What can be wrong with a workload, each fault with its key and how to mend it.
+//! The checks of a workload, each fault with its key and its remedy.
 
 use super::{Iterations, Preset, Rounds, Workload, plain};
 use crate::catalog::allocators::is_name;
 use crate::catalog::faults::{Fault, nearest};
 use crate::catalog::time;
 
-/// Takes a fault: its key, what is wrong, how to mend it.
+/// Takes a fault: its key, the fault, its remedy.
 type Add<'a> = &'a mut dyn FnMut(String, &str, String);
 
 impl Workload {
@@ -83,7 +83,7 @@ impl Workload {
         }
     }
 
-    /// Memory that was used before is another experiment: it has a name of its own.
+    /// Reused memory is another experiment, which needs a name of its own.
     fn check_rounds(&self, preset: &str, add: Add) {
         let Preset { cold, iterations, .. } = self.presets[preset];
         let (what, mend) = match self.rounds {

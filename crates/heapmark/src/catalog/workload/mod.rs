@@ -1,5 +1,5 @@
-//! One workload as data: the keys of `workloads/*/*.toml`. Defaults live in these files only; kernels and programs have
-//! none.
+//! One workload as data: the keys of `workloads/*/*.toml`. Defaults live in these files only;
+//! kernels and programs have none.
 
 mod check;
 mod file;
@@ -15,7 +15,7 @@ use super::parameter::Parameter;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What can be measured: a workload or a variant of one, with everything written out.
+/// A workload or a variant of one, with everything written out.
 #[derive(Clone, Debug)]
 pub struct Workload {
     /// Name on the command line and in every table.
@@ -26,25 +26,26 @@ pub struct Workload {
     pub kernel: Option<String>,
     /// Or the program that every allocator runs.
     pub program: Option<String>,
-    /// Further rows of its tables, which no preloaded allocator changes.
+    /// Further rows of its tables, which do not depend on the preloaded allocator.
     pub rows: Vec<Row>,
     /// Reference document: BT, MM, RP, ZA or LL.
     pub document: String,
     /// What it does, in a line.
     pub about: String,
-    /// What its numbers say.
+    /// What its numbers show.
     pub shows: String,
-    /// What they do not say.
+    /// What they do not show.
     pub hides: String,
     /// What one operation is.
     pub operation: String,
-    /// Worker threads, where they follow from the parameters: a sum of products. `-t` says nothing to it then.
+    /// Worker threads, if they follow from the parameters: a sum of products. `-t` has no effect on
+    /// it then.
     pub threads: Option<String>,
-    /// The interval of its memory over time, where that is always recorded.
+    /// The interval of its memory over time, if that is always recorded.
     pub series: Option<String>,
-    /// What nobody should read its table without.
+    /// A caution that its table must not be read without.
     pub caution: Option<String>,
-    /// Which rounds of a process it is about.
+    /// The rounds of a process that it measures.
     pub rounds: Rounds,
     /// Parameters by name.
     pub parameters: BTreeMap<String, Parameter>,
@@ -52,7 +53,8 @@ pub struct Workload {
     pub presets: BTreeMap<String, Preset>,
 }
 
-/// A row of a table that is no allocator: a program with memory of its own, run once per block.
+/// A row of a table that is no allocator: a program with its own memory management, run once per
+/// block.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Row {
@@ -60,7 +62,7 @@ pub struct Row {
     pub name: String,
     /// The program that runs it.
     pub program: String,
-    /// What it is, in a line, where the name does not say it.
+    /// What it is, in a line, if the name does not show it.
     #[serde(default)]
     pub about: String,
     /// The allocator that it always runs under; otherwise nothing is preloaded.
@@ -68,29 +70,31 @@ pub struct Row {
     /// Parameters of the program besides those of the workload, or with other values.
     #[serde(default, deserialize_with = "plain_values")]
     pub parameters: BTreeMap<String, String>,
-    /// Set in the measured process, besides the program's own.
+    /// Environment variables of the measured process, besides the program's own.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// Figures that must have these values; otherwise the row is not what its name says, and has no number.
+    /// Figures that must have these values; otherwise the row does not match its name, and has no
+    /// number.
     #[serde(default)]
     pub expects: BTreeMap<String, f64>,
 }
 
-/// Which rounds of a process a workload is about. The first round works on fresh memory, later ones on what earlier ones left:
-/// different workloads, which no preset may swap.
+/// The rounds of a process that a workload measures. The first round works on fresh memory, later
+/// ones on memory that earlier ones left: different workloads, which no preset may swap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rounds {
-    /// The first and no other, in every preset: what the program does once.
+    /// The first and no other, in every preset: work that the program does once.
     #[default]
     First,
-    /// Each goes on where the one before it ended: many of them are a longer run of the program's own loop.
+    /// Each continues where the one before it ended: many of them are a longer run of the program's
+    /// own loop.
     Continued,
     /// Later ones, on memory that the first has freed; the first is not measured, in any preset.
     Reuse,
 }
 
-/// Values for all parameters, and how a process repeats the workload.
+/// Values for all parameters, and the number of iterations of a process.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Preset {
@@ -106,9 +110,9 @@ pub struct Preset {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Iterations {
-    /// As many as fill the target time on the baseline.
+    /// As many as take the target time on the baseline.
     Calibrated(Calibrated),
-    /// This many, as the reference document has it.
+    /// This many, as in the reference document.
     Fixed(u32),
 }
 
@@ -121,7 +125,7 @@ pub enum Calibrated {
 }
 
 impl Workload {
-    /// Whether `value` may stand in the parameter `name`.
+    /// Whether `value` is allowed for the parameter `name`.
     pub fn value(&self, name: &str, value: &str) -> Result<(), String> {
         let Some(parameter) = self.parameters.get(name) else {
             let hint = did_you_mean(name, self.parameters.keys().map(String::as_str));
@@ -130,7 +134,7 @@ impl Workload {
         parameter.accepts(value).map_err(|expected| format!("`{name}` = `{value}`: expected {expected}"))
     }
 
-    /// The thread count that these parameters imply; `None` where it is free.
+    /// The thread count that these parameters imply; `None` if it is free.
     pub fn threads(&self, values: &BTreeMap<String, String>) -> Option<Result<u32, String>> {
         let formula = self.threads.as_deref()?;
         let threads = formula::evaluate(formula, |name| values.get(name)?.parse().ok());

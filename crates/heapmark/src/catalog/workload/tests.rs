@@ -67,7 +67,7 @@ fn a_preset_that_swaps_the_first_round_for_later_ones_is_refused() {
     assert!(quick("1", "1").contains("presets.quick.cold: discards the first round"));
     assert!(quick("0", "2").contains("presets.quick.iterations: measures rounds that reuse memory"));
     assert!(quick("0", "\"calibrated\"").contains("presets.quick.iterations: measures rounds that reuse memory"));
-    // A workload that says so may; and what says that it reuses memory must.
+    // A workload that declares continued rounds may discard; one that declares reuse must.
     assert!(problems(&CHURN.replace("rounds = \"continued\"\n", "")).contains("presets.quick.cold: discards"));
     assert!(problems(&CHURN.replace("\"continued\"", "\"reuse\"")).contains("presets.paper.cold: measures the first"));
 }

@@ -11,61 +11,64 @@ pub struct Comparison {
     /// Allocators: names or patterns from `heapmark list allocators`, ./lib.so, or NAME=/path/lib.so
     #[arg(short, long, value_name = "A,...", value_delimiter = ',', value_parser = listed)]
     pub(in crate::cmd) allocators: Vec<String>,
-    /// Take a library of -a or --baseline under a name of the catalogue, in place of ours; `null` is never replaced
+    /// Allow a library of -a or --baseline to take a name of the catalogue, instead of heapmark's
+    /// own allocator; `null` is never replaced
     #[arg(long, overrides_with = "replace")]
     pub(in crate::cmd) replace: bool,
     /// The allocator that the others are compared with
     #[arg(long, value_name = "A")]
     pub(in crate::cmd) baseline: Option<String>,
-    /// How often each allocator runs each workload, in fresh processes: exactly so often
+    /// Number of blocks: each allocator runs each workload exactly this often, in fresh processes
     #[arg(long, alias = "runs", value_name = "N", value_parser = blocks(), conflicts_with_all = ["precision", "max_blocks", "budget"])]
     pub(in crate::cmd) blocks: Option<u32>,
-    /// More blocks, until half of each 95 % interval is at most this: 1%, 0.5%, ...
+    /// Add blocks until half of each 95 % interval is at most this: 1%, 0.5%, ...
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(in crate::cmd) precision: Option<f64>,
-    /// And no more blocks than these [default: 40, or what a verdict needs]
+    /// Stop after N blocks [default: 40, or what a verdict needs]
     #[arg(long, value_name = "N", value_parser = blocks())]
     pub(in crate::cmd) max_blocks: Option<u32>,
-    /// Begin no block after so much time: 90s, 5min, 2h; a bare number: seconds
+    /// Start no block after this time: 90s, 5min, 2h; a bare number: seconds
     #[arg(long, value_name = "TIME", value_parser = budget)]
     pub(in crate::cmd) budget: Option<Duration>,
-    /// Without the copy of the baseline that shows what this run would call a difference
+    /// Leave out the A/A check (an identical copy of the baseline that shows this run's noise)
     #[arg(long, overrides_with = "no_shadow")]
     pub(in crate::cmd) no_shadow: bool,
-    /// Keep what other programs disturbed, without running it again
+    /// Keep measurements that other programs disturbed, without repeating them
     #[arg(long, overrides_with = "no_repeat")]
     pub(in crate::cmd) no_repeat: bool,
-    /// Starts every random choice; the same seed gives the same plan
+    /// Seed of every random choice; the same seed gives the same plan
     #[arg(long, value_name = "N")]
     pub(in crate::cmd) seed: Option<u64>,
-    /// After this a process counts as hung: 90s, 5min; a bare number: seconds [default: 100 times the baseline, 20s at least]
+    /// A process that runs longer than this counts as hung: 90s, 5min; a bare number: seconds
+    /// [default: 100 times the baseline, at least 20s]
     #[arg(long, value_name = "TIME", value_parser = patience)]
     pub(in crate::cmd) timeout: Option<Duration>,
     /// Run directory to create [default: heapmark-results/DATE-N]
     #[arg(short, long, value_name = "DIR")]
     pub(in crate::cmd) output: Option<PathBuf>,
-    /// Go on with an interrupted run: a run directory, or `latest`
+    /// Continue an interrupted run: a run directory, or `latest`
     #[arg(long, value_name = "RUN")]
     pub(in crate::cmd) resume: Option<String>,
-    /// Measure nothing where `heapmark doctor` has a warning: exit code 5
+    /// Measure nothing if `heapmark doctor` has a warning: exit code 5
     #[arg(long)]
     pub(in crate::cmd) strict: bool,
-    /// Run the checks again that earlier runs have passed with the same library and the same work
+    /// Repeat the checks that earlier runs have passed with the same library and the same work
     #[arg(long)]
     pub(in crate::cmd) check_again: bool,
-    /// Print the plan and how long it takes, measure nothing
+    /// Print the plan and its estimated time, measure nothing
     #[arg(long)]
     pub(in crate::cmd) dry_run: bool,
-    /// With --dry-run: every parameter, and every process that would run
+    /// With --dry-run: also print every parameter, and every process that would run
     #[arg(long, requires = "dry_run")]
     pub(in crate::cmd) cells: bool,
-    /// Run one cell of the plan (or of the run named by --resume) alone, print what the guest said, store nothing
+    /// Run one cell of the plan (or of the run named by --resume) alone, print the output of the
+    /// guest, store nothing
     #[arg(long, value_name = "ID", conflicts_with_all = ["output", "check_again", "dry_run"])]
     pub(in crate::cmd) cell: Option<String>,
 }
 
 impl Comparison {
-    /// The seed that was asked for, or one of this moment's.
+    /// The seed from the command line, or one made from the current time.
     pub(in crate::cmd) fn seed(&self) -> u64 {
         self.seed.unwrap_or_else(|| jiff::Timestamp::now().as_nanosecond() as u64 & 0xffff_ffff)
     }
@@ -75,7 +78,7 @@ fn blocks() -> RangedU64ValueParser<u32> {
     RangedU64ValueParser::new().range(1..=10_000)
 }
 
-/// A word of a list: a blank behind a comma is no part of it.
+/// A word of a list, without the blank that may follow a comma.
 pub(in crate::cmd) fn listed(word: &str) -> Result<String, String> {
     let word = word.trim();
     if word.is_empty() { Err("a name of the list is empty".into()) } else { Ok(word.into()) }
@@ -91,12 +94,12 @@ pub(in crate::cmd) fn percent(text: &str) -> Result<f64, String> {
     number.filter(|p| (0.01..=50.0).contains(p)).map(|p| p / 100.0).ok_or_else(|| "expected 0.01% to 50%".into())
 }
 
-/// How long something goes on.
+/// A time limit.
 pub(in crate::cmd) fn budget(text: &str) -> Result<Duration, String> {
     between(text, SECONDS, Duration::from_millis(1), Duration::from_secs(100_000_000))
 }
 
-/// What one process should measure, in milliseconds.
+/// How long one process should measure, in milliseconds.
 pub(in crate::cmd) fn target(text: &str) -> Result<u32, String> {
     let time = between(text, ("milliseconds", 0.001), Duration::from_millis(1), Duration::from_secs(3600))?;
     Ok(time.as_millis() as u32)

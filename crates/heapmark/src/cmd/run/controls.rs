@@ -1,4 +1,5 @@
-//! Who runs along without being compared: a copy of the baseline, and the null allocator.
+//! Controls, which run beside the compared allocators: the A/A copy of the baseline, and the null
+//! allocator.
 
 use super::Args;
 use super::comparison::Comparison;
@@ -8,15 +9,15 @@ use crate::execute::Subject;
 use crate::plan::Case;
 use anyhow::{Context, Result};
 
-/// What rides along.
+/// The controls of a run.
 pub(super) struct Companions {
-    /// The baseline's copy, in runs that compare.
+    /// The A/A copy of the baseline, in runs that compare.
     pub shadow: Option<Subject>,
     /// The null allocator, in runs of kernels.
     pub floor: Option<Subject>,
 }
 
-/// Chooses them; takes the null allocator out of those that are compared.
+/// Chooses the controls; removes the null allocator from those that are compared.
 pub(super) fn choose(
     args: &Args,
     subjects: &mut Vec<Subject>,
@@ -28,7 +29,7 @@ pub(super) fn choose(
     let asked = subjects.iter().position(is_floor).map(|place| subjects.remove(place));
     let kernels = cases.iter().any(|case| case.kernel.is_some());
     let floor = match asked {
-        // Its blocks overlap, and it never has any memory to give back.
+        // The null allocator's blocks overlap, and it never has memory to give back.
         _ if args.retained => None,
         None if kernels && !args.no_floor => null(catalog),
         asked => asked,
@@ -38,7 +39,7 @@ pub(super) fn choose(
     Ok(Companions { shadow, floor })
 }
 
-/// The baseline's copy, where there is somebody to compare with it and nobody has done without.
+/// The A/A copy, if there is an allocator to compare with the baseline and no `--no-shadow`.
 pub(in crate::cmd) fn shadow(flags: &Comparison, subjects: &[Subject], baseline: &str) -> Result<Option<Subject>> {
     let original = subjects.iter().find(|subject| subject.allocator.name == baseline && subject.refused.is_none());
     original.filter(|_| subjects.len() > 1 && !flags.no_shadow).map(copy_of).transpose()
@@ -49,7 +50,7 @@ fn null(catalog: &Catalog) -> Option<Subject> {
     Some(Subject { allocator, library: Default::default(), refused: None })
 }
 
-/// The same allocator in another file, under a name that no allocator has.
+/// The same allocator in another file, under a name that no other allocator can have.
 pub(in crate::cmd) fn copy_of(original: &Subject) -> Result<Subject> {
     let mut copy = original.clone();
     copy.allocator.name = format!("{} (copy)", original.allocator.name);

@@ -1,4 +1,4 @@
-//! `heapmark run`: plan, measure, store, and print what came of it.
+//! `heapmark run`: plans, measures, stores, and prints the results.
 
 pub(super) mod comparison;
 pub(super) mod controls;
@@ -48,7 +48,7 @@ pub struct Command {
     pub(super) args: Args,
 }
 
-/// How something is measured.
+/// How to measure.
 #[derive(clap::Args)]
 pub struct Args {
     /// Thread counts; `all` is the number of usable CPUs
@@ -57,37 +57,40 @@ pub struct Args {
     /// quick, paper, or another preset of the workloads
     #[arg(long, value_name = "NAME")]
     preset: Option<String>,
-    /// Another value for a parameter of a workload
+    /// Set a parameter of a workload
     #[arg(long, value_name = "WORKLOAD.PARAMETER=VALUE")]
     pub(super) set: Vec<Override>,
     #[command(flatten)]
     pub(super) comparison: Comparison,
-    /// Measure libraries that hand calls on to libc, too; their rows say so
+    /// Also measure libraries that pass calls on to libc; their rows report it
     #[arg(long)]
     pub(super) allow_forwarding: bool,
-    /// Without the null allocator that shows what the harness itself takes
+    /// Leave out the null allocator, which shows the cost of the harness itself
     #[arg(long, overrides_with = "no_floor")]
     no_floor: bool,
-    /// How long one process should measure on the baseline, where the preset is calibrated: 1s; a bare number: milliseconds
+    /// How long one process should measure on the baseline, if the preset is calibrated: 1s; a bare
+    /// number: milliseconds
     #[arg(long, value_name = "TIME", value_parser = target)]
     target_ms: Option<u32>,
-    /// Record memory over time in this interval, for every workload (some always do): 1ms, 500us, ...
+    /// Sample memory over time at this interval, for every workload (some always do): 1ms, 500us,
+    /// ...
     #[arg(long, value_name = "TIME", value_parser = time::interval)]
     series: Option<std::time::Duration>,
     /// Time single calls instead, 1 of K on average, in processes that measure nothing else
     #[arg(long, value_name = "K", num_args = 0..=1, default_missing_value = LATENCY_EVERY, value_parser = every,
           conflicts_with_all = ["series", "precision", "max_blocks", "budget"])]
     latency: Option<u32>,
-    /// Count instead of timing, per operation
+    /// Count events per operation instead of timing
     #[arg(long, value_name = "COUNTER", conflicts_with_all = ["series", "precision", "max_blocks", "budget", "latency"])]
     counter: Option<Counter>,
-    /// Follow memory instead of timing: what is resident for what is live, and what is still resident up to 5 s after
-    /// everything was freed
+    /// Measure memory instead of time: how much is resident for the live bytes, and how much stays
+    /// resident up to 5 s after everything was freed
     #[arg(long, conflicts_with_all = ["series", "precision", "max_blocks", "budget", "latency", "counter"])]
     pub(super) retained: bool,
 }
 
-/// Reading the clock twice costs as much as some calls: 1 of 16 makes that a small part of the process's time.
+/// Two clock reads cost as much as some calls: 1 of 16 makes that a small part of the process's
+/// time.
 const LATENCY_EVERY: &str = "16";
 
 fn every(text: &str) -> Result<u32, String> {
@@ -103,10 +106,10 @@ pub fn run(command: Command) -> Result<Exit> {
     })
 }
 
-/// Measures a selection, whatever chooses it, and prints what came of it.
+/// Measures a selection, whichever command chose it, and prints the results.
 pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) -> Result<Exit> {
     let root = Root::find().map_err(usage)?;
-    // Before minutes of building.
+    // Before the allocators are built, which may take minutes.
     if args.strict && is_refused(&Preflight::look(&root, When::Before)) {
         return Ok(Exit::Warned);
     }
@@ -160,7 +163,7 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
     })
 }
 
-/// Says what a run would do, and does nothing.
+/// Prints what a run would do, and does nothing.
 fn plan_only(selection: &Selection, args: &Comparison) -> Result<Exit> {
     let dir = match (&args.resume, &args.output) {
         (Some(run), _) => store::find(run)?,
@@ -178,7 +181,7 @@ fn plan_only(selection: &Selection, args: &Comparison) -> Result<Exit> {
     Ok(if refused.is_empty() { Exit::Done } else { Exit::NotAllOk })
 }
 
-/// A new run directory, where the user or the day says.
+/// Creates a run directory: the one that the user named, or one named after the date.
 fn begin(dir: Option<&Path>, head: &RunFile) -> Result<(PathBuf, Store)> {
     let made = match dir {
         Some(dir) => Ok(dir.to_path_buf()),
@@ -189,7 +192,7 @@ fn begin(dir: Option<&Path>, head: &RunFile) -> Result<(PathBuf, Store)> {
     Ok((dir, store))
 }
 
-/// How much of the time went into what was measured.
+/// The share of the time that was spent measuring.
 fn share(ended: &Ended) -> String {
     let took_s = ended.took.as_secs_f64();
     let share = if took_s > 0.0 { ended.measured.as_secs_f64() / took_s } else { 0.0 };
@@ -199,7 +202,7 @@ fn share(ended: &Ended) -> String {
     )
 }
 
-/// Whether `--strict` does not let a machine through; says why.
+/// Whether `--strict` refuses this machine; prints why.
 fn is_refused(look: &Preflight) -> bool {
     if look.warnings().is_empty() {
         return false;
@@ -212,7 +215,8 @@ fn is_refused(look: &Preflight) -> bool {
     true
 }
 
-/// The tables on stdout, the same as text and as a page in the run directory; says whether every process ended `ok`.
+/// Prints the tables to stdout and writes them as text and as a page into the run directory;
+/// returns whether every process ended `ok`.
 fn print_results(dir: &Path) -> Result<bool> {
     let run = store::read_for_tables(dir, reads_figure)?;
     let analysis = analyse(&run.head, &run.records);
@@ -225,7 +229,8 @@ fn print_results(dir: &Path) -> Result<bool> {
     Ok(all_ok(&run))
 }
 
-/// Whether nothing failed. What this machine does not have is no failure, unless it is all there is of a workload that was named.
+/// Whether nothing failed. What this machine lacks is not a failure, unless nothing else is left of
+/// a workload that the user named.
 fn all_ok(run: &store::Run) -> bool {
     let mut judged = run.records.iter().filter(|record| !matches!(record.purpose, Purpose::Control | Purpose::Corners));
     let ended_well = judged.all(|record| record.outcome.is_ok() || record.outcome.is_absent());
@@ -242,7 +247,7 @@ fn stop_on_signals() -> Arc<AtomicBool> {
     stop
 }
 
-/// UTC date, for names of run directories.
+/// The UTC date, for names of run directories.
 fn today() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }

@@ -1,4 +1,4 @@
-//! A run of another command's making: a plan of its own, in a run directory like any other.
+//! A run that another command plans, stored in a run directory like any other.
 
 use super::select::Selection;
 use super::session::Session;
@@ -11,7 +11,8 @@ use crate::store::{self, Run};
 use anyhow::Result;
 use std::path::PathBuf;
 
-/// Runs it in a new directory; returns what is stored, and whether it came to its end.
+/// Runs the selection in a new directory; returns what is stored, and whether the run was
+/// completed.
 pub(in crate::cmd) fn run(selection: Selection, output: Option<PathBuf>) -> Result<(Run, bool)> {
     let (guest, root) = (Guest::find()?, Root::find().map_err(usage)?);
     let head = selection.head(&guest)?;

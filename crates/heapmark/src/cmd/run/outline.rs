@@ -1,4 +1,5 @@
-//! What `--dry-run` prints: every flag of a run shows in one of a few lines, or, of parameters and processes, in those of `--cells`.
+//! The output of `--dry-run`: every flag of a run shows in one of a few lines; parameters and
+//! processes show with `--cells`.
 
 use super::comparison::Comparison;
 use super::select::Selection;
@@ -10,10 +11,10 @@ use crate::report::units;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Names that a line has before it only counts.
+/// A line lists this many names; of more it prints only the number.
 const MOST_NAMES: usize = 24;
 
-/// A plan in words. `dir` is where its results would lie.
+/// A plan as text. `dir` is where its results would be stored.
 pub(super) fn outline(selection: &Selection, flags: &Comparison, dir: &Path) -> String {
     let plan = &selection.plan;
     let mut lines = vec![("suite", format!("{}, preset {}", selection.suite, selection.preset))];
@@ -54,7 +55,7 @@ pub(super) fn outline(selection: &Selection, flags: &Comparison, dir: &Path) -> 
     format!("{text}\n{}{}", processes(plan), if flags.cells { cells(plan) } else { String::new() })
 }
 
-/// Names, each with its thread counts.
+/// Workloads, each with its thread counts.
 fn workloads(cases: &[Case]) -> String {
     let mut threads: Vec<(&str, Vec<String>)> = Vec::new();
     for case in cases {
@@ -79,7 +80,7 @@ fn allocators(selection: &Selection) -> String {
     named(plan.allocators.iter().map(of).collect())
 }
 
-/// What is not plain about an allocator.
+/// What is special about an allocator.
 fn state(subject: &Subject) -> Option<String> {
     let Subject { allocator, library, refused } = subject;
     match (refused, allocator.tier, library.files.first()) {
@@ -96,7 +97,7 @@ fn named(mut names: Vec<String>) -> String {
     format!("{}{}", names.join(", "), if more > 0 { format!(" and {more} more (--cells)") } else { String::new() })
 }
 
-/// A command of the user's, and all that was said of it.
+/// The user's command, with all its settings.
 fn command(trial: &UserCommand) -> String {
     let UserCommand { stdin, prepare, warmup, check_output, expect_exit, tree_may_differ, client, .. } = trial;
     let words = [
@@ -144,7 +145,7 @@ fn blocks(plan: &Plan) -> String {
     words.join(", ")
 }
 
-/// How many, and how long they take.
+/// How many processes, and how long they take.
 fn processes(plan: &Plan) -> String {
     let (checks, cells, (seconds, unknown)) = (plan.checks().len(), plan.cells().len(), plan.estimate());
     let measured = match plan.latency_every {

@@ -1,4 +1,4 @@
-//! The programs of a run: what is there, what is built, and what people are told of their rows.
+//! The programs of a run: their states, their builds, and the information on their rows.
 
 use super::resolve::Chosen;
 use crate::build::{self, State};
@@ -12,10 +12,11 @@ use crate::store::AllocatorInfo;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 
-/// The programs of these cases. What is not built yet is built; what cannot be stays, and its rows say why.
+/// The programs of these cases. Builds what is not built yet; a program that cannot be built stays,
+/// and its rows report why.
 pub(super) fn resolve(cases: &[Case], catalog: &Catalog, dry_run: bool) -> Result<Vec<Program>> {
     let mut all: Vec<Program> = Vec::new();
-    // Every program that only prints is counted with the same library.
+    // All programs that only print are counted with the same library.
     let counter = std::cell::LazyCell::new(|| counter(catalog));
     let named = cases.iter().flat_map(|case| case.program.iter().chain(case.rows.iter().map(|row| &row.program)));
     for name in named {
@@ -29,7 +30,7 @@ pub(super) fn resolve(cases: &[Case], catalog: &Catalog, dry_run: bool) -> Resul
     Ok(all)
 }
 
-/// A program, built where it is not built yet. One that cannot be had says why.
+/// A program, built if it is not built yet. If it cannot be had, it holds the reason.
 pub(in crate::cmd) fn ready(entry: &catalog::Program, dry_run: bool) -> Program {
     let mut state = build::program::state(entry);
     if matches!(state, State::NotBuilt { .. }) && !dry_run && build_program(entry) {
@@ -59,13 +60,13 @@ pub(super) fn mark(cases: &mut [Case], catalog: &Catalog) {
     }
 }
 
-/// The library that counts calls; without a compiler nobody counts, and nothing else changes.
+/// The library that counts calls; without a compiler there is no count, and nothing else changes.
 fn counter(catalog: &Catalog) -> Option<PathBuf> {
     let (executable, _) = build::program::build(catalog.program("count-mallocs").ok()?).ok()?;
     Some(executable.folder.join("count.so"))
 }
 
-/// The allocators that rows name and the run does not compare.
+/// The allocators that rows name and that the run does not compare.
 pub(super) fn pinned(cases: &[Case], compared: &[Subject], catalog: &Catalog) -> Result<Chosen> {
     let mut all: Chosen = Vec::new();
     for name in cases.iter().flat_map(|case| &case.rows).filter_map(|row| row.allocator.as_ref()) {
@@ -77,7 +78,7 @@ pub(super) fn pinned(cases: &[Case], compared: &[Subject], catalog: &Catalog) ->
     Ok(all)
 }
 
-/// What people are told of the rows of programs, each name once.
+/// The information on the rows of programs, each name once.
 pub(super) fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<AllocatorInfo>> {
     let mut all: Vec<AllocatorInfo> = Vec::new();
     for row in cases.iter().flat_map(|case| &case.rows) {
@@ -91,7 +92,7 @@ pub(super) fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<Allocator
         let program = programs.iter().find(|program| program.name == row.program);
         let program = program.with_context(|| format!("row {}: no program {}", row.name, row.program))?;
         let started = program.executable.command.first().map(|word| fill(word, &row.parameters));
-        // One that is not there is for its cells to say.
+        // If the file is missing, its cells report that.
         let started = started.filter(|file| Path::new(file).is_file());
         let words: Vec<String> =
             program.executable.versions.iter().map(|(what, version)| format!("{what}: {version}")).collect();

@@ -7,19 +7,19 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Instant;
 
-/// Where a run stands.
+/// The progress of a run.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
     began: Instant,
     total: usize,
     done: usize,
-    /// How many of them were run in this session, and were when a line was last said.
+    /// How many of them ran in this session, and how many had when the last line was printed.
     run: usize,
     said: usize,
 }
 
 impl Progress {
-    /// Starts with nothing done of `total` processes.
+    /// Starts with none of `total` processes done.
     pub(super) fn new(total: usize) -> Progress {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(total as u64);
@@ -38,7 +38,7 @@ impl Progress {
         }
     }
 
-    /// It has ended; or it was left out, or is known of an earlier session, and then has not `run`.
+    /// The process has ended (`run`), or it was left out or is known from an earlier session.
     pub(super) fn step(&mut self, run: bool) {
         self.done += 1;
         self.run += usize::from(run);
@@ -47,7 +47,7 @@ impl Progress {
         }
     }
 
-    /// Says a line that stays.
+    /// Prints a line that stays.
     pub(super) fn say(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| say(line)),
@@ -55,7 +55,7 @@ impl Progress {
         }
     }
 
-    /// A block is over: how far, how sure, how long still.
+    /// A block is over: prints how many are done, how precise the results are, and the time left.
     pub(super) fn block(&mut self, block: u32, plan: &Plan, widths: &[(String, Option<f64>)], next: Next) {
         let (done, least, most) = (block + 1, plan.blocks, plan.most_blocks());
         let of = if most > least { format!("{least} to {most}") } else { least.to_string() };
@@ -77,7 +77,7 @@ impl Progress {
                 format!("{} left", clock(each * self.total.saturating_sub(self.done) as f64))
             }
         };
-        // What an earlier session has measured is no news.
+        // Blocks that an earlier session measured are not reported again.
         if self.run == self.said && next == Next::GoOn {
             return;
         }
@@ -89,13 +89,13 @@ impl Progress {
         }
     }
 
-    /// There is more to do than was known.
+    /// Adds processes that were not planned.
     pub(super) fn more(&mut self, processes: usize) {
         self.total += processes;
         self.bar.iter().for_each(|bar| bar.set_length(self.total as u64));
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(super) fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

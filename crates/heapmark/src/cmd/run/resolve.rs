@@ -6,7 +6,7 @@ use crate::cmd::{build::build_all, build::jobs, say, unexpected, usage};
 use crate::execute::{Guest, Subject};
 use anyhow::{Context, Result, anyhow, bail};
 
-/// Stops where nobody could be compared with anything.
+/// Fails if nothing could be compared.
 pub(in crate::cmd) fn must_be_ready(baseline: &str, subjects: &[Subject]) -> Result<()> {
     if !subjects.iter().any(|subject| subject.allocator.name == baseline) {
         bail!("the baseline {baseline} is not ready, so nothing can be compared: choose another with --baseline");
@@ -14,11 +14,11 @@ pub(in crate::cmd) fn must_be_ready(baseline: &str, subjects: &[Subject]) -> Res
     Ok(())
 }
 
-/// An allocator of the selection, and whether it was asked for by name.
+/// Allocators of the selection, each with whether the user named it.
 pub(in crate::cmd) type Chosen = Vec<(Allocator, bool)>;
 
-/// A library under a name that people know as another allocator is taken only where that is asked for, and never the
-/// floor's: its rows are told apart by their tier.
+/// A user's library may take the name of a known allocator only with `replace`, and never that of
+/// the null allocator: its rows are recognised by their tier.
 fn may_have_its_name(user: &Allocator, word: &str, replace: bool, catalog: &Catalog) -> Result<()> {
     let Some(ours) = catalog.allocators.iter().find(|ours| ours.name == user.name) else { return Ok(()) };
     let name = &ours.name;
@@ -32,8 +32,8 @@ fn may_have_its_name(user: &Allocator, word: &str, replace: bool, catalog: &Cata
     Ok(())
 }
 
-/// The allocators that flags name, or else those of these tiers, and the baseline's name. The baseline is always among
-/// them. Libraries may have names of the catalogue if `replace` says so.
+/// The allocators that flags name, or else those of these tiers, and the baseline's name. The
+/// baseline is always among them. Libraries may have names of the catalogue if `replace` is set.
 pub(in crate::cmd) fn choose(
     words: &[String],
     tiers: &[Tier],
@@ -82,15 +82,15 @@ pub(in crate::cmd) fn choose(
             may_have_its_name(user, &format!("--baseline {baseline}"), replace, catalog).map_err(usage)?;
             add(user, true)?;
         }
-        // A library that `-a` has named is known by that name.
+        // A library that `-a` names has that name.
         None if words.iter().any(|word| word.starts_with(&format!("{baseline}="))) => {}
         None => add(catalog.allocator(baseline).map_err(usage)?, true)?,
     }
     Ok((name, chosen))
 }
 
-/// Builds what is not built yet. What is absent is said; what was asked for by name and cannot be had stays in the run and
-/// ends `not-loaded`.
+/// Builds what is not built yet. Reports what is absent; an allocator that the user named and that
+/// is not available stays in the run and ends `not-loaded`.
 pub(in crate::cmd) fn resolve(chosen: Chosen, catalog: &Catalog, dry_run: bool) -> Result<Vec<Subject>> {
     let state = |allocator: &Allocator| build::state(allocator, &catalog.allocators);
     let missing: Vec<&Allocator> = chosen

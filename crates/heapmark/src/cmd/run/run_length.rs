@@ -1,4 +1,4 @@
-//! How long a run goes on: flags and suite -> numbers of blocks, precision, budget.
+//! How long a run lasts: from flags and suite to numbers of blocks, precision, budget.
 
 use super::Args;
 use super::comparison::Comparison;
@@ -14,7 +14,8 @@ pub(in crate::cmd) struct Extent {
 }
 
 impl Extent {
-    /// Flags before the suite; with neither, as many blocks as a verdict over so many comparisons needs.
+    /// Flags override the suite; with neither, as many blocks as a verdict over this many
+    /// comparisons needs.
     pub fn of_run(args: &Args, suite: &Suite, comparisons: usize) -> Extent {
         const MEMORY_BLOCKS: u32 = 3;
         let flags = &args.comparison;
@@ -33,12 +34,12 @@ impl Extent {
         }
     }
 
-    /// No more and no fewer.
+    /// Exactly this many.
     pub fn exactly(blocks: u32) -> Extent {
         Extent { blocks, most_blocks: None, precision: None, budget_s: None }
     }
 
-    /// As many as it takes, and those that a verdict needs at least.
+    /// Until the precision is reached, but at least as many as a verdict needs.
     pub fn until_precise(flags: &Comparison, budget_minutes: Option<f64>, comparisons: usize) -> Extent {
         const MOST: u32 = 40;
         const PRECISION: f64 = 0.01;

@@ -1,4 +1,4 @@
-//! From flags to what is run: subjects, plan, and what is missing.
+//! From flags to a selection: subjects, plan, and what is missing.
 
 use super::Command;
 use super::comparison::Comparison;
@@ -22,14 +22,15 @@ use std::path::Path;
 /// What a run consists of.
 pub(in crate::cmd) struct Selection {
     pub plan: Plan,
-    /// In the order of `plan.allocators`, then who runs along.
+    /// In the order of `plan.allocators`, then the controls.
     pub subjects: Vec<Subject>,
-    /// Those that rows of programs always run under, whatever the run compares.
+    /// Those that rows of programs always run under, whichever allocators the run compares.
     pub pinned: Vec<Subject>,
     /// Those that the plan's cases name.
     pub programs: Vec<Program>,
     pub timeout_s: Option<f64>,
-    /// Of the cases that replay a trace: here so that nobody removes them meanwhile.
+    /// Of the cases that replay a trace: held so that the cache does not remove them during the
+    /// run.
     _scores: Vec<CompiledTrace>,
     pub(super) suite: String,
     pub(super) preset: String,
@@ -80,14 +81,14 @@ impl Selection {
         subjects.iter_mut().for_each(|subject| subject.allocator.wrapper |= args.allow_forwarding);
         must_be_ready(&baseline, &subjects)?;
         programs::mark(&mut cases, &catalog);
-        // Nobody starts them where single calls are timed: no reason to build them.
+        // Programs never start when single calls are timed: no reason to build them.
         let programs = programs::resolve(&cases, &catalog, dry_run || args.latency.is_some() || args.retained)?;
         let pinned = resolve(programs::pinned(&cases, &subjects, &catalog)?, &catalog, dry_run)?;
         let Companions { shadow, floor } = controls::choose(args, &mut subjects, &baseline, &cases, &catalog)?;
         let extent = Extent::of_run(args, suite, comparisons(cases.len(), subjects.len()));
         let plan = plan(&args.comparison, extent, baseline, cases, &subjects, shadow.as_ref());
         let plan = Plan {
-            // What is counted or held is hardly another on a busy machine.
+            // Counts and retained memory hardly change on a busy machine.
             repeats: plan.repeats && args.counter.is_none() && !args.retained,
             target_ms: args.target_ms.unwrap_or(suite.target_ms),
             latency_every: args.latency,
@@ -110,22 +111,22 @@ impl Selection {
         })
     }
 
-    /// A run of another command's making: `name` stands where a suite's name would.
+    /// A run that another command plans: `name` takes the place of a suite's name.
     pub(in crate::cmd) fn of_parts(name: &str, plan: Plan, subjects: Vec<Subject>) -> Selection {
         let (pinned, programs, compiled_traces) = Default::default();
         let (suite, preset) = (name.into(), "quick".into());
         Selection { plan, subjects, pinned, programs, timeout_s: None, _scores: compiled_traces, suite, preset }
     }
 
-    /// What a stored run consists of, by its directory or as `latest`.
+    /// What a stored run consists of, given its directory or `latest`.
     pub(in crate::cmd) fn of_stored(run: &str) -> Result<Selection> {
         let dir = store::find(run).map_err(usage)?;
         store::refuse_of_others(&dir)?;
         Selection::of_run(&store::read(&dir)?.head)
     }
 
-    /// What an earlier run consists of. Machine and libraries must still be what they were: half a run on one and half on
-    /// another would be no run at all.
+    /// What an earlier run consists of. Machine and libraries must be unchanged: half a run on one
+    /// machine and half on another is not a valid run.
     pub(in crate::cmd) fn of_run(head: &RunFile) -> Result<Selection> {
         let here = machine::describe();
         for key in ["architecture", "cpu_model"] {
@@ -160,7 +161,7 @@ impl Selection {
         })
     }
 
-    /// What `run.json` says.
+    /// The content of `run.json`.
     pub(in crate::cmd) fn head(&self, guest: &Guest) -> Result<RunFile> {
         Ok(RunFile {
             schema: SCHEMA,
@@ -185,7 +186,7 @@ impl Selection {
     }
 }
 
-/// Refuses flags that would change nothing of these workloads.
+/// Refuses flags that would change nothing for these workloads.
 fn refuse_idle(args: &super::Args, workloads: &[&Workload], cases: &[Case]) -> Result<()> {
     let is_trace = |workload: &&Workload| workload.kernel.as_deref() == Some("replay");
     if args.preset.is_some() && workloads.iter().all(is_trace) {
@@ -209,7 +210,7 @@ fn refuse_idle(args: &super::Args, workloads: &[&Workload], cases: &[Case]) -> R
     Ok(())
 }
 
-/// The error about a word that is no suite, and what it may have been meant for.
+/// The error about a word that is not a suite, with what it may have meant.
 fn meant(word: &str, error: anyhow::Error, catalog: &Catalog) -> anyhow::Error {
     let is_workload = catalog.workloads.iter().any(|workload| workload.name == word);
     let is_allocator = catalog.allocators.iter().any(|allocator| allocator.name == word);
@@ -223,7 +224,8 @@ fn meant(word: &str, error: anyhow::Error, catalog: &Catalog) -> anyhow::Error {
     anyhow!("{error:#}{hint}")
 }
 
-/// The error about a word that is no workload, and what it may have been meant for: cells are called `larson@2`.
+/// The error about a word that is not a workload, with what it may have meant: cells are called
+/// `larson@2`.
 fn without_threads(word: &str, error: anyhow::Error, catalog: &Catalog) -> anyhow::Error {
     match word.split_once('@') {
         Some((name, threads)) if catalog.workloads(name).is_ok() => {
@@ -233,7 +235,7 @@ fn without_threads(word: &str, error: anyhow::Error, catalog: &Catalog) -> anyho
     }
 }
 
-/// The plan of any comparison, as its flags want it.
+/// The plan of a comparison, from its flags.
 pub(in crate::cmd) fn plan(
     flags: &Comparison,
     extent: Extent,
@@ -265,7 +267,7 @@ fn info(guest: &Guest, subject: &Subject, shadow: bool) -> Result<AllocatorInfo>
         Some(crate::catalog::allocator::Purge::Call { .. }) => "called",
         Some(crate::catalog::allocator::Purge::Configured) => "configured",
     };
-    // libc's reallocarray calls whoever owns realloc: leaving it is harmless.
+    // libc's reallocarray calls the allocator's realloc: it need not be exported.
     let heap_of_its_own = |name: &&&str| **name != "reallocarray" && !library.exports.contains(**name);
     let preloaded = !library.files.is_empty();
     let left = crate::catalog::family::FUNCTIONS.iter().filter(|_| preloaded).filter(heap_of_its_own);

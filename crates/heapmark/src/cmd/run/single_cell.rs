@@ -11,7 +11,7 @@ use anyhow::{Result, anyhow};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Runs one cell, prints what the guest said, stores nothing.
+/// Runs one cell, prints the output of the guest, stores nothing.
 pub(super) fn run(
     guest: Guest,
     selection: Selection,

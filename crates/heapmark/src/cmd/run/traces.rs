@@ -1,4 +1,5 @@
-//! `-w trace:FILE`: a workload made from a recorded program. Its threads are the program's, its parameters say how it is replayed.
+//! `-w trace:FILE`: a workload made from a recorded program. Its threads are the program's; its
+//! parameters choose how it is replayed.
 
 use crate::build::{self, CompiledTrace};
 use crate::catalog::parameter::{Kind, Parameter};
@@ -16,7 +17,7 @@ use heapmark_wire::compiled::{Head, POSITION_EVERY};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Parameters of a trace's workload: what each is, its form, its value.
+/// Parameters of a trace's workload: name, description, kind, value.
 const PARAMETERS: [(&str, &str, Kind, &str); 7] = [
     ("trace", "the recorded program", Kind::Path, ""),
     ("sha256", "of the trace", Kind::Choice, ""),
@@ -37,27 +38,27 @@ const PARAMETERS: [(&str, &str, Kind, &str); 7] = [
     ("pace", "with mode = paced: recorded time is played so many times faster", Kind::Seconds, "1"),
 ];
 
-/// A compiled trace of this size is told before it is written.
+/// A compiled trace of this size or more is announced before it is written.
 const LARGE_BYTES: u64 = 1 << 30;
 
-/// The ending of a case that plays later rounds.
+/// The suffix of a case that measures later rounds.
 const REUSE: &str = "-reuse";
 
-/// The words that some of them may have.
+/// The values of `mode`.
 pub(in crate::cmd) const MODES: [&str; 3] = ["speed", "memory", "paced"];
 /// As [`MODES`], of `touch`.
 pub(in crate::cmd) const TOUCHES: [&str; 4] = ["none", "first", "recorded", "all"];
 
-/// The file that a word of `-w` names, where it names one.
+/// The file that a word of `-w` names, if it names one.
 pub(super) fn file(word: &str) -> Option<&Path> {
     word.strip_prefix("trace:").map(Path::new)
 }
 
-/// A workload for each trace. Two files of one name are told apart by their content.
+/// A workload for each trace. Two files with one name are distinguished by their content.
 pub(super) fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
     let mut traces: Vec<(PathBuf, String)> = Vec::new();
     for file in words.iter().filter_map(|word| file(word)) {
-        // What is wrong with it is said as the commands of `heapmark trace` say it.
+        // Faults are reported as the commands of `heapmark trace` report them.
         in_file(Reader::open(file), file)?;
         let path = file.canonicalize().with_context(|| file.display().to_string())?;
         if path.to_str().is_none_or(|text| text.contains('\n')) {
@@ -70,7 +71,7 @@ pub(super) fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
     }
     let stems: Vec<String> = traces.iter().map(|(path, _)| stem(path)).collect();
     let name = |place: usize| {
-        // A name with the ending of later rounds could be another one's later rounds.
+        // A name with the suffix of later rounds could equal the later rounds of another trace.
         let own = |stem: &str| stem.trim_end_matches(REUSE).to_owned();
         let alone = stems.iter().filter(|stem| own(stem) == own(&stems[place])).count() == 1;
         let told = if alone { String::new() } else { format!("-{}", &traces[place].1[..6]) };
@@ -79,7 +80,7 @@ pub(super) fn workloads(words: &[&String]) -> Result<Vec<Workload>> {
     Ok(traces.iter().enumerate().map(|(place, (path, sha256))| workload(name(place), path, sha256)).collect())
 }
 
-/// The file's name as cells and files may have it.
+/// The file's name, restricted to the characters of cell and file names.
 fn stem(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.strip_suffix(".trace").unwrap_or(&name);
@@ -116,7 +117,7 @@ fn workload(name: String, path: &Path, sha256: &str) -> Workload {
         shows: "what the allocator would do in the recorded program".into(),
         hides: "the program itself: caches, and all that it does between its calls".into(),
         operation: "call of the recorded program".into(),
-        // Known once the trace is read.
+        // Known when the trace has been read.
         threads: Some("1".into()),
         series: None,
         caution: None,
@@ -126,10 +127,11 @@ fn workload(name: String, path: &Path, sha256: &str) -> Workload {
     }
 }
 
-/// Compiles the traces of cases that replay, and writes what follows from them into the cases. A case that is played for speed is followed
-/// by one of later rounds, which use a heap again; and one that several threads play in strict order by one in which a single
-/// thread makes all calls: what their blow-up is measured against. The compiled traces must be kept as long as the cases.
-/// `patience_s` is how long a process may take.
+/// Compiles the traces of cases that replay, and writes what follows from them into the cases. A
+/// case in speed mode gets a second case of later rounds, which reuse a heap. A case that several
+/// threads replay in strict order gets a second case in which a single thread makes all calls: its
+/// blow-up is measured against that. The compiled traces must be kept as long as the cases.
+/// `patience_s` is the timeout of a process.
 pub(super) fn make_ready(
     cases: Vec<Case>,
     retained: bool,
@@ -176,7 +178,7 @@ fn alone(several: &Case, cpus: u32) -> Result<(Case, CompiledTrace)> {
     Ok((case, compiled))
 }
 
-/// What the parameters of a trace ask for must be possible.
+/// Refuses parameters that a trace cannot be replayed with.
 fn check(case: &mut Case, retained: bool) -> Result<()> {
     if retained && word(case, "mode") == "speed" {
         case.parameters.insert("mode".into(), "memory".into());
@@ -211,13 +213,13 @@ fn compile(case: &mut Case, cpus: u32) -> Result<CompiledTrace> {
     case.parameters.insert("compiled".into(), compiled.path.display().to_string());
     case.parameters.insert("calls".into(), calls(head));
     case.threads = head.threads_at_a_time as u32;
-    // In strict order one thread at a time runs.
+    // In strict order one thread runs at a time.
     case.oversubscribed = case.threads > cpus && mode != "memory";
     case.caution = caution(&mode, head);
     Ok(compiled)
 }
 
-/// A paced replay lasts as long as what was recorded: that must be less than a process may take.
+/// A paced replay lasts as long as the recording: that must be less than the timeout of a process.
 fn lasts(case: &Case, head: &Head, patience_s: f64) -> Result<()> {
     if word(case, "mode") != "paced" {
         return Ok(());
@@ -249,7 +251,7 @@ fn words(seconds: f64) -> String {
     format!("{} {unit}", units::digits(value))
 }
 
-/// As [`make_ready`], for a case of a run that is taken up again: the trace must be what it was.
+/// As [`make_ready`], for a case of a resumed run: the trace must be unchanged.
 pub(super) fn take_up(case: &mut Case) -> Result<Option<CompiledTrace>> {
     if !replays(case) {
         return Ok(None);
@@ -281,7 +283,8 @@ fn word<'c>(case: &'c Case, name: &str) -> &'c str {
     case.parameters.get(name).map_or("", String::as_str)
 }
 
-/// The functions that the trace calls besides malloc and free: an allocator that leaves one of them to libc cannot run it.
+/// The functions that the trace calls besides malloc and free: an allocator that leaves one of them
+/// to libc cannot run it.
 fn calls(head: &Head) -> String {
     let made = [("malloc", 1), ("calloc", head.calloc), ("realloc", head.realloc), ("posix_memalign", head.aligned)];
     made.iter().filter(|(_, count)| *count > 0).map(|(name, _)| *name).collect::<Vec<_>>().join(" ")
@@ -300,7 +303,7 @@ fn order(case: &Case) -> Order {
     }
 }
 
-/// What nobody should read the table without.
+/// What a reader of the table must know.
 fn caution(mode: &str, head: &Head) -> Option<String> {
     let count = |number: u64, what: &str| (number > 0).then(|| format!("{what}: {number}"));
     let told = [

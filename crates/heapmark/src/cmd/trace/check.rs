@@ -1,4 +1,4 @@
-//! `heapmark trace check`: everything that can be known to be wrong with a trace.
+//! `heapmark trace check`: finds everything that is wrong with a trace.
 
 use super::{Exit, exit, open};
 use crate::cmd::{print, say};
@@ -6,7 +6,7 @@ use crate::trace::{check, ended};
 use anyhow::Result;
 use std::path::PathBuf;
 
-/// Read whole traces and say what is wrong, by chunk and event
+/// Read whole traces and report what is wrong, by chunk and event
 #[derive(clap::Args)]
 pub struct Args {
     /// Traces

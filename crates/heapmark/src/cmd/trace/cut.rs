@@ -1,4 +1,4 @@
-//! `heapmark trace cut`: a stretch of a trace.
+//! `heapmark trace cut`: a range of a trace.
 
 use super::{Exit, exit, in_file, open, open_to_stdout};
 use crate::catalog::time::time;
@@ -10,20 +10,21 @@ use anyhow::{Result, anyhow, bail};
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// Write a stretch of a trace as a trace; what was alive before is allocated first
+/// Write a range of a trace as a new trace; objects that were alive before it are allocated first
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("stretch").required(true))]
 pub struct Args {
-    /// A trace
+    /// Trace
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
-    /// Events, as A..B: from A on and before B, counted from 0; either may be left out
+    /// Range of events, as A..B: from A up to but not including B, counted from 0; either may be
+    /// left out
     #[arg(long, value_name = "RANGE", group = "stretch")]
     events: Option<String>,
-    /// Time since the start, as A..B: 0.5s..2min; bare numbers: seconds
+    /// Range of time since the start, as A..B: 0.5s..2min; bare numbers: seconds
     #[arg(long, value_name = "RANGE", group = "stretch")]
     time: Option<String>,
-    /// The new trace; `-` is stdout
+    /// New trace; `-` is stdout
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]

@@ -10,13 +10,13 @@ use std::path::PathBuf;
 /// Print every event as a line
 #[derive(clap::Args)]
 pub struct Args {
-    /// A trace
+    /// Trace
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
-    /// A line of JSON for each
+    /// Print a line of JSON per event
     #[arg(long)]
     json: bool,
-    /// Only these, as A..B: from A on and before B; either may be left out
+    /// Only these events, as A..B: from A up to but not including B; either may be left out
     #[arg(long, value_name = "RANGE")]
     events: Option<String>,
 }
@@ -39,7 +39,7 @@ pub fn run(args: Args) -> Result<Exit> {
             continue;
         }
         match out.write_all(line.as_bytes()) {
-            // Whoever stopped reading wanted no more.
+            // The reader of stdout has stopped, which is not a failure.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(Exit::Done),
             result => result.context("cannot write to stdout")?,
         }

@@ -8,17 +8,17 @@ use crate::trace::stats::stats;
 use anyhow::Result;
 use std::path::PathBuf;
 
-/// Write how large objects are, or how long they live, as CSV
+/// Write the sizes of objects, or their lifetimes, as CSV
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("which").required(true))]
 pub struct Args {
-    /// A trace
+    /// Trace
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
-    /// Columns size,count: what the workloads' `distribution` reads
+    /// Columns size,count: the input of the workloads' `distribution`
     #[arg(long, group = "which")]
     sizes: bool,
-    /// Columns allocated_bytes,count: what was allocated while objects lived
+    /// Columns allocated_bytes,count: bytes allocated during the life of the objects
     #[arg(long, group = "which")]
     lifetimes: bool,
     /// File to write; `-` is stdout

@@ -1,4 +1,4 @@
-//! `heapmark trace finish`: captures become traces.
+//! `heapmark trace finish`: turns captures into traces.
 
 use super::{Exit, in_file};
 use crate::cmd::long::Long;
@@ -14,15 +14,16 @@ use std::path::{Path, PathBuf};
 /// Make traces of captures: one order of events over all threads, and no addresses
 #[derive(clap::Args)]
 pub struct Args {
-    /// Captures of `heapmark record --raw`; of a process that was forked, its parent's is looked for beside it
+    /// Captures of `heapmark record --raw`; for a forked process, the parent's capture is looked up
+    /// beside it
     #[arg(required = true, value_name = "CAPTURE")]
     captures: Vec<PathBuf>,
-    /// The trace; `-` is stdout [default: beside the capture, with the ending .trace]
+    /// Trace; `-` is stdout [default: beside the capture, with the suffix .trace]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
     force: Force,
-    /// Leave out the words of the command line: there may be secrets in them
+    /// Leave out the words of the command line: they may hold secrets
     #[arg(long)]
     without_argv: bool,
 }
@@ -32,7 +33,8 @@ pub fn run(args: Args) -> Result<Exit> {
     if args.output.is_some() && args.captures.len() > 1 {
         return Err(usage(anyhow!("`-o` names one trace: give one capture, or leave it out")));
     }
-    // All of them first: what cannot be written shall not be found out after the others have been.
+    // All outputs are checked first, so that one that cannot be written is found before any trace
+    // is made.
     let output = |capture: &PathBuf| {
         let path = args.output.clone().unwrap_or_else(|| capture.with_extension("trace"));
         Output::new(&path, args.force, [capture]).map(|output| (capture.clone(), output))
@@ -44,7 +46,7 @@ pub fn run(args: Args) -> Result<Exit> {
     finish_all(&args.captures, long.done(), &mut each);
     drop(long);
     let (mut end, mut failed) = (Exit::Done, None);
-    // In the order in which they were asked for, whoever was whose child.
+    // In the order of the arguments, whichever is the child of which.
     for capture in &args.captures {
         let (output, finished) = match finished.remove(capture) {
             Some(Ok(Some(ended))) => ended,
@@ -52,7 +54,7 @@ pub fn run(args: Args) -> Result<Exit> {
                 say_earlier(failed.replace(error));
                 continue;
             }
-            // It was named twice, or nobody read it to its end.
+            // It was named twice, or was not read to its end.
             None | Some(Ok(None)) => continue,
         };
         tell(capture, &finished);
@@ -66,7 +68,7 @@ pub fn run(args: Args) -> Result<Exit> {
     failed.map_or(Ok(end), Err)
 }
 
-/// Finishing captures takes as long as they are.
+/// Progress of finishing captures: it takes time in proportion to their size.
 pub(in crate::cmd) fn finishing(what: &str, captures: &[PathBuf]) -> Long {
     let bytes = captures.iter().filter_map(|capture| capture.metadata().ok()).map(|known| known.len()).sum();
     match captures {
@@ -75,12 +77,13 @@ pub(in crate::cmd) fn finishing(what: &str, captures: &[PathBuf]) -> Long {
     }
 }
 
-/// Of several captures that failed, the last one's fault is the command's; the earlier ones are told before.
+/// If several captures failed, the last fault is the command's result; the earlier ones are printed
+/// before.
 pub(in crate::cmd) fn say_earlier(fault: Option<Error>) {
     fault.iter().for_each(|fault| say(&format!("{fault:#}")));
 }
 
-/// Where a trace has gone, and what is in it; nothing of one that nobody read to its end.
+/// The destination and content of each trace; `None` if its capture was not read to its end.
 type Ended = HashMap<PathBuf, Result<Option<(Output, Finished)>>>;
 
 /// Makes the traces of a capture and of its children.
@@ -95,7 +98,7 @@ fn into_file(capture: Unfinished, without_argv: bool, outputs: &mut HashMap<Path
     ended.insert(path, written.map(|finished| finished.map(|finished| (output, finished))));
 }
 
-/// What did not fit.
+/// Prints what was inherited, and what did not fit.
 fn tell(capture: &Path, finished: &Finished) {
     if finished.inherited > 0 {
         let objects = finished.inherited;
@@ -122,7 +125,7 @@ fn summary(finished: &Finished) -> String {
     )
 }
 
-/// What did not fit, a line each.
+/// What did not fit, one line each.
 pub fn warnings(finished: &Finished) -> Vec<String> {
     let mut lines: Vec<String> = finished.damage.iter().map(|damage| format!("damaged: {damage}")).collect();
     let mut line = |count: u64, words: &str| {

@@ -1,4 +1,4 @@
-//! `heapmark trace import`: traces of other tools.
+//! `heapmark trace import`: converts traces of other tools.
 
 use super::{Exit, in_file};
 use crate::cmd::long::Long;
@@ -10,13 +10,13 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 
-/// Make a trace of what another tool recorded: the text of glibc's mtrace
+/// Make a trace from another tool's recording: the text of glibc's mtrace
 #[derive(clap::Args)]
 pub struct Args {
-    /// What MALLOC_TRACE named
+    /// The file that MALLOC_TRACE named
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The trace; `-` is stdout
+    /// Trace; `-` is stdout
     #[arg(short, long, value_name = "TRACE")]
     output: PathBuf,
     #[command(flatten)]

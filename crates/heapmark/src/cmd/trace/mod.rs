@@ -1,4 +1,5 @@
-//! `heapmark trace`: what a program asked of its allocator, made of recordings, looked at, cut and exchanged.
+//! `heapmark trace`: commands on traces, the calls that a program made to its allocator: makes,
+//! checks, measures, cuts, exports them.
 
 mod check;
 mod cut;
@@ -16,7 +17,7 @@ use rustix::fs::FileType;
 use std::fs::File;
 use std::path::Path;
 
-/// Look at traces: make them of captures, check, measure, cut and exchange them
+/// Work with traces: make them from captures, check, measure, cut and exchange them
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -47,7 +48,7 @@ pub fn run(args: Args) -> Result<Exit> {
     }
 }
 
-/// How a command ends that met a fault.
+/// The exit code of a command that met a fault.
 pub(super) fn exit(kind: Kind) -> Exit {
     match kind {
         Kind::Foreign => Exit::Failed,
@@ -56,14 +57,15 @@ pub(super) fn exit(kind: Kind) -> Exit {
     }
 }
 
-/// A trace that is read to its end, `-` is stdin, and the word of how far that is.
+/// Opens a trace that is read to its end (`-` is stdin), and the progress report on that.
 fn open(command: &str, file: &Path) -> Result<(Reader<Watched<File>>, Long)> {
     // The length of a pipe is not known.
     let bytes = file.metadata().map_or(0, |known| known.len());
     open_for(Long::new(format!("trace {command} {}", file.display()), bytes), file)
 }
 
-/// As [`open`], where what is made of it streams to stdout as it is read: a word only where that is a file.
+/// As [`open`], if the output streams to stdout while the trace is read: progress only if stdout is
+/// a file.
 fn open_to_stdout(command: &str, file: &Path) -> Result<(Reader<Watched<File>>, Long)> {
     let stdout = rustix::fs::fstat(std::io::stdout());
     match stdout.is_ok_and(|stdout| FileType::from_raw_mode(stdout.st_mode) == FileType::RegularFile) {
@@ -77,7 +79,7 @@ fn open_for(long: Long, file: &Path) -> Result<(Reader<Watched<File>>, Long)> {
     Ok((in_file(Reader::watched(from, long.done()), file)?, long))
 }
 
-/// Names the file in whatever is wrong with it.
+/// Adds the file's name to a fault.
 pub(super) fn in_file<T>(result: Result<T, Fault>, file: &Path) -> Result<T> {
     result.with_context(|| file.display().to_string())
 }

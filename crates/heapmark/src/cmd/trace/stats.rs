@@ -1,4 +1,4 @@
-//! `heapmark trace stats`: what a trace comes to.
+//! `heapmark trace stats`: statistics of a trace.
 
 use super::{Exit, exit, open};
 use crate::cmd::output::{Force, Output};
@@ -8,13 +8,13 @@ use crate::trace::stats::stats;
 use anyhow::Result;
 use std::path::PathBuf;
 
-/// Show what a trace comes to: sizes, lifetimes, what is alive over time, threads, growth
+/// Show statistics of a trace: sizes, lifetimes, live bytes over time, threads, growth
 #[derive(clap::Args)]
 pub struct Args {
-    /// A trace
+    /// Trace
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
-    /// table: for the terminal; page: HTML with pictures; json: everything; csv: what is alive over time
+    /// table: for the terminal; page: HTML with charts; json: everything; csv: live bytes over time
     #[arg(long, value_enum, default_value = "table", value_name = "FORMAT")]
     to: To,
     /// File to write; `-` is stdout

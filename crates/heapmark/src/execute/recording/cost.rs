@@ -1,5 +1,5 @@
-//! What noting an event costs on this machine: measured where something is recorded for the first time, and kept, since it takes longer
-//! than many a program.
+//! What recording an event costs on this machine: measured when something is recorded for the first
+//! time, and stored, because measuring takes longer than many programs run.
 
 use super::{Recorder, captures};
 use crate::build::{cache_root, make_cache_folder, short_hash};
@@ -13,30 +13,32 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Of some tries the quickest.
+/// The quickest of this many tries counts.
 const TRIES: usize = 3;
-/// An estimate takes so many pairs of calls: some tenths of a second in all.
+/// Pairs of calls in an estimate: some tenths of a second in all.
 const ESTIMATE_PAIRS: u32 = 400_000;
-/// Changes with what is measured, or how it is written down.
+/// Changes with what is measured, or with the file's format.
 const FORMAT: &str = "1";
-/// The file of the kernel that tells the CPU's model in its first lines; all lines of a large machine take milliseconds.
+/// The kernel's file that names the CPU model in its first lines; reading all lines of a large
+/// machine takes milliseconds.
 const CPUS: &str = "/proc/cpuinfo";
 const CPU_BYTES: u64 = 2048;
 
-/// Nanoseconds of CPU time that noting an event takes on this machine.
+/// Nanoseconds of CPU time that recording an event takes on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// While a process has one thread.
     pub alone_ns: f64,
-    /// Afterwards, with a stamp at each event.
+    /// Once it has several threads, with a time stamp at each event.
     pub threaded_ns: f64,
-    /// What reading the CPU's counter at each call costs the same program without a recorder: no stamp can cost less.
+    /// What reading the CPU's counter at each call costs the same program without a recorder: a
+    /// time stamp cannot cost less.
     pub counter_ns: f64,
 }
 
 impl Recorder {
-    /// What noting an event costs: as it was measured when this recorder recorded on this machine for the first time. Fails where nothing
-    /// can be recorded into the folder, which is tried each time.
+    /// The cost that was measured when this recorder first recorded on this machine. Fails if
+    /// nothing can be recorded into the folder, which is tried each time.
     pub fn estimate(&self, guest: &Guest, folder: &Path) -> Result<Cost> {
         let place = self.place(guest, folder);
         if let Some(cost) = place.as_deref().ok().and_then(kept) {
@@ -44,12 +46,13 @@ impl Recorder {
             return Ok(cost);
         }
         let cost = self.cost(guest, folder, ESTIMATE_PAIRS)?;
-        // Where it cannot be kept, the next recording takes as long as this one.
+        // If it cannot be stored, the next recording measures again.
         let _ = place.and_then(|place| keep(&place, &cost));
         Ok(cost)
     }
 
-    /// Measures it: so many pairs of calls with the recorder and without. Fails where nothing can be recorded into the folder.
+    /// Measures the cost with this many pairs of calls, with the recorder and without. Fails if
+    /// nothing can be recorded into the folder.
     pub fn cost(&self, guest: &Guest, folder: &Path, pairs: u32) -> Result<Cost> {
         let best = self.try_out(folder, |stem| {
             let mut best = [[f64::INFINITY; 3]; 2];
@@ -69,7 +72,7 @@ impl Recorder {
         })
     }
 
-    /// What the guest program tells of so many pairs, recorded or not.
+    /// What the guest program reports for this many pairs, recorded or not.
     fn pairs(&self, guest: &Guest, stem: Option<&Path>, pairs: u32) -> Result<[f64; 3]> {
         let mut command = match stem {
             None => Command::new(guest.path()),
@@ -78,10 +81,10 @@ impl Recorder {
         let end = command.arg("pairs").arg(pairs.to_string()).output().context("cannot start the guest program")?;
         let text = String::from_utf8_lossy(&end.stdout);
         let numbers: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-        <[f64; 3]>::try_from(numbers).map_err(|_| anyhow!("the guest program tells no numbers: {text}"))
+        <[f64; 3]>::try_from(numbers).map_err(|_| anyhow!("the guest program printed no numbers: {text}"))
     }
 
-    /// Records something that leaves nothing behind. Fails where no capture came of it.
+    /// Makes a recording and removes it. Fails if it left no capture.
     fn try_out<T>(&self, folder: &Path, record: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
         let cannot = || {
             format!(
@@ -90,7 +93,8 @@ impl Recorder {
                 folder.display()
             )
         };
-        // Of its own: others record into the same folder, and what they have called `cost` is theirs.
+        // A folder of its own: other processes record into the same folder, and may have a file
+        // named `cost`.
         let own = Draft::folder(folder).with_context(cannot)?;
         let stem = own.path().join("cost");
         let found = record(&stem)?;
@@ -100,7 +104,7 @@ impl Recorder {
         Ok(found)
     }
 
-    /// Where the estimate is kept: its name is a hash of all that may change it.
+    /// Where the estimate is stored: the name is a hash of everything that may change it.
     fn place(&self, guest: &Guest, folder: &Path) -> Result<PathBuf> {
         let build = |file: &Path| -> Result<String> {
             let known = file.metadata().with_context(|| format!("cannot look at {}", file.display()))?;
@@ -114,7 +118,7 @@ impl Recorder {
             cpu(),
             kernel.release().to_string_lossy().into_owned(),
             kernel.version().to_string_lossy().into_owned(),
-            // Which clock stamps come from.
+            // The clock that time stamps come from.
             std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource")
                 .unwrap_or_default(),
             std::env::var("HEAPMARK_RECORD_CLOCK").unwrap_or_default(),

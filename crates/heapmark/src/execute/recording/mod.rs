@@ -1,5 +1,5 @@
-//! A command of the user's under the recorder. It is their own program: it keeps its environment, its streams, its folder and its
-//! exit code, and gets no more than what records it.
+//! Runs a user's command under the recorder. It keeps its environment, streams, folder and exit
+//! code; only the recorder is added.
 
 mod cost;
 
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
-/// Signals that are meant for the program: to end, and those that mean what it pleases.
+/// Signals that are meant for the program: those that end it, and those whose meaning it defines.
 const PASSED_ON: [i32; 4] = [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
 const LIBRARY: &str = "libheapmark_recorder.so";
 
@@ -30,19 +30,19 @@ pub struct Recorder(PathBuf);
 
 /// What is recorded, and how much of it.
 pub struct Recording<'a> {
-    /// The program, as it is to be told that it was called, and its arguments.
+    /// The program, by the name it is called with, and its arguments.
     pub command: &'a [OsString],
-    /// Who serves its memory, if not the C library or what it brings itself.
+    /// The allocator that serves its memory, if not the C library or the program's own.
     pub subject: Option<&'a Subject>,
-    /// Captures are called `STEM.PID.cap`. No other recording may have the same.
+    /// Captures are named `STEM.PID.cap`. No other recording may use the same stem.
     pub stem: &'a Path,
-    /// How large the capture of a process may get.
+    /// The largest size of a process's capture.
     pub most_bytes: Option<u64>,
-    /// How long is recorded.
+    /// How long to record.
     pub duration: Option<Duration>,
 }
 
-/// What came of it.
+/// The result of a recording.
 pub struct Recorded {
     /// The process that was started.
     pub pid: u32,
@@ -50,14 +50,15 @@ pub struct Recorded {
     pub status: ExitStatus,
     /// The captures of it and its descendants, by name.
     pub captures: Vec<PathBuf>,
-    /// What their names begin with.
+    /// The prefix of their names.
     pub stem: PathBuf,
     /// Programs of the tree that ran unrecorded, with the reasons.
     pub unrecorded: Vec<String>,
 }
 
 impl Recorder {
-    /// `$HEAPMARK_RECORDER`, or the library beside this program or in `deps/` there, where `cargo test` leaves it: the newer one.
+    /// `$HEAPMARK_RECORDER`, or the library beside this program or in `deps/` there, where `cargo
+    /// test` leaves it: the newer one.
     pub fn find() -> Result<Recorder> {
         let path = match std::env::var_os("HEAPMARK_RECORDER") {
             Some(path) => std::path::absolute(path).context("HEAPMARK_RECORDER")?,
@@ -74,7 +75,7 @@ impl Recorder {
                 path.display()
             );
         }
-        // The dynamic linker splits at both, and has no quotes.
+        // The dynamic linker splits at spaces and colons, and knows no quotes.
         if path.as_os_str().as_encoded_bytes().iter().any(|byte| matches!(byte, b' ' | b':' | b'$')) {
             bail!("LD_PRELOAD takes no path with a space, colon or `$`: move {}", path.display());
         }
@@ -95,8 +96,8 @@ impl Recorder {
             let now = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
             command.env("HEAPMARK_RECORD_UNTIL_NS", (now + duration).as_nanos().to_string());
         }
-        // A terminal tells all of us of Ctrl-C: whether that ends the program is the program's to say. Other signals go to heapmark
-        // alone and are meant for it.
+        // A terminal sends Ctrl-C to all of us: the program decides whether that ends it. Other
+        // signals are sent to heapmark alone and are meant for the program.
         let mut signals = Signals::new([SIGINT, SIGQUIT].iter().chain(&PASSED_ON)).context("cannot watch signals")?;
         let lender = Lender::new(recording.stem)?;
         let (name, word) = lender.variable();
@@ -104,7 +105,7 @@ impl Recorder {
         command.envs([programs.variable()]).env(name, word);
         let mut child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
         let (pid, handle) = (child.id(), signals.handle());
-        // Its number may be another process's once it is waited for.
+        // Its number may belong to another process once it has been waited for.
         let it = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).inspect_err(|_| _ = child.kill());
         let it = it.context("cannot watch the program")?;
         let watch = Watch::new(pid as i32, &self.0).context("cannot start a thread")?;
@@ -142,14 +143,15 @@ impl Recorder {
 }
 
 impl Recorded {
-    /// The capture of the program that was asked for. A shell that executes it in its own place leaves an earlier one.
+    /// The capture of the program that was asked for. A shell that executes the program in its own
+    /// place leaves an earlier one.
     pub fn main(&self) -> Option<&PathBuf> {
         let start = format!("{}.{}.", self.stem.display(), self.pid);
         let own = self.captures.iter().filter(|path| path.to_string_lossy().starts_with(&start));
         own.max_by_key(|path| (path.as_os_str().len(), path.as_os_str()))
     }
 
-    /// What a shell would say of the end: the exit code, or 128 and the number of the signal.
+    /// The exit code as a shell reports it: of the program, or 128 and the number of the signal.
     pub fn code(&self) -> u8 {
         self.status.code().or(self.status.signal().map(|signal| 128 + signal)).unwrap_or(1) as u8
     }
@@ -161,7 +163,8 @@ fn of(capture: &Path) -> Option<Captured> {
     Some(Captured { pid: head.get("pid")?.parse().ok()?, program: head.text("exe")?, started })
 }
 
-/// The captures with this stem. Who is killed before there is room for a word leaves an empty file, which is none.
+/// The captures with this stem. A process that is killed before it can write leaves an empty file,
+/// which is no capture.
 fn captures(stem: &Path) -> Result<BTreeSet<PathBuf>> {
     let folder = stem.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut start = stem.file_name().unwrap_or_default().to_owned();

@@ -1,24 +1,24 @@
-//! What the programs of `binary-trees` must print (BT), and how many nodes that takes.
+//! What the programs of `binary-trees` must print (BT), and how many nodes they allocate.
 
 use super::Expected;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 const LEAST_DEPTH: u32 = 4;
-/// The sizes that are still exact, and far beyond what any machine holds.
+/// The largest depth whose sizes are still exact, far beyond what any machine holds.
 const DEEPEST: u64 = 40;
 
-/// The smallest run: what is left of it is the start of the runtime.
+/// The parameter of the smallest run, whose time is the start of the runtime.
 pub const SMALLEST: u64 = LEAST_DEPTH as u64 + 2;
-/// Small, and with enough nodes that start-up does not matter to a count.
+/// A small parameter, with enough nodes that start-up does not matter to a count.
 pub const SMALL: u64 = 12;
 
-/// A complete tree's nodes.
+/// The number of nodes of a complete tree.
 fn nodes(depth: u32) -> u64 {
     (1 << (depth + 1)) - 1
 }
 
-/// Of a run with parameter `n`, and `longlived-extra` levels of the long-lived tree beyond it.
+/// The output for parameter `n`, with `longlived-extra` more levels in the long-lived tree.
 pub fn expected(parameters: &BTreeMap<String, String>) -> Result<Expected, String> {
     let number = |name: &str| match parameters.get(name).map(|value| value.parse::<u64>()) {
         Some(Ok(number)) if number <= DEEPEST => Ok(Some(number as u32)),
@@ -48,7 +48,7 @@ mod tests {
         expected(&[("n", n), ("longlived-extra", extra)].map(pair).into()).unwrap()
     }
 
-    /// A table worked out by hand.
+    /// Computed by hand.
     #[test]
     fn the_nodes_are_those_counted_by_hand() {
         let (twenty, twenty_one) = (of("20", "0"), of("21", "0"));

@@ -1,8 +1,8 @@
-//! Programs that speak no protocol: the whole process is the workload, from its start to its end, and what it must print is
-//! known. It runs below a launcher, so that its peak memory is its own.
+//! Programs without the job protocol: the whole process is the workload, from start to end, and its
+//! correct output is known. It runs below a launcher, so that its peak memory is its own.
 //!
-//! A timed process is the plain program. What else is asked of a row (how long pauses are, how often it calls `malloc`)
-//! is asked in the processes of its check.
+//! A timed process is the plain program. Everything else that is asked of a row (the length of
+//! pauses, the number of `malloc` calls) is measured in the processes of its check.
 
 mod binary_trees;
 
@@ -31,7 +31,7 @@ pub struct Expected {
     pub operations: u64,
 }
 
-/// Parameters with another size of the problem.
+/// The parameters with another problem size.
 fn resized(parameters: &BTreeMap<String, String>, n: u64) -> BTreeMap<String, String> {
     let mut parameters = parameters.clone();
     parameters.insert("n".into(), n.to_string());
@@ -44,7 +44,7 @@ fn expected(prints: Prints, parameters: &BTreeMap<String, String>) -> Result<Exp
     }
 }
 
-/// A row of such a program, or the program under an allocator.
+/// A row of a program without the job protocol, or the program under an allocator.
 pub(super) struct Printed<'a> {
     pub program: &'a Program,
     pub prints: Prints,
@@ -57,7 +57,7 @@ pub(super) struct Printed<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// One process that came to its end.
+/// One process that ran to its end.
 struct Ran {
     end: End,
     said: String,
@@ -66,12 +66,12 @@ struct Ran {
 }
 
 impl Printed<'_> {
-    /// `None` where `stop` was set meanwhile.
+    /// `None` if `stop` was set.
     pub fn run(&self) -> Result<Option<Attempt>> {
         if self.job.check { self.check() } else { self.measure() }
     }
 
-    /// The smallest run first, which is the start of the runtime, then the timed one.
+    /// Makes the smallest run first, which times the start of the runtime, then the timed run.
     fn measure(&self) -> Result<Option<Attempt>> {
         let smallest = resized(&self.job.parameters, binary_trees::SMALLEST);
         let Some(start) = self.start(&self.program.executable.command, &smallest, &self.environment)? else {
@@ -105,11 +105,12 @@ impl Printed<'_> {
         Ok(Some(self.attempt(outcome, ran.end, measurement, None)))
     }
 
-    /// Counts, then lets the program watch itself and the dynamic linker say whom it bound.
+    /// Counts calls, then lets the program report on itself and the dynamic linker on its bindings.
     fn check(&self) -> Result<Option<Attempt>> {
         let mut figures = BTreeMap::new();
-        // Calls do not depend on who answers them, so the counting library takes the place of a row's allocator; of the
-        // allocators compared, the one without a preload speaks for all.
+        // The calls do not depend on which allocator answers them, so the counting library takes
+        // the place of a row's allocator; of the compared allocators, the one without a preload is
+        // counted for all.
         let counts = self.row.is_some() || self.subject.library.files.is_empty();
         if let Some(counter) = self.program.counter.as_deref().filter(|_| counts) {
             figures
@@ -156,7 +157,8 @@ impl Printed<'_> {
         Ok(Some((runs[1].0 - runs[0].0) / (runs[1].1 - runs[0].1)))
     }
 
-    /// Calls of functions that allocate, of the program and all its libraries; `None` where it did not do its work.
+    /// Calls of allocating functions by the program and all its libraries; `None` if it did not do
+    /// its work.
     fn count(&self, counter: &Path, parameters: &BTreeMap<String, String>) -> Result<Option<f64>> {
         const FUNCTIONS: [&str; 5] = ["malloc", "free", "calloc", "realloc", "aligned"];
         let counts = memory_file("heapmark-counts")?;
@@ -229,7 +231,7 @@ impl Printed<'_> {
 
 /// The first line in which two different texts differ.
 fn difference(said: &str, wanted: &str) -> String {
-    // With their ends: a line that is not ended is another one.
+    // Line ends included: a line without its newline differs.
     let (mut said, mut wanted) = (said.split_inclusive('\n'), wanted.split_inclusive('\n'));
     let word = |line: Option<&str>| line.map_or("nothing more".into(), |line| format!("{line:?}"));
     std::iter::repeat_with(|| (said.next(), wanted.next()))

@@ -1,5 +1,5 @@
-//! What is asked of the baseline only, in processes of its check: how much of the CPU time is malloc and free, and which programs
-//! of the tree no allocator reaches.
+//! What is asked of the baseline only, in processes of its check: how much of the CPU time is
+//! malloc and free, and which programs of the tree no allocator reaches.
 
 use super::CommandRunner;
 use super::in_malloc::Times;
@@ -18,29 +18,31 @@ use std::time::Duration;
 
 /// Note: programs that no allocator reaches, with the reasons.
 pub const UNPROVEN: &str = "unproven";
-/// Note: programs that an allocator may serve, and that could not say so.
+/// Note: programs that an allocator may serve, but that did not report one.
 pub const SILENT: &str = "silent";
-/// Note: why such programs were not looked for to the end.
+/// Note: why the search for these programs is incomplete.
 pub const UNSEARCHED: &str = "unsearched";
-/// Note: why nobody knows how much of the CPU time is malloc and free.
+/// Note: why the share of malloc and free in the CPU time is unknown.
 pub const NO_CEILING: &str = "no_ceiling";
 
-/// A tree that is stopped at each fork and exec may take so many times as long as the plain one, and this long in any case.
+/// A tree that is stopped at each fork and exec may take this many times as long as the plain one,
+/// and at least `LEAST_PATIENCE`.
 const SLOWER: u32 = 20;
 const LEAST_PATIENCE: Duration = Duration::from_secs(30);
-/// Where there is nothing to look at, whether all is over yet.
+/// How often to check for the end if there is nothing to look at.
 const SHORT_WAIT: Duration = Duration::from_millis(1);
 
 impl CommandRunner<'_> {
-    /// Adds the answers to what the plain process measured; `false` where `stop` was set meanwhile.
+    /// Adds the answers to the measurement of the plain process; `false` if `stop` was set.
     pub(super) fn asked(&self, measurement: &mut Measurement, plain: &Ran) -> Result<bool> {
         Ok(self.timed(measurement, plain)? && self.searched(measurement, plain)?)
     }
 
-    /// One process in which glibc serves and its calls are timed.
+    /// Runs one process in which glibc serves and its calls are timed.
     fn timed(&self, measurement: &mut Measurement, plain: &Ran) -> Result<bool> {
         self.prepare()?;
-        // In front of an allocator that the program is linked to, for the functions that the timer leaves alone.
+        // libc comes before any allocator that the program is linked to, for functions that the
+        // timer does not define.
         let libc = find_library("libc.so.6").context("libc.so.6 is not in the dynamic linker's folders")?;
         let preload = format!("{}:{}", self.tools.timer.display(), libc.display());
         let times = Times::new()?;
@@ -57,14 +59,15 @@ impl CommandRunner<'_> {
             return Ok(true);
         }
         let calls = timed.served.as_ref().map_or_else(|| times.read(), |served| Ok(served.calls))?;
-        // Timing costs time itself; the plain process paid none of it, but tells nothing of glibc where another serves it.
+        // Timing itself takes time. The plain process is free of it, but its CPU time is usable
+        // only if glibc serves it.
         let plain_is_glibc = self.subject.library.files.iter().all(|file| *file == libc);
         let cpu_ns = if plain_is_glibc { timed.cpu_ns().min(plain.cpu_ns()) } else { timed.cpu_ns() };
         measurement.figures.extend(calls.figures(cpu_ns));
         Ok(true)
     }
 
-    /// One process that is followed through each fork and exec of its tree.
+    /// Runs one process that is traced through each fork and exec of its tree.
     fn searched(&self, measurement: &mut Measurement, plain: &Ran) -> Result<bool> {
         self.prepare()?;
         let (log, account) = (Log::new()?, inherited_file("heapmark-account")?);

@@ -1,4 +1,4 @@
-//! What is wrong with a process: who served it, how it ended, what it printed.
+//! What is wrong with a process: which allocator served it, how it ended, what it printed.
 
 use super::output::Output;
 use super::process::Ran;
@@ -8,7 +8,7 @@ use crate::execute::report::Report;
 use anyhow::Result;
 use heapmark_wire::Phase;
 
-/// What went wrong, and the last line of what was said of it, if anything was.
+/// What went wrong, with the last line of its output, if there is any.
 pub(super) fn with_words(what: &str, said: &str) -> String {
     match said.trim_end().lines().last() {
         None => what.to_owned(),
@@ -17,7 +17,7 @@ pub(super) fn with_words(what: &str, said: &str) -> String {
 }
 
 impl CommandRunner<'_> {
-    /// `None` where all is well; without a reference, this process is the one.
+    /// `None` if nothing is wrong. Without a reference, this process becomes the reference.
     pub(super) fn fault(&self, ran: &mut Ran, reference: Option<&Reference>) -> Result<Option<Outcome>> {
         if let Some(why) = ran.refused.clone() {
             return Ok(Some(Outcome::Unsupported { why }));
@@ -32,7 +32,7 @@ impl CommandRunner<'_> {
         let Some(code) = ran.end.code() else { return Ok(ran.end.outcome(phase, &Report::parse(""))) };
         if ran.witnessed.is_empty() {
             let outcome = ran.end.outcome(phase, &Report::parse(""));
-            let silent = "no process of the command said who serves its malloc".into();
+            let silent = "no process of the command reported which library serves its malloc".into();
             return Ok(outcome
                 .filter(|outcome| code != 0 && matches!(outcome, Outcome::NotLoaded { .. }))
                 .or(Some(Outcome::NotLoaded { why: silent })));

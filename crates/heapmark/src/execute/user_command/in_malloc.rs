@@ -1,4 +1,4 @@
-//! How much of a command's CPU time is malloc and free at all: what no allocator can save more than.
+//! How much of a command's CPU time is malloc and free: an allocator cannot save more than that.
 
 use crate::execute::handed::Handed;
 use anyhow::{Context, Result};
@@ -9,13 +9,13 @@ pub const SHARE: &str = "malloc_share";
 /// Calls of the malloc family for each second of CPU time.
 pub const CALLS_PER_S: &str = "malloc_calls_per_cpu_s";
 
-/// Fewer timed calls say nothing of the others.
+/// The least number of timed calls that is taken as a sample of all calls.
 const LEAST_TIMED: u64 = 30;
 
-/// The file that the processes of a tree add to.
+/// The file whose totals the processes of a tree add to.
 pub(super) struct Times(Handed);
 
-/// What they have added until a moment, or between two.
+/// The totals at one moment, or between two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Calls {
     calls: u64,
@@ -46,7 +46,7 @@ impl Times {
 }
 
 impl Calls {
-    /// What was added after those.
+    /// What was added since then.
     pub fn since(self, earlier: Calls) -> Calls {
         Calls {
             calls: self.calls - earlier.calls,
@@ -55,7 +55,7 @@ impl Calls {
         }
     }
 
-    /// What they come to in a command that takes so much CPU time without being timed.
+    /// The figures for a command that takes this much CPU time when its calls are not timed.
     pub fn figures(self, cpu_ns: u64) -> Vec<(String, f64)> {
         if cpu_ns == 0 {
             return Vec::new();

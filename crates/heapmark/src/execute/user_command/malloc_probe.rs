@@ -1,4 +1,5 @@
-//! What the witness in each process said of who serves its memory, and why others kept silent.
+//! Reads what the witness in each process reported about its allocator, and explains missing
+//! reports.
 
 use crate::build::command::recognise;
 use crate::execute::exec_tracer::Executed;
@@ -13,7 +14,7 @@ use std::path::Path;
 /// The file that every witness writes into.
 pub(super) struct Log(Handed);
 
-/// A program that a process of the tree was.
+/// One program that a process of the tree executed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Witnessed {
     pub pid: i32,
@@ -35,7 +36,7 @@ impl Log {
     }
 }
 
-/// What cannot be read as a whole proves nothing.
+/// Incomplete reports prove nothing.
 fn parse(text: &str) -> Vec<Witnessed> {
     let parts = text.split("process=").skip(1).filter(|part| part.ends_with("end=1\n"));
     let read = |part: &str| {
@@ -48,7 +49,7 @@ fn parse(text: &str) -> Vec<Witnessed> {
     parts.filter_map(read).collect()
 }
 
-/// Why a tree does not count: the first of its processes that somebody else served.
+/// Why a tree does not count: the first of its processes that another allocator served.
 pub(super) fn unproven(subject: &Subject, witnessed: &[Witnessed]) -> Option<String> {
     witnessed.iter().find_map(|process| {
         let why = prove::verify(subject, &process.proof).err()?;
@@ -56,12 +57,12 @@ pub(super) fn unproven(subject: &Subject, witnessed: &[Witnessed]) -> Option<Str
     })
 }
 
-/// Programs that were executed and that no witness speaks for, in words.
+/// Programs that were executed but not reported by a witness, in words.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Silent {
     /// Those that no preloaded allocator reaches, and why.
     pub out_of_reach: Option<String>,
-    /// Those that may be served by it, which nothing proves.
+    /// Those that the allocator may serve, without a proof.
     pub unknown: Option<String>,
 }
 
@@ -86,7 +87,8 @@ fn words(program: &str, why: &str, times: usize) -> String {
     format!("{program} ({}{why})", if times > 1 { format!("{times} times; ") } else { String::new() })
 }
 
-/// Why a program said nothing, by its file and by what the kernel knew of it; and whether an allocator may be in it all the same.
+/// Why a program reported nothing, from its file and from the kernel's data; and whether the
+/// allocator may serve it nevertheless.
 fn why(one: &Executed) -> (bool, String) {
     let Executed { program, uid, given, loaded, .. } = one;
     if let Some(why) = recognise(Path::new(program)).unreachable() {
@@ -102,8 +104,8 @@ fn why(one: &Executed) -> (bool, String) {
                 "most likely that user may not read the libraries, which HEAPMARK_CACHE can put elsewhere";
             (false, format!("its LD_PRELOAD was not loaded{user}: {most_likely}"))
         }
-        (Some(true), Some(true)) => (true, format!("LD_PRELOAD was loaded, and it could not say who serves{user}")),
-        (Some(true), None) => (true, format!("it had LD_PRELOAD, and nobody saw whether it was loaded{user}")),
+        (Some(true), Some(true)) => (true, format!("it loaded LD_PRELOAD{user}, but could not report its allocator")),
+        (Some(true), None) => (true, format!("it had LD_PRELOAD{user}; whether it was loaded is unknown")),
         (None, _) => (true, format!("the kernel does not show its environment{user}")),
     }
 }
@@ -147,7 +149,7 @@ mod tests {
         assert_eq!(silent.out_of_reach.unwrap(), "/bin/sh (2 times; it was started without LD_PRELOAD)");
         assert_eq!(silent.unknown, None);
         assert_eq!(Silent::among(&executed[..1], &parse(TWO)), Silent::default());
-        // Nobody says "without LD_PRELOAD" of what had it.
+        // A program that had LD_PRELOAD is not reported as "without LD_PRELOAD".
         let silent = |given, loaded| Silent::among(&[run(3, "/bin/sh", given, loaded)], &[]);
         let not_loaded = silent(Some(true), Some(false));
         assert!(not_loaded.out_of_reach.unwrap().contains("its LD_PRELOAD was not loaded"));

@@ -1,7 +1,8 @@
-//! A command of the user's, below the launcher: their environment, their allocator, and nothing of ours but a witness in each
-//! process that says who serves its memory. The whole process is the workload.
+//! Runs a user's command below the launcher, with the user's environment and allocator. heapmark
+//! adds only a witness to each process, which reports the library that serves its memory. The whole
+//! process is the workload.
 //!
-//! What takes longer than the plain command (counting, tracing) is asked in processes of the baseline's check.
+//! Probes that slow the command down (counting, tracing) run in processes of the baseline's check.
 
 mod baseline_probes;
 mod diagnosis;
@@ -33,30 +34,31 @@ pub use in_malloc::{CALLS_PER_S, SHARE};
 
 /// Note: the exit code that every process ends with, if not 0.
 pub const EXIT_CODE: &str = "exit_code";
-/// Note: the last line that it writes to stderr then.
+/// Note: the last line of its stderr in that case.
 pub const SAID: &str = "said";
-/// Note: who serves the command as the user calls it.
+/// Note: which libraries serve the command as the user calls it.
 pub const SERVED_BY: &str = "served_by";
-/// Note: why the peak of PSS was not seen.
+/// Note: why the peak of PSS was missed.
 pub const PSS_MISSED: &str = "peak_pss_missed";
 
-/// Before another tree of programs is held against an allocator, the baseline must have shown the same one so many times more.
+/// Before a different tree of programs counts against an allocator, the baseline runs up to this
+/// many more times, to show whether its own tree varies.
 const TREES: usize = 3;
 
-/// The libraries that are preloaded beside an allocator.
+/// The libraries that are preloaded together with an allocator.
 pub struct Tools {
-    /// Says who serves memory; in every process.
+    /// Reports which library serves memory; in every process.
     pub witness: PathBuf,
     /// Times calls of glibc's functions; in one process of the baseline's check.
     pub timer: PathBuf,
 }
 
-/// What the command does under the baseline: everybody must do the same.
+/// What the command does under the baseline: it must do the same under every allocator.
 pub struct Reference {
     baseline: Subject,
     code: i32,
     trees: RefCell<Trees>,
-    /// What it prints, where that is looked at.
+    /// What it prints, if output is compared.
     printed: Option<Arc<Printed>>,
 }
 
@@ -68,20 +70,20 @@ pub struct CommandRunner<'a> {
     pub tools: &'a Tools,
     /// The allocator.
     pub subject: &'a Subject,
-    /// Whether that is the baseline, or its copy.
+    /// Whether that is the baseline, or its A/A copy.
     pub is_baseline: bool,
-    /// Padding, and whether this is a check.
+    /// Environment padding, and whether this is a check.
     pub job: &'a Job,
-    /// The small program that starts it.
+    /// The launcher that starts it.
     pub launcher: &'a Path,
     /// How long a process may take.
     pub timeout: Duration,
-    /// Set where all shall end.
+    /// Set when everything must end.
     pub stop: &'a AtomicBool,
 }
 
 impl Reference {
-    /// Notes what one more process of the baseline has executed.
+    /// Adds the programs that one more process of the baseline has executed.
     fn learn(&self, ran: &Ran) {
         if ran.left_behind == 0 {
             self.trees.borrow_mut().add(programs(&ran.witnessed));
@@ -90,7 +92,7 @@ impl Reference {
 }
 
 impl CommandRunner<'_> {
-    /// Runs it as everybody else must. `None` where `stop` was set meanwhile.
+    /// Runs the command to define what every allocator must reproduce. `None` if `stop` was set.
     pub fn reference(&self) -> Step<Reference> {
         let mut ran = match self.plain(None, None)? {
             None => return Ok(None),
@@ -111,9 +113,9 @@ impl CommandRunner<'_> {
         Ok(Some(Ok(reference)))
     }
 
-    /// What is wrong with the programs that a process has executed. `None` where `stop` was set meanwhile.
+    /// Compares the programs that a process executed with the baseline's. `None` if `stop` was set.
     fn other_tree(&self, ran: &Ran, reference: &Reference) -> Result<Option<Option<Outcome>>> {
-        // What is ended with the command may have executed something by then, or not yet.
+        // Processes that are ended with the command may or may not have executed something by then.
         if self.trial.tree_may_differ || ran.left_behind > 0 {
             return Ok(Some(None));
         }
@@ -141,13 +143,13 @@ impl CommandRunner<'_> {
         Ok(Some(difference().map(|words| Outcome::WrongResult { what: what(words) })))
     }
 
-    /// A timed process, or a check.
+    /// Runs a timed process, or a check.
     pub fn run(&self, reference: &Reference, look: Look<'_>) -> Result<Option<Attempt>> {
         if let Some(why) = self.subject.refused.clone() {
             return Ok(Some(Attempt::without_process(Outcome::NotLoaded { why })));
         }
         if self.subject.allocator.single_threaded {
-            let why = "built without locks, for programs of one thread: nobody knows whether this one has more".into();
+            let why = "built without locks, for programs of one thread: whether this one has more is unknown".into();
             return Ok(Some(Attempt::without_process(Outcome::Unsupported { why })));
         }
         for _ in 0..if self.job.check { self.trial.warmup } else { 0 } {
@@ -201,7 +203,7 @@ impl CommandRunner<'_> {
             user_ns: usage.user_ns,
             sys_ns: usage.sys_ns,
             minor_faults: usage.minor_faults,
-            // The whole of it is one operation.
+            // The whole command is one operation.
             ops: 1,
             ..Iteration::default()
         };
@@ -228,7 +230,7 @@ impl CommandRunner<'_> {
         let report = measurement.figures.iter().map(|(name, value)| format!("figure={name} {value}\n")).collect();
         let proof = ran.witnessed.into_iter().next().map(|first| first.proof);
         let mut usage = ran.end.usage;
-        // What else the machine did is what neither of the two did.
+        // Interference is CPU time that neither the server nor its client used.
         usage.user_ns += ran.served.map_or(0, |served| served.client_cpu_ns);
         Attempt {
             outcome,
@@ -236,7 +238,7 @@ impl CommandRunner<'_> {
             stderr,
             usage: Some(usage),
             proof,
-            // Of the user's own variables nothing is kept: they hold whatever they hold.
+            // The user's own variables are not recorded: they may hold anything, also secrets.
             environment: Subject::record_environment(self.subject.environment(), self.job.padding),
             report,
         }

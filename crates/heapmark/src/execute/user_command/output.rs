@@ -1,5 +1,6 @@
-//! What a process prints, where it must print what the reference printed: read from a pipe as it comes, compared, and forgotten,
-//! however fast it comes. The process may wait for that, so no timed one is read.
+//! Compares what a process prints with what the reference printed. The output is read from a pipe
+//! as it comes, compared and discarded, however fast it comes. The process may have to wait for the
+//! reader, so the output of timed processes is not read.
 
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -11,22 +12,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// So much of both is compared at a time.
+/// Bytes of both outputs that are compared at a time.
 const PIECE: usize = 1 << 16;
-/// So much is shown around a difference.
+/// Bytes that are shown around a difference.
 const SHOWN: usize = 60;
-/// So much of the reference's output stays, to be shown where another differs. What comes behind it is known by its length and checksum.
+/// Bytes of the reference's output that are kept, to show them beside a difference. Output after
+/// that is compared by length and checksum.
 const KEPT_BYTES: usize = 64 << 20;
-/// How long a reader may not see that nobody writes any more.
+/// How long a reader may take to notice that all writers are gone.
 const SHORT_WAIT: Duration = Duration::from_millis(50);
 
-/// Swallows what nobody reads. Programs that stop early when they see `/dev/null`, as grep does, do all their work here.
+/// A stdout that is discarded. Not `/dev/null`: programs that stop early when they see that, as
+/// grep does, do all their work here.
 pub(super) fn nowhere() -> Result<Stdio> {
     const SINK: &str = "/dev/zero";
     Ok(OpenOptions::new().write(true).open(SINK).with_context(|| format!("cannot write to {SINK}"))?.into())
 }
 
-/// All that a process printed: its beginning word for word.
+/// All that a process printed: its beginning as text, the rest as length and checksum.
 #[derive(Debug, Default)]
 pub(super) struct Printed {
     beginning: Vec<u8>,
@@ -34,22 +37,23 @@ pub(super) struct Printed {
     sum: u32,
 }
 
-/// What was read of a process.
+/// The result of reading a process's output.
 enum Found {
-    /// Of the reference: all of it.
+    /// All output of the reference.
     Reference(Printed),
-    /// Of another: where it differs first from the reference, in words.
+    /// For another process: its first difference from the reference, in words.
     Difference(Option<String>),
 }
 
-/// Reads what a process prints, in a thread of its own.
+/// Reads what a process prints, in a separate thread.
 pub(super) struct Output {
     ended: Arc<AtomicBool>,
     reader: JoinHandle<Result<Found>>,
 }
 
 impl Output {
-    /// Without what it shall be, this is the reference. Also says where the process writes.
+    /// Without `wanted`, this process is the reference. Also returns the stdout to give to the
+    /// process.
     pub fn new(wanted: Option<Arc<Printed>>) -> Result<(Output, Stdio)> {
         let (pipe, stdout) = io::pipe().context("cannot create a pipe")?;
         let ended = Arc::new(AtomicBool::new(false));
@@ -62,7 +66,7 @@ impl Output {
         Ok((Output { ended, reader }, stdout.into()))
     }
 
-    /// Everything that the reference printed, once it has ended.
+    /// The reference's whole output, once it has ended.
     pub fn printed(self) -> Result<Printed> {
         match self.found()? {
             Found::Reference(printed) => Ok(printed),
@@ -70,7 +74,8 @@ impl Output {
         }
     }
 
-    /// Where a process that has ended differs first from what it shall print, in words; `None` where it is the same.
+    /// The first difference of an ended process from the wanted output, in words; `None` if there
+    /// is none.
     pub fn difference(self) -> Result<Option<String>> {
         match self.found()? {
             Found::Reference(_) => Ok(None),
@@ -84,7 +89,7 @@ impl Output {
     }
 }
 
-/// A pipe that ends with the process, and not only once the last who holds it has closed it.
+/// A pipe that ends with the process, even if other processes still hold its write end.
 struct Pipe {
     pipe: PipeReader,
     ended: Arc<AtomicBool>,
@@ -94,7 +99,7 @@ impl Read for Pipe {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let wait = SHORT_WAIT.try_into().map_err(io::Error::other)?;
         loop {
-            // What was written before the end is read, whichever is seen first.
+            // What was written before the end is still read, in either order of events.
             let ended = self.ended.load(Ordering::Relaxed);
             match poll(&mut [PollFd::new(&self.pipe, PollFlags::IN)], Some(&wait)) {
                 Ok(0) if ended => return Ok(0),
@@ -138,7 +143,7 @@ fn compare(mut pipe: Pipe, wanted: &Printed) -> Result<Option<String>> {
             let theirs = &theirs[..theirs.len().min(PIECE)];
             found = (ours != theirs).then(|| difference(ours, theirs, newlines(before)));
         }
-        // One that differs is read on, too: it shall come to its end as it would elsewhere.
+        // Output is read to its end even after a difference, so that the process runs to its end.
         if ours.is_empty() {
             break;
         }
@@ -154,7 +159,7 @@ fn compare(mut pipe: Pipe, wanted: &Printed) -> Result<Option<String>> {
     }))
 }
 
-/// Where two pieces differ that begin at the same place, behind so many lines.
+/// Where two pieces differ that start at the same offset, after this many lines.
 fn difference(ours: &[u8], theirs: &[u8], lines: usize) -> String {
     let same = ours.iter().zip(theirs).take_while(|(ours, theirs)| ours == theirs).count();
     let start = ours[..same].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
@@ -180,7 +185,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// A pipe into which somebody writes all of that, while it is read.
+    /// A pipe into which a thread writes this text while it is read.
     fn pipe(text: &[u8]) -> Pipe {
         let (pipe, mut writer) = io::pipe().unwrap();
         let text = text.to_vec();

@@ -1,4 +1,4 @@
-//! One process of a command, with what it starts: from what `--prepare` does until it has ended.
+//! Runs one process of a command, with everything that it starts: from `--prepare` to its end.
 
 use super::CommandRunner;
 use super::diagnosis::with_words;
@@ -21,16 +21,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// One process, with what it started, that came to its end.
+/// One process, with what it started, that ran to its end.
 pub(super) struct Ran {
     pub end: End,
-    /// What it printed, where somebody wants to know.
+    /// What it printed, if its output is read.
     pub output: Option<Output>,
     pub witnessed: Vec<Witnessed>,
     pub left_behind: u64,
     /// Why the command could not be started.
     pub refused: Option<String>,
-    /// What a client measured who drove it.
+    /// What its client measured, for a server.
     pub served: Option<Served>,
 }
 
@@ -41,10 +41,11 @@ impl Ran {
     }
 }
 
-/// What a step came to, where no process of ours ended it early: a value, or why there is none.
+/// The result of a step: a value, or why there is none. `None` if `stop` was set.
 pub(super) type Step<T> = Result<Option<std::result::Result<T, Box<Attempt>>>>;
 
-/// Somebody who looks no more often than they asked for, whoever else looks meanwhile.
+/// A callback that is called no more often than it asked for, even if other callbacks look more
+/// often.
 struct Paced<'a> {
     look: Look<'a>,
     due: Instant,
@@ -55,7 +56,7 @@ impl Paced<'_> {
         Paced { look, due: Instant::now() }
     }
 
-    /// Says how long it is to the next look.
+    /// Looks if it is time to; returns the wait until the next look.
     fn look(&mut self, pid: i32) -> Duration {
         let now = Instant::now();
         if self.due <= now {
@@ -65,22 +66,23 @@ impl Paced<'_> {
     }
 }
 
-/// From one look at what a process writes to stderr to the next.
+/// Time between two looks at a process's stderr.
 const READ: Duration = Duration::from_millis(20);
 
-/// The user's own environment, as what is not measured has it: all of it but what is preloaded.
+/// The user's own environment for processes that are not measured: everything but `LD_PRELOAD`.
 pub(super) fn of_the_user() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| name != "LD_PRELOAD")
 }
 
 impl CommandRunner<'_> {
-    /// The user's own environment without what configures allocators: rows would be others than their names say, and two allocators
-    /// in one process would prove nothing.
+    /// The user's own environment without settings that configure allocators: with them, rows would
+    /// measure something else than their names say, and two allocators in one process would prove
+    /// nothing.
     pub(super) fn environment(&self) -> Vec<(OsString, OsString)> {
         self.trial.settings.split(of_the_user()).0
     }
 
-    /// The command as it is, after what `--prepare` does.
+    /// Runs the command unchanged, after `--prepare`.
     pub(super) fn plain(&self, look: Option<Look<'_>>, wanted: Option<&Arc<Printed>>) -> Step<Ran> {
         if self.stop.load(Ordering::Relaxed) {
             return Ok(None);
@@ -89,29 +91,30 @@ impl CommandRunner<'_> {
             return Ok(Some(Err(Box::new(Attempt::without_process(outcome)))));
         }
         let log = Log::new()?;
-        // Who is read may have to wait for the reader: the reference, which is the one that wants nothing, and checks.
+        // A process whose output is read may have to wait for the reader. Only two kinds are read:
+        // the reference, which has no `wanted` output, and checks.
         let read = self.trial.check_output && (wanted.is_none() || self.job.check);
         let output = read.then(|| Output::new(wanted.cloned())).transpose()?;
         let ran = self.start(self.variables(&log), look, output, None)?;
         Ok(ran.map(|ran| Ok(Ran { witnessed: log.read(), ..ran })))
     }
 
-    /// What `--prepare` came to, where that is nothing good.
+    /// The failure of `--prepare`, if it failed.
     pub(super) fn prepared(&self) -> Result<Option<Outcome>> {
         let Some(line) = &self.trial.prepare else { return Ok(None) };
         let mut command = Command::new("sh");
         command.arg("-c").arg(line).current_dir(&self.trial.folder).stdin(Stdio::null());
         let output = command.env_remove("LD_PRELOAD").output().context("cannot start sh for --prepare")?;
         let what = || with_words(&format!("--prepare: {}", output.status), &String::from_utf8_lossy(&output.stderr));
-        // Ctrl-C is told to sh, too: what it did then is no fault of its.
+        // The terminal sends Ctrl-C to sh, too: what sh did then is no failure.
         let failed = !output.status.success() && !self.stop.load(Ordering::Relaxed);
         Ok(failed.then(|| Outcome::Error { what: what() }))
     }
 
-    /// What is set in the command's processes beside the user's own environment.
+    /// The variables that are set in the command's processes in addition to the user's own.
     pub(super) fn variables(&self, log: &Log) -> BTreeMap<String, String> {
         let mut variables = self.subject.environment();
-        // A row adds to the user's list, and does not end it.
+        // A row's value is added to the user's list and does not replace it.
         for (name, own) in self.environment() {
             if let Some(value) = name.to_str().and_then(|name| variables.get_mut(name)) {
                 *value = settings::joined(&name.to_string_lossy(), &own.to_string_lossy(), value);
@@ -123,7 +126,8 @@ impl CommandRunner<'_> {
         variables
     }
 
-    /// The command below the launcher, which writes its account into that file. Where it is `held`, it stops itself first.
+    /// The command below the launcher, which writes its account into that file. If `held`, it stops
+    /// itself first.
     pub(super) fn launch(&self, account: &File, held: bool, variables: &BTreeMap<String, String>) -> Result<Command> {
         let mut launch = Command::new(self.launcher);
         launch.arg("launch").arg(account.as_raw_fd().to_string()).arg("inherit").args(held.then_some("held"));
@@ -138,7 +142,7 @@ impl CommandRunner<'_> {
         Ok(File::open(file).with_context(|| format!("--stdin: cannot read {}", file.display()))?.into())
     }
 
-    /// Runs it below the launcher, with its client where it has one. `None` where `stop` was set meanwhile.
+    /// Runs it below the launcher, with its client if it has one. `None` if `stop` was set.
     pub(super) fn start(
         &self,
         variables: BTreeMap<String, String>,
@@ -155,7 +159,8 @@ impl CommandRunner<'_> {
         let mut drive =
             self.trial.client.as_ref().map(|client| Drive::new(client, self, &account, times)).transpose()?;
         let mut look = look.map(Paced::new);
-        // What goes wrong in a look at a file in memory does so again when the rest is read, and is said then.
+        // An error while trimming the file in memory occurs again when the rest is read, and is
+        // reported then.
         let mut read = |_| {
             let _ = keep_last(&words, STDERR_BYTES);
             READ

@@ -1,19 +1,21 @@
-//! Which programs a command executes. Everybody must execute what the baseline does: a compiler that ends well and has started no
-//! assembler has done nothing. What is not the same each time under the baseline is held against nobody.
+//! Which programs a command executes. Under every allocator it must execute what it does under the
+//! baseline: a compiler that exits with 0 but has started no assembler has done nothing. Programs
+//! that vary between processes of the baseline are not compared.
 
 use super::malloc_probe::Witnessed;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many differences are told.
+/// The most differences that are listed.
 const TOLD: usize = 3;
 
-/// What the baseline's processes had in common until now.
+/// What the baseline's processes had in common so far.
 #[derive(Debug, Default)]
 pub(super) struct Trees {
     first: Option<Programs>,
-    /// Programs whose number was another at another time.
+    /// Programs whose count varied.
     unsteady: BTreeSet<String>,
-    /// Whether some were there at one time and not at another: then any may be.
+    /// Whether some programs were there in one process and not in another: then new names are
+    /// allowed.
     names_change: bool,
     total_changes: bool,
 }
@@ -21,7 +23,7 @@ pub(super) struct Trees {
 /// How often each program was executed in a tree.
 pub(super) type Programs = BTreeMap<String, usize>;
 
-/// Counts them.
+/// Counts the executions of each program.
 pub(super) fn programs(witnessed: &[Witnessed]) -> Programs {
     let mut programs = Programs::new();
     witnessed.iter().for_each(|process| *programs.entry(process.program.clone()).or_default() += 1);
@@ -29,7 +31,7 @@ pub(super) fn programs(witnessed: &[Witnessed]) -> Programs {
 }
 
 impl Trees {
-    /// Looks at one more process of the baseline.
+    /// Adds one more process of the baseline.
     pub fn add(&mut self, programs: Programs) {
         let Some(first) = &self.first else {
             self.first = Some(programs);
@@ -44,7 +46,7 @@ impl Trees {
         self.unsteady.extend(differing);
     }
 
-    /// What another's tree lacks or has too much, in words; `None` where nothing speaks against it.
+    /// What another tree lacks or has too much, in words; `None` if it may be the same.
     pub fn difference(&self, programs: &Programs) -> Option<String> {
         let first = self.first.as_ref()?;
         let theirs = first.iter().map(|(name, wanted)| (name, programs.get(name).copied().unwrap_or(0), *wanted));
@@ -102,10 +104,10 @@ mod tests {
 
     #[test]
     fn what_is_not_the_same_each_time_under_the_baseline_is_held_against_nobody() {
-        // It waits for something, by the clock.
+        // It waits for an event by polling.
         assert_eq!(difference(&["sh sleep", "sh sleep sleep"], "sh sleep sleep sleep"), None);
         assert!(difference(&["sh sleep", "sh sleep sleep"], "sleep").is_some(), "sh was always there");
-        // It executes what it has just made, under a name that it makes up: as often each time.
+        // It executes files that it has just made, with generated names: the same number each time.
         let made_up = ["sh /tmp/a1 /tmp/a2", "sh /tmp/b1 /tmp/b2"];
         assert_eq!(difference(&made_up, "sh /tmp/c1 /tmp/c2"), None);
         assert_eq!(difference(&made_up, "sh /tmp/c1").unwrap(), "2 programs in all, not 3");

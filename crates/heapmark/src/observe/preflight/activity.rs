@@ -1,4 +1,4 @@
-//! What keeps the machine busy just now.
+//! What keeps the machine busy at the moment.
 
 use super::When;
 use super::item::{Item, Subject, note_if, warning_if};
@@ -36,18 +36,19 @@ const LOAD: Subject = Subject {
     change: "see what runs, end it, and wait a minute: uptime; top -o %CPU",
 };
 
-/// From which share of the last ten seconds on pressure warns. Much less memory than CPU: a healthy machine has none.
+/// The share of the last ten seconds from which pressure gives a warning. Much less for memory than
+/// for CPU: a healthy machine has none.
 const CPU_PERCENT: f64 = 5.0;
 const MEMORY_PERCENT: f64 = 1.0;
 const IO_PERCENT: f64 = 10.0;
-/// Of the CPU time that was wanted.
+/// Per cent of the CPU time that was wanted.
 const STEAL_PERCENT: f64 = 1.0;
-/// Load that is much on any machine, and the share of its CPUs that is.
+/// A load that is high on any machine, and the share of its CPUs that is.
 const LOAD_LEAST: f64 = 0.5;
 const LOAD_OF_CPUS: f64 = 0.1;
 
 pub(super) fn items(root: &Root, when: When) -> Vec<Item> {
-    // After a run its own processes are in these figures: they are recorded, and warn of nothing.
+    // After a run its own processes are in these figures: they are recorded, but give no warning.
     let warning = match when {
         When::Before => warning_if,
         When::After => note_if,
@@ -73,7 +74,7 @@ pub(super) fn items(root: &Root, when: When) -> Vec<Item> {
     ]
 }
 
-/// Since the machine has started: a look is too short for a share of its own.
+/// Since boot: the check is too short for a share of its own.
 fn steal(root: &Root) -> Item {
     let ticks = root.text("proc/stat").and_then(|text| CpuTicks::read(&text));
     STEAL.judged(ticks, |ticks| {

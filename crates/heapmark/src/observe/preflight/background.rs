@@ -1,4 +1,4 @@
-//! Threads of the kernel that look through memory while somebody measures.
+//! Kernel threads that scan memory in the background.
 
 use super::item::{Item, State, Subject, warning_if};
 use super::processor::count;
@@ -18,7 +18,7 @@ const DAMON: Subject = Subject {
 
 const NUMA: Subject = Subject {
     name: "numa-balancing",
-    means: "the kernel takes pages away to see who touches them, and moves them between nodes: faults and stalls at moments of its own",
+    means: "the kernel unmaps pages to see which CPU touches them, and moves them between nodes: faults and stalls at moments of its own",
     change: "echo 0 | sudo tee /proc/sys/kernel/numa_balancing",
 };
 
@@ -28,13 +28,13 @@ pub(super) fn items(root: &Root) -> Vec<Item> {
 
 fn ksm(root: &Root) -> Item {
     KSM.judged(root.number::<u8>("sys/kernel/mm/ksm/run"), |run| match run {
-        // 2 is: take apart what was merged, then stop.
+        // 2 means: unmerge the merged pages, then stop.
         1 => ("on".into(), State::Warning),
         _ => ("off".into(), State::Fine),
     })
 }
 
-/// Threads that somebody has set up, and modules that have one of their own.
+/// Threads that the administrator has set up, and modules with a thread of their own.
 fn damon(root: &Root) -> Item {
     const ADMIN: &str = "sys/kernel/mm/damon/admin/kdamonds";
     let threads = root.names(ADMIN, "").into_iter().filter_map(|thread| {
@@ -58,7 +58,7 @@ fn numa(root: &Root) -> Item {
     NUMA.judged(root.number::<u8>("proc/sys/kernel/numa_balancing"), |mode| {
         let words = if mode == 0 { "off" } else { "on" };
         let told = nodes.map(|nodes| format!(", {nodes} node{}", if nodes == 1 { "" } else { "s" }));
-        // With one node there is nowhere to move a page.
+        // With one node there is no other node to move a page to.
         (format!("{words}{}", told.unwrap_or_default()), warning_if(mode != 0 && nodes != Some(1)))
     })
 }

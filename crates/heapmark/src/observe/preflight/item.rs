@@ -1,16 +1,17 @@
-//! One thing of the machine that results depend on: what is always said of it, and what was found.
+//! One property of the machine that results depend on: its fixed description, and what was found.
 
 use serde::{Deserialize, Serialize};
 
-/// What a found value does to results.
+/// The effect of a found value on results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// Nothing to say.
+    /// No effect.
     Fine,
-    /// A part of what was measured: numbers hold for machines that are set up like this. Or it is not told.
+    /// A part of what was measured: numbers hold for machines with the same setting. Or the machine
+    /// does not report it.
     Note,
-    /// Makes numbers wander, or mixes something else into them.
+    /// Makes numbers vary, or mixes other effects into them.
     Warning,
 }
 
@@ -30,17 +31,17 @@ impl State {
 pub struct Item {
     /// Short, unique; a heading of docs/REDUCING-NOISE.md.
     pub name: String,
-    /// What the machine told; absent where it does not tell.
+    /// The found value; absent if the machine does not report it.
     pub found: Option<String>,
-    /// What that does to results.
+    /// The effect of the found value.
     pub state: State,
-    /// What it can do to results, in one line.
+    /// What the property can do to results, in one line.
     pub means: String,
     /// How to change it, in one line.
     pub change: String,
 }
 
-/// What is said of an item whatever is found.
+/// The fixed description of an item.
 pub(super) struct Subject {
     pub name: &'static str,
     pub means: &'static str,
@@ -48,17 +49,17 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// Found, and how it is judged.
+    /// An item with a found value and its state.
     pub fn found(&self, found: impl Into<String>, state: State) -> Item {
         self.item(Some(found.into()), state)
     }
 
-    /// Not told by the machine. What is not known is not called fine.
+    /// An item that the machine does not report. What is unknown is not called fine.
     pub fn not_told(&self) -> Item {
         self.item(None, State::Note)
     }
 
-    /// `judge` says of what was found which words and state it has.
+    /// `judge` returns the words and the state of a found value.
     pub fn judged<T>(&self, found: Option<T>, judge: impl FnOnce(T) -> (String, State)) -> Item {
         found.map(judge).map_or_else(|| self.not_told(), |(found, state)| self.found(found, state))
     }
@@ -69,12 +70,12 @@ impl Subject {
     }
 }
 
-/// `warning` where something is so.
+/// `warning` if `so`.
 pub(super) fn warning_if(so: bool) -> State {
     if so { State::Warning } else { State::Fine }
 }
 
-/// `note` where something is so.
+/// `note` if `so`.
 pub(super) fn note_if(so: bool) -> State {
     if so { State::Note } else { State::Fine }
 }

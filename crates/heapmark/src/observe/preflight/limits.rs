@@ -1,4 +1,5 @@
-//! What control groups allow: CPU time, memory, and how often they have already stopped somebody.
+//! The limits of control groups: CPU time, memory, and how often the CPU limit has already
+//! throttled the group.
 
 use super::item::{Item, State, Subject, warning_if};
 use super::memory::{LITTLE_BYTES, mib};

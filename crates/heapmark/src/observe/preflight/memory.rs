@@ -1,4 +1,4 @@
-//! How memory is laid out and handed out: addresses, pages, huge pages, overcommit, what is free.
+//! How memory is laid out and allocated: addresses, pages, huge pages, overcommit, free memory.
 
 use super::item::{Item, State, Subject, note_if, warning_if};
 use crate::observe::root::Root;
@@ -11,7 +11,7 @@ const ASLR: Subject = Subject {
 
 const HUGE_PAGES: Subject = Subject {
     name: "huge-pages",
-    means: "`always` gives huge pages to who never asked: faster, more resident memory, and only while free ones are left; `never` refuses all",
+    means: "`always` gives huge pages to programs that did not ask for them: faster, more resident memory, and only while free ones are left; `never` refuses all",
     change: "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
 };
 
@@ -50,7 +50,7 @@ pub(super) fn items(root: &Root) -> Vec<Item> {
     ]
 }
 
-/// Of a process that was started by `setarch -R`; its children inherit it.
+/// Personality flag of a process that was started by `setarch -R`; its children inherit it.
 const ADDR_NO_RANDOMIZE: u64 = 0x0004_0000;
 
 fn aslr(root: &Root) -> Item {
@@ -68,7 +68,7 @@ const THP: &str = "sys/kernel/mm/transparent_hugepage";
 
 fn huge_pages(root: &Root) -> Item {
     HUGE_PAGES.judged(root.chosen(&format!("{THP}/enabled")), |chosen| {
-        // Sizes below the usual one have switches of their own; `inherit` follows the main one.
+        // Sizes below the usual one have their own switches; `inherit` uses the main one.
         let sizes = root.names(THP, "hugepages-").into_iter().filter_map(|size| {
             let own = root.chosen(&format!("{THP}/{size}/enabled")).filter(|own| own == "always")?;
             Some(format!("{} {own}", size.trim_start_matches("hugepages-")))
@@ -95,7 +95,7 @@ fn overcommit(root: &Root) -> Item {
     })
 }
 
-/// Less than this is little on any machine.
+/// Less free memory than this is little on any machine.
 pub(super) const LITTLE_BYTES: u64 = 1 << 30;
 
 fn free(root: &Root) -> Item {

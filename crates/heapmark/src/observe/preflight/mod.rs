@@ -1,5 +1,5 @@
-//! The machine before anything is measured: what it is set up to do, what limits it, and what it is busy with. Looks, judges
-//! each thing by itself, and changes nothing.
+//! Checks the machine before anything is measured: its settings, its limits, and its current load.
+//! Judges each item by itself, and changes nothing.
 
 mod activity;
 mod background;
@@ -16,21 +16,22 @@ use super::root::Root;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// When a look is taken.
+/// When the machine is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Before the first process of a run: whatever keeps the machine busy is somebody else's.
+    /// Before the first process of a run: all load comes from other programs.
     Before,
-    /// After the last one: the run's own processes are still in load and pressure, so those warn of nothing.
+    /// After the last one: the run's own processes are still in load and pressure, so those give no
+    /// warning.
     After,
 }
 
-/// One look at the machine.
+/// One check of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preflight {
     /// UTC, RFC 3339.
     pub looked: String,
-    /// Where it was read, if not of this machine.
+    /// The folder it was read from, if not this machine's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<PathBuf>,
     /// In the order of this list: processor, memory, limits, activity, profiling.
@@ -38,7 +39,7 @@ pub struct Preflight {
 }
 
 impl Preflight {
-    /// Looks.
+    /// Checks the machine.
     pub fn look(root: &Root, when: When) -> Preflight {
         let items = [
             processor::items(root),
@@ -56,7 +57,7 @@ impl Preflight {
         }
     }
 
-    /// Names of what makes numbers wander.
+    /// Names of the items that make numbers vary.
     pub fn warnings(&self) -> Vec<String> {
         self.in_state(State::Warning).map(|item| item.name.clone()).collect()
     }

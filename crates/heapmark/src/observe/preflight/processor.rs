@@ -39,7 +39,7 @@ pub(super) fn items(root: &Root) -> Vec<Item> {
 
 const CPUFREQ: &str = "sys/devices/system/cpu/cpufreq";
 
-/// Files of all frequency policies: one for each group of CPUs that change together.
+/// A file of all frequency policies: one policy for each group of CPUs that change together.
 fn policies(root: &Root, file: &str) -> Option<String> {
     let policies = root.names(CPUFREQ, "policy");
     root.all(policies.iter().map(|policy| format!("{CPUFREQ}/{policy}/{file}")))
@@ -47,7 +47,7 @@ fn policies(root: &Root, file: &str) -> Option<String> {
 
 fn governor(root: &Root) -> Item {
     GOVERNOR.judged(policies(root, "scaling_governor"), |governor| {
-        // `userspace` keeps a frequency that somebody has chosen: steady, but not the full one.
+        // `userspace` keeps a frequency that the user has chosen: steady, but not the highest.
         let state = match governor.as_str() {
             "performance" => State::Fine,
             "userspace" => State::Note,

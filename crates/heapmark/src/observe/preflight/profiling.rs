@@ -1,4 +1,5 @@
-//! Whether the CPU's own counters can be read. No result of heapmark needs them; whoever wants to explain one does.
+//! Whether the CPU's own counters can be read. No result of heapmark needs them, but explaining a
+//! result may.
 
 use super::item::{Item, State, Subject, note_if};
 use crate::observe::root::Root;
@@ -22,7 +23,7 @@ pub(super) fn items(root: &Root) -> Vec<Item> {
     let paranoid = PARANOID.judged(root.number::<i32>("proc/sys/kernel/perf_event_paranoid"), |level| {
         (level.to_string(), note_if(level > 2))
     });
-    // Only this machine can be asked to count.
+    // Counting works only on this machine, not on copied files.
     let counted = root.planted().is_none().then(count_instructions);
     vec![paranoid, counters(counted)]
 }
@@ -43,7 +44,7 @@ fn counters(counted: Option<io::Result<u64>>) -> Item {
 /// Instructions of this thread between opening a counter and reading it.
 fn count_instructions() -> io::Result<u64> {
     let file = perf::open(perf::INSTRUCTIONS, perf::Whom::Caller).map_err(io::Error::from_raw_os_error)?;
-    // SAFETY: a new descriptor that nobody else knows.
+    // SAFETY: a new descriptor that has no other owner.
     let counter = unsafe { OwnedFd::from_raw_fd(file) };
     let reading = perf::read(counter.as_raw_fd()).ok_or_else(io::Error::last_os_error)?;
     Ok(reading.count)

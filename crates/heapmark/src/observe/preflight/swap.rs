@@ -25,7 +25,7 @@ pub(super) fn items(root: &Root) -> Vec<Item> {
         }
         let size = areas.iter().map(|area| area.bytes).sum();
         let in_use = areas.iter().map(|area| area.used_bytes).sum();
-        // What was never used disturbs nothing until memory is short.
+        // Unused swap affects nothing until memory is short.
         (format!("{}, {} used", mib(size), mib(in_use)), if used { State::Warning } else { State::Note })
     });
     let zswap = ZSWAP.judged(root.text("sys/module/zswap/parameters/enabled"), |enabled| match enabled.as_str() {
@@ -35,7 +35,7 @@ pub(super) fn items(root: &Root) -> Vec<Item> {
     vec![swap, zswap]
 }
 
-/// A partition, a file or a compressed disk.
+/// A swap area: a partition, a file or a compressed disk.
 #[derive(Debug, PartialEq, Eq)]
 struct Area {
     bytes: u64,
@@ -45,7 +45,7 @@ struct Area {
 /// The lines of /proc/swaps below its heading: name, kind, sizes in KiB, priority.
 fn areas(swaps: &str) -> Vec<Area> {
     let area = |line: &str| {
-        // From the right: the name may hold blanks.
+        // From the right: the name may contain spaces.
         let mut words = line.split_whitespace().rev().skip(1);
         let mut bytes = || Some(words.next()?.parse::<u64>().ok()? * 1024);
         let (used_bytes, bytes) = (bytes()?, bytes()?);

@@ -1,4 +1,5 @@
-//! Long, tidy CSV with fixed units in the names. A process or row that is not `ok` is a line without numbers, never a gap.
+//! Long, tidy CSV with fixed units in the names. A process or row that is not `ok` is a line
+//! without numbers, never a gap.
 
 mod latency;
 mod rows;
@@ -22,7 +23,7 @@ fn outcome(row: &Row) -> &'static str {
     }
 }
 
-/// The header comes from the fields; of an empty list only nothing can be written.
+/// The header comes from the fields, so an empty list writes nothing.
 fn write(lines: &[impl Serialize]) -> String {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     for line in lines {

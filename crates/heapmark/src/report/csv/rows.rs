@@ -60,7 +60,8 @@ struct RowLine {
     figures: String,
 }
 
-/// The rows of all tables. Medians, unless a name says otherwise; figures as `name=value`, parted by semicolons.
+/// The rows of all tables. Medians, unless a name states otherwise; figures as `name=value`,
+/// separated by semicolons.
 pub fn rows(analysis: &Analysis) -> String {
     let of_case = |case| rows_of(case, analysis.planned_blocks);
     write(&analysis.cases.iter().flat_map(of_case).collect::<Vec<_>>())

@@ -1,4 +1,4 @@
-//! The raw export: what every process measured, nothing derived.
+//! The raw export: the measurements of every process, nothing derived.
 
 use super::outcome;
 use crate::analyse::Analysis;
@@ -40,8 +40,9 @@ pub struct SampleLine {
     purge: String,
 }
 
-/// One line per iteration of each sample, the cold ones too; and one without numbers per process of any purpose that did not
-/// end `ok`. `row_outcome` tells whether the row that a good sample belongs to may be used.
+/// One line per iteration of each sample, including cold ones; and one without numbers per process
+/// of any purpose that did not end `ok`. `row_outcome` is the outcome of the sample's row: only an
+/// `ok` row may be used.
 pub fn samples(analysis: &Analysis, records: impl Iterator<Item = Result<Record>>, out: impl Write) -> Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     for record in records {
@@ -50,7 +51,7 @@ pub fn samples(analysis: &Analysis, records: impl Iterator<Item = Result<Record>
     Ok(writer.flush()?)
 }
 
-/// Those of one process, as values.
+/// The lines of one process, as values.
 pub fn lines(analysis: &Analysis, record: &Record) -> Vec<SampleLine> {
     let head = || head(analysis, record);
     match &record.measurement {

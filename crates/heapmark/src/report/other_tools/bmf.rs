@@ -5,7 +5,8 @@ use crate::analyse::{Analysis, Spread};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Slugs of measures. `latency` and `throughput` are Bencher's own, with its units: ns, and operations per second.
+/// Slugs of measures. `latency` and `throughput` are Bencher's own, with its units: ns, and
+/// operations per second.
 type Measures = BTreeMap<&'static str, Metric>;
 
 #[derive(Serialize)]
@@ -17,7 +18,7 @@ struct Metric {
     upper_value: Option<f64>,
 }
 
-/// Medians over processes, with the least and the greatest process around them.
+/// Medians over processes, with the smallest and the largest value as bounds.
 pub fn bmf(analysis: &Analysis) -> Foreign {
     let rows = told(analysis, |entry| Some((entry.name.clone(), measures(entry))));
     rows.file(|rows| rows.into_iter().collect::<BTreeMap<_, _>>())

@@ -1,5 +1,5 @@
-//! What github-action-benchmark takes for a tool of one's own. It has one direction per file, so times and memory stand in one
-//! and rates in the other.
+//! The input of github-action-benchmark for custom tools. It has one direction per file, so times
+//! and memory are in one and rates in the other.
 
 use super::{Entry, Foreign, told};
 use crate::analyse::{Analysis, Spread};
@@ -7,7 +7,7 @@ use crate::report::text::count;
 use crate::report::units::digits;
 use serde::Serialize;
 
-/// It compares what has the same name, so the figure is a part of it.
+/// It compares entries of the same name, so the name includes the figure.
 #[derive(Serialize)]
 struct Figure {
     name: String,
@@ -16,7 +16,7 @@ struct Figure {
     /// Shown behind the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     range: Option<String>,
-    /// Shown where the mouse is.
+    /// Shown as a tooltip.
     extra: String,
 }
 

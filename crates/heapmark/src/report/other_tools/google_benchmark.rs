@@ -1,4 +1,5 @@
-//! The JSON of Google Benchmark: a repetition per process, and their aggregates, so that its `compare.py` can test for a difference.
+//! The JSON of Google Benchmark: a repetition per process, and their aggregates, so that its
+//! `compare.py` can test for a difference.
 
 use super::{Entry, Foreign, told};
 use crate::analyse::stats::{mean, median, standard_deviation};
@@ -37,19 +38,20 @@ struct Benchmark {
     items_per_second: f64,
 }
 
-/// What an aggregate is called, and how it is made.
+/// An aggregate's name and function.
 type Aggregate = (&'static str, fn(&[f64]) -> Option<f64>);
 
 const AGGREGATES: [Aggregate; 3] = [("mean", mean), ("median", median), ("stddev", standard_deviation)];
 
-/// Times per operation. The format has no entry without CPU time, so a row whose clock saw none in a process is left out.
+/// Times per operation. The format requires CPU time, so a row is left out if some process has
+/// none.
 pub fn google_benchmark(run: &RunFile, analysis: &Analysis, records: &[Record]) -> Foreign {
     let processes = processes(run, records);
     let rows = told(analysis, |entry| benchmarks(entry, entry.own(&processes)));
     rows.file(|rows| Document { context: context(run), benchmarks: rows.into_iter().flatten().collect() })
 }
 
-/// The machine in words, as it stands in `run.json`, and what readers of the format look for.
+/// The machine in words, as in `run.json`, and the keys that readers of the format look for.
 fn context(run: &RunFile) -> Map<String, Value> {
     let words = run.machine.iter().map(|(key, value)| (plain(key), json!(plain(value))));
     let own = [
@@ -89,7 +91,7 @@ fn benchmarks(entry: &Entry, processes: &[(&Measurement, Process)]) -> Option<Ve
     Some(all)
 }
 
-/// `None` where it cannot be made, as of one repetition.
+/// `None` if it cannot be computed, as from one repetition.
 fn aggregate(all: &[Benchmark], (name, of): &Aggregate) -> Option<Benchmark> {
     let over = |value: fn(&Benchmark) -> f64| of(&all.iter().map(value).collect::<Vec<_>>());
     let first = all.first().filter(|_| all.len() > 1)?;

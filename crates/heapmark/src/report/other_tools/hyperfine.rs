@@ -1,5 +1,6 @@
-//! The JSON of hyperfine: a command per row, a run per process. Times are those of the measured phase, not of the process, unless
-//! the row is a whole process: start-up and checks are no part of a result here.
+//! The JSON of hyperfine: a command per row, a run per process. Times are those of the measured
+//! phase, not of the process, unless the row is a whole process: start-up and checks are not part
+//! of a result here.
 
 use super::{Entry, Foreign, told};
 use crate::analyse::stats::{mean, median, standard_deviation};
@@ -34,7 +35,7 @@ struct Command {
     parameters: BTreeMap<&'static str, String>,
 }
 
-/// Processes of a case do the same work, whatever they run under, so their times can be compared.
+/// Processes of a case do the same work under every allocator, so their times can be compared.
 pub fn hyperfine(run: &RunFile, analysis: &Analysis, records: &[Record]) -> Foreign {
     let processes = processes(run, records);
     told(analysis, |entry| command(entry, entry.own(&processes))).file(|results| Document { results })
@@ -59,9 +60,9 @@ fn command(entry: &Entry, processes: &[(&Measurement, Process)]) -> Option<Comma
         system: mean(&seconds(|iteration| iteration.sys_ns))?,
         min,
         max,
-        // A process that did not say it has none, and not 0.
+        // A process that did not report it has none, instead of 0.
         memory_usage_byte: memory.map(|bytes| (bytes > 0).then_some(bytes)).collect(),
-        // A process that ended otherwise makes its row one without numbers.
+        // A process that ended otherwise leaves its row without numbers.
         exit_codes: vec![0; times.len()],
         parameters: BTreeMap::from([
             ("workload", plain(&entry.case.workload)),

@@ -1,5 +1,5 @@
-//! Files that other benchmark tools read. They know numbers and no outcomes: a row that lacks what such a file must say of it is
-//! left out and counted, never made up.
+//! Files that other benchmark tools read. Their formats have numbers and no outcomes: a row that
+//! lacks a required value is left out and counted, never invented.
 
 mod bmf;
 mod github_action;
@@ -16,12 +16,12 @@ use crate::analyse::{Analysis, Case, Numbers, Row};
 use serde::Serialize;
 use std::collections::HashSet;
 
-/// A file, and how much of the run it tells.
+/// A file, and how much of the run it contains.
 pub(super) struct Foreign {
     pub text: String,
-    /// Rows of tables that it tells of.
+    /// Rows of tables that it contains.
     pub rows: usize,
-    /// Rows of tables that it cannot tell of.
+    /// Rows of tables that it cannot contain.
     pub left_out: usize,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Foreign {
 struct Entry<'a> {
     /// `churn@2/mimalloc3`, as cells are named.
     name: String,
-    /// Place of the case and of the row in it.
+    /// Indices of the case and of the row in it.
     place: (usize, usize),
     case: &'a Case,
     row: &'a Row,
@@ -37,26 +37,26 @@ struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// Its own of lists by case and row.
+    /// Its element of lists by case and row.
     fn own<'a, T>(&self, all: &'a [Vec<Vec<T>>]) -> &'a [T] {
         &all[self.place.0][self.place.1]
     }
 }
 
-/// The rows of a run that a format can tell of, and how many others there are.
+/// The rows of a run that fit into a format, and the number of others.
 struct Told<T> {
     rows: Vec<T>,
     left_out: usize,
 }
 
-/// What `tell` makes of each row that has numbers and a name of its own.
+/// Calls `tell` for each row that has numbers and a unique name.
 fn told<T>(analysis: &Analysis, tell: impl Fn(&Entry) -> Option<T>) -> Told<T> {
     let (mut rows, mut left_out, mut taken) = (Vec::new(), 0, HashSet::new());
     for (family, case) in analysis.cases.iter().enumerate() {
         for (place, row) in case.rows.iter().enumerate() {
             let name = plain(&format!("{}@{}/{}", case.workload, case.threads, row.allocator));
             let entry = row.numbers().map(|numbers| Entry { name, place: (family, place), case, row, numbers });
-            // The other tools take what has one name for one thing, and a time for somebody's merit.
+            // The other tools identify entries by name, and attribute every time to the allocator.
             let entry = entry.filter(|entry| !case.paced && taken.insert(entry.name.clone()));
             match entry.and_then(|entry| tell(&entry)) {
                 Some(told) => rows.push(told),

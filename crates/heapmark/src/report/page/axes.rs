@@ -1,5 +1,5 @@
-//! Scales with marks at round numbers, in units for people. Logarithmic wherever values differ by more than a factor of three:
-//! there, equal distances are equal ratios.
+//! Scales with marks at round numbers, in readable units. Logarithmic if values differ by more than
+//! a factor of three: then equal distances are equal ratios.
 
 use crate::report::units;
 use plotly::common::Title;
@@ -26,7 +26,7 @@ pub(super) fn sizes(title: &str, bytes: &[f64]) -> Axis {
     marked(title, bytes, units::size(low).size, high / low > LOG_FROM, units::bytes)
 }
 
-/// For values above zero, logarithmic however little they differ.
+/// For values above zero, logarithmic even if they hardly differ.
 pub(super) fn logarithmic(title: &str, values: &[f64], word: impl Fn(f64) -> String) -> Axis {
     marked(title, values, 1.0, true, word)
 }
@@ -51,7 +51,7 @@ pub(super) fn titled(title: &str) -> Axis {
     if title.is_empty() { axis } else { axis.title(Title::with_text(title)) }
 }
 
-/// With marks that are round in a unit of this size.
+/// With marks that are round numbers in this unit.
 fn marked(title: &str, values: &[f64], unit: f64, log: bool, word: impl Fn(f64) -> String) -> Axis {
     let (low, high) = ends(values);
     let marks: Vec<f64> = marks(low / unit, high / unit).iter().map(|mark| mark * unit).collect();
@@ -59,7 +59,7 @@ fn marked(title: &str, values: &[f64], unit: f64, log: bool, word: impl Fn(f64) 
     axis.tick_text(marks.iter().map(|mark| round(&word(*mark))).collect()).tick_values(marks)
 }
 
-/// `10 ns` of `10.0 ns`: zeros say nothing of a mark.
+/// `10 ns` from `10.0 ns`: a mark needs no trailing zeros.
 fn round(word: &str) -> String {
     let (number, unit) =
         word.find(|c: char| !c.is_ascii_digit() && c != '.').map_or((word, ""), |at| word.split_at(at));
@@ -72,7 +72,7 @@ fn ends(values: &[f64]) -> (f64, f64) {
     (above_zero().fold(f64::INFINITY, f64::min), above_zero().fold(0.0, f64::max))
 }
 
-/// Round numbers from a bit below `low` to a bit above `high`: four to eight of them.
+/// Round numbers from a little below `low` to a little above `high`: four to eight of them.
 fn marks(low: f64, high: f64) -> Vec<f64> {
     if !(low.is_finite() && low > 0.0 && high >= low) {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Two runs row by row, where a page has two.
+//! Two runs row by row, for pages with two.
 
 use super::section::Section;
 use super::series_legend::{SeriesLegend, Told};

@@ -1,4 +1,4 @@
-//! How often events came for each operation, of a run that counted them.
+//! How often events occurred per operation, in a run that counted them.
 
 use super::dot_plot::{self, Dot};
 use super::section::{Data, Plot, Section};
@@ -32,7 +32,7 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
     }
 }
 
-/// One for each event that somebody counted.
+/// One for each event that was counted.
 fn plots(legend: &SeriesLegend, cases: &[Placed<CountCase>], heading: &str, data: &mut Data) -> Vec<Plot> {
     let mut events: Vec<&str> = Vec::new();
     for count in cases.iter().flat_map(|(_, case)| &case.rows).flat_map(|row| &row.counts) {

@@ -13,11 +13,11 @@ pub(super) struct Dot<'a> {
     pub name: &'a str,
     pub value: f64,
     pub interval: Option<(f64, f64)>,
-    /// What it says in words.
+    /// Its tooltip.
     pub words: String,
 }
 
-/// The smallest on top, the same allocator of several runs together.
+/// The smallest on top, with the same allocator of several runs together.
 pub(super) fn plot(legend: &SeriesLegend, title: String, mut dots: Vec<Dot>, axis: Axis) -> Plot {
     let least = |name: &str, dots: &[Dot]| {
         dots.iter().filter(|dot| dot.name == name).map(|dot| dot.value).fold(f64::INFINITY, f64::min)

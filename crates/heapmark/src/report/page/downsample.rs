@@ -1,7 +1,7 @@
-//! Fewer points for a picture. The tables are of all of them.
+//! Reduces the points of a chart. The tables use all points.
 
-/// Places of at most `most` of the values, in order: of stretches of the same length the smallest and the largest each, so that
-/// no peak is lost.
+/// Indices of at most `most` of the values, in order: the smallest and the largest of each of
+/// several equal stretches, so that no peak is lost.
 pub(super) fn thin(values: &[f64], most: usize) -> Vec<usize> {
     if values.len() <= most {
         return (0..values.len()).collect();
@@ -19,7 +19,7 @@ pub(super) fn thin(values: &[f64], most: usize) -> Vec<usize> {
     places
 }
 
-/// Six digits are more than a picture can show.
+/// Six digits are more than a chart can show.
 pub(super) fn short(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;

@@ -19,7 +19,7 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
     let mut views: Vec<View> = overall(legend).into_iter().collect();
     views.extend(views::by_threads(&cases, &COLUMNS, |cases, heading, data| {
         let dots = of_cases(cases, data);
-        // The baseline alone has nothing beside it.
+        // The baseline alone has nothing to be compared with.
         let compared = dots.iter().any(|dot| dot.interval.is_some() || dot.value != 1.0);
         if compared {
             vec![dot_plot::ratios(legend, heading.to_owned(), dots, &cases[0].1.baseline)]
@@ -64,7 +64,7 @@ fn of_cases<'a>(cases: &[Placed<'a, Case>], data: &mut Data) -> Vec<Dot<'a>> {
     dots
 }
 
-/// The geometric mean over all cases of a run, where there are several.
+/// The geometric mean over all cases of a run, if there are several.
 fn overall(legend: &SeriesLegend) -> Option<View> {
     let mut data = Data::new(&["run", "allocator", "ratio", "ratio_low", "ratio_high", "cases"]);
     let mut dots = Vec::new();

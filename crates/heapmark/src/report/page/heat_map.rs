@@ -28,7 +28,7 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
     }
 }
 
-/// One field: its place, how strong its colour is, what stands on it and what behind it.
+/// One field: its place, the strength of its colour, its label and its tooltip.
 struct Field {
     case: String,
     log2: f64,
@@ -81,7 +81,7 @@ fn view(legend: &SeriesLegend, cases: &[Placed<Case>]) -> Option<View> {
             gaps.push(Trace { entry, run, drawn });
         }
     }
-    // A single column has nothing to compare, a single case a chart of its own.
+    // A single column has nothing to compare, and a single case has a chart of its own.
     let compared = traces.len() > 1 && cases.len() > 1;
     traces.extend(gaps);
     let layout = Layout::new().x_axis(axes::names()).y_axis(axes::names());
@@ -92,7 +92,7 @@ fn view(legend: &SeriesLegend, cases: &[Placed<Case>]) -> Option<View> {
     })
 }
 
-/// Who has a column: allocators in the order of the plan, those of the same name side by side.
+/// The columns: allocators in the order of the plan, those of the same name side by side.
 fn columns<'a>(cases: &[Placed<'a, Case>]) -> Vec<(usize, &'a str)> {
     let mut columns: Vec<(usize, &str)> = Vec::new();
     for (run, case) in cases {
@@ -118,7 +118,7 @@ fn field(case: &Case, row: &Row) -> Field {
                     _ if told => units::digits(ratio.ratio),
                     _ => "~".into(),
                 };
-                // What cannot be told has no colour either.
+                // Without a verdict there is no colour either.
                 (if told { ratio.ratio.log2() } else { 0.0 }, mark, words)
             }
             None => (f64::NAN, "×".into(), "no baseline to compare with".into()),
@@ -129,7 +129,7 @@ fn field(case: &Case, row: &Row) -> Field {
     Field { case: in_chart(&heading(case)), log2, mark, words }
 }
 
-/// Whether the run says that the two differ.
+/// Whether the run's verdict is that the two differ.
 fn tells(numbers: &Numbers, ratio: &Ratio) -> bool {
     match numbers.verdict {
         Some(call) => matches!(call, Verdict::Faster | Verdict::Slower | Verdict::Small),

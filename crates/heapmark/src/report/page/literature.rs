@@ -1,10 +1,10 @@
-//! What the reference documents say, and whether it holds in the runs of a page.
+//! The claims of the reference documents, and whether they hold in the runs of a page.
 
 use super::section::{Section, Table};
 use crate::analyse::claims::{Judged, Verdict};
 use crate::report::claims;
 
-/// Nothing where they speak of none of it.
+/// Empty if no document covers the runs.
 pub(super) fn section(judged: &[Judged]) -> Section {
     let tested = judged.iter().filter(|one| one.verdict != Verdict::NotTestable);
     let row = |one: &Judged| {

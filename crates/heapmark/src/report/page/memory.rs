@@ -1,4 +1,4 @@
-//! Memory over time: what a process held, beside what was asked for.
+//! Memory over time: held bytes beside requested bytes.
 
 use super::axes;
 use super::downsample::{short, thin};
@@ -13,7 +13,7 @@ use plotly::common::{HoverInfo, Mode};
 use plotly::layout::RangeMode;
 use plotly::{Layout, Scatter};
 
-/// Points of a curve in the picture.
+/// The most points of a curve in the chart.
 const MOST_POINTS: usize = 400;
 
 const COLUMNS: [&str; 9] = [
@@ -35,7 +35,7 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
         id: "memory",
         heading: "Memory over time".into(),
         text: vec![
-            "Resident set of one process of each allocator; the grey line is what the program had asked for and not given back. The \
+            "Resident set of one process of each allocator; the grey line is what the program had requested and not yet freed. The \
              distance between them is what the allocator holds for itself. Replays in strict order are drawn along what was allocated, since their \
              time means nothing. Points may be thinned, peaks stay; series/ in the run's \
              directory has them all, and other measures of memory."
@@ -46,7 +46,7 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
     }
 }
 
-/// Companions are asked for the same and would only cover the others.
+/// The A/A copy and the floor request the same and would only cover the others.
 fn names(case: &Case) -> Vec<&str> {
     let ranked = case.rows.iter().filter(|row| !matches!(row.role, Role::Floor | Role::Shadow));
     ranked.filter(|row| row.numbers().is_some()).map(|row| row.allocator.as_str()).collect()
@@ -69,7 +69,7 @@ fn views<T: Kind>(legend: &SeriesLegend, cases: &[Placed<T>], names: fn(&T) -> V
     })
 }
 
-/// What one process of a row held.
+/// The memory of one process of a row.
 fn of_row<'a>(legend: &'a SeriesLegend, run: usize, case: &impl Kind, name: &str) -> Option<&'a Series> {
     let own = |series: &&Series| {
         series.allocator == name && series.workload == case.workload() && series.threads == case.threads()
@@ -104,7 +104,7 @@ fn plot(legend: &SeriesLegend, heading: &str, told: &[(usize, &Series)]) -> Opti
         Scatter::new(x, y).mode(Mode::Lines)
     };
     let mut traces: Vec<Trace> = Vec::new();
-    // All allocators are asked for the same: one line says it.
+    // All allocators get the same requests: one line shows them.
     let asked = told.iter().find(|(_, series)| series.points.iter().any(|point| point.requested_live_bytes.is_some()));
     traces.extend(asked.map(|(run, series)| Trace {
         entry: None,
@@ -126,10 +126,11 @@ fn plot(legend: &SeriesLegend, heading: &str, told: &[(usize, &Series)]) -> Opti
     Some(Plot { title: heading.to_owned(), traces, layout })
 }
 
-/// What a curve goes along.
+/// The horizontal axis of a curve.
 enum Along {
     Time,
-    /// In a replay in strict order: there time is that of looking, and this is the same for all allocators.
+    /// In a replay in strict order: time there includes the sampling, while this is the same for
+    /// all allocators.
     Allocated(Unit),
 }
 

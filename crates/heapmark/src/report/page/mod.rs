@@ -1,7 +1,8 @@
-//! Tables -> one HTML page that needs nothing but itself: charts, tables, and the words that stand above and below them.
+//! Tables -> one self-contained HTML page: charts, tables, and the text above and below them.
 //!
-//! Three parts that know little of each other. The sections make values: what is drawn, what is said. The template lays words and
-//! tables out, and makes every string from outside harmless. The script draws the charts from JSON; it alone knows colours.
+//! Three parts that know little of each other. The sections produce values: charts and text. The
+//! template lays out text and tables, and escapes every string from outside. The script draws the
+//! charts from JSON; only the script knows colours.
 
 mod axes;
 mod compared;
@@ -40,19 +41,20 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use series_legend::{Entry, SeriesLegend, Told};
 
-/// A run as it goes onto a page.
+/// A run to be shown on a page.
 pub struct PageRun<'a> {
-    /// What people call it: its directory.
+    /// Its name: the run directory.
     pub name: String,
     /// Its head.
     pub head: &'a RunFile,
-    /// What it measured.
+    /// Its records.
     pub records: &'a [Record],
-    /// Memory over time, one of each row that has it.
+    /// Memory over time, one series for each row that has one.
     pub series: Vec<Series>,
 }
 
-/// A page of one run, or of several side by side, and what the claims of the reference documents come to in them.
+/// A page of one run, or of several side by side, with the verdicts on the claims of the reference
+/// documents.
 pub fn page(runs: &[PageRun], judged: &[Judged]) -> String {
     let told = runs.iter().map(|run| Told { run, analysis: analyse(run.head, run.records) });
     let legend = SeriesLegend::new(told.collect());
@@ -65,7 +67,7 @@ pub fn page(runs: &[PageRun], judged: &[Judged]) -> String {
     lay_out(&title(&legend), &heads.collect::<Vec<_>>(), &legend.entries, runs, &sections(&legend, judged))
 }
 
-/// What stands on top of a page, of each run.
+/// The head of a page, for each run.
 #[derive(Serialize)]
 struct Head {
     label: Option<String>,
@@ -91,7 +93,7 @@ fn lay_out(title: &str, heads: &[Head], entries: &[Entry], runs: Vec<String>, se
     template.render(laid_out).expect("every value of the template is there")
 }
 
-/// All that have something to say, in the order of the page.
+/// All sections that are not empty, in the order of the page.
 fn sections(legend: &SeriesLegend, judged: &[Judged]) -> Vec<Section> {
     let mut sections = vec![
         text_sections::trust(legend),
@@ -122,7 +124,7 @@ fn title(legend: &SeriesLegend) -> String {
     format!("heapmark: {}", legend.runs.iter().map(name).collect::<Vec<_>>().join(", "))
 }
 
-/// What the template reads of a section: the charts are the script's.
+/// The part of a section that the template reads: the charts belong to the script.
 fn laid_out(section: &Section) -> minijinja::Value {
     context! {
         id => section.id,
@@ -134,7 +136,7 @@ fn laid_out(section: &Section) -> minijinja::Value {
     }
 }
 
-/// What the script reads. No `<` is left in it that could end the element it stands in.
+/// The data that the script reads. It contains no `<` that could end its element.
 fn data(entries: &[Entry], runs: Vec<String>, sections: &[Section]) -> String {
     let charted = sections.iter().filter(|section| !section.views.is_empty());
     let charts: serde_json::Map<String, Value> =
@@ -144,14 +146,15 @@ fn data(entries: &[Entry], runs: Vec<String>, sections: &[Section]) -> String {
     json!({ "entries": entries, "runs": runs, "charts": charts }).to_string().replace('<', "\\u003c")
 }
 
-/// The script that draws, as its crate brings it. The crate adds one for formulas after it, which no chart here has.
+/// The plotting script, as its crate supplies it. The crate appends one for formulas, which no
+/// chart here needs.
 fn plotly_script() -> String {
     let elements = plotly::Plot::offline_js_sources();
     let script = elements.split_once("</script>").map_or("", |(first, _)| first);
     script.split_once('>').map_or("", |(_, text)| text).to_owned()
 }
 
-/// A number of a table; an empty cell where it is none.
+/// A number of a table; an empty cell if it is not finite.
 fn number(value: f64) -> Value {
     json!(value)
 }

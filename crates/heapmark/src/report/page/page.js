@@ -1,5 +1,5 @@
-// Draws the charts of the page. What is drawn and said comes from the data; here are colours, markers, sizes, and which
-// allocators and which workload are shown.
+// Draws the charts of the page. Their content comes from the data; this file sets colours, markers,
+// sizes, and which allocators and which workload are shown.
 "use strict";
 (() => {
   const { entries, runs, charts } = JSON.parse(document.getElementById("data").textContent);
@@ -31,7 +31,7 @@
   const colourOf = (entry, colours) =>
     entry === null || entries[entry].companion ? colours.companion : colours.palette[entry % colours.palette.length];
 
-  // As the data has it, in the colour and with the marker of its allocator; further runs are hollow.
+  // As in the data, with the colour and the marker of its allocator; further runs are hollow.
   const styled = ({ entry, run, drawn }, colours, cells) => {
     const trace = structuredClone(drawn);
     const colour = colourOf(entry, colours);
@@ -81,7 +81,7 @@
     };
   };
 
-  // One column per allocator made into one picture: Plotly spaces columns evenly only within one.
+  // Joins the columns of all allocators into one trace: Plotly spaces columns evenly only within one.
   const joined = (traces) => {
     const columns = traces.filter(({ drawn }) => drawn.type === "heatmap");
     if (columns.length === 0) return traces;
@@ -92,7 +92,7 @@
     return [{ ...columns[0], drawn }, ...traces.filter((trace) => !columns.includes(trace))];
   };
 
-  // The chart as Plotly takes it.
+  // The chart in Plotly's form.
   const figureOf = (plot, width) => {
     const colours = theme();
     const traces = joined(shown(plot));
@@ -162,7 +162,7 @@
     return element("figure", {}, element("figcaption", {}, element("span", {}, plot.title), button("svg"), button("png")), canvas);
   };
 
-  // Puts what belongs to the chosen workload in place of what stood there.
+  // Replaces the content by that of the selected workload.
   const build = () => {
     for (const place of document.querySelectorAll("[data-charts]")) {
       place.querySelectorAll(".canvas").forEach((canvas) => Plotly.purge(canvas));

@@ -1,4 +1,4 @@
-//! Throughput against memory: who gives much and takes little.
+//! Throughput against memory: high rates with little memory.
 
 use super::section::{Data, Plot, Section, Trace};
 use super::series_legend::SeriesLegend;
@@ -58,7 +58,7 @@ fn plot(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) -> Optio
             number(memory.peak_rss_bytes),
         ]);
     }
-    // Both measures on one axis would be no axis.
+    // Both measures cannot share one axis.
     let overheads = points.iter().all(|point| point.memory.overhead.is_some_and(|overhead| overhead > 0.0));
     let height = |memory: &Memory| memory.overhead.filter(|_| overheads).unwrap_or(memory.peak_rss_bytes);
     let rates: Vec<f64> = points.iter().map(|point| point.numbers.mops_per_s.median).collect();

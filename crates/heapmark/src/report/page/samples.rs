@@ -1,4 +1,4 @@
-//! Every sample as it was measured: what medians and intervals are made of.
+//! Every sample as measured, the basis of medians and intervals.
 
 use super::downsample::{short, thin};
 use super::section::{Data, Plot, Section, Trace};
@@ -11,7 +11,7 @@ use crate::report::units;
 use plotly::common::{HoverInfo, Marker, MarkerSymbol, Mode};
 use plotly::{Layout, Scatter};
 
-/// Points of a page; a row has its share of them, and never more than [`MOST_OF_ROW`].
+/// The most points of a page; a row has its share of them, and never more than [`MOST_OF_ROW`].
 const MOST_POINTS: usize = 20_000;
 const MOST_OF_ROW: usize = 200;
 const LEAST_OF_ROW: usize = 10;

@@ -1,4 +1,4 @@
-//! What more threads bring.
+//! The effect of more threads.
 
 use super::pareto::rate;
 use super::section::{Data, Plot, Section, Trace};

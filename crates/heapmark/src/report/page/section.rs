@@ -1,33 +1,33 @@
-//! What a page is made of. Strings are as people read them; who lays them out makes them harmless.
+//! The parts of a page. Strings are not yet escaped; the template does that.
 
 use crate::report::text::plain;
 use plotly::Layout;
 use serde::Serialize;
 use serde_json::Value;
 
-/// A heading and what stands below it.
+/// A heading and its content.
 #[derive(Default)]
 pub(in crate::report) struct Section {
-    /// Where links lead to; also the name of downloaded files.
+    /// The target of links; also the name of downloaded files.
     pub id: &'static str,
     pub heading: String,
-    /// What it shows and what it does not, a paragraph each.
+    /// What it shows and what it does not, one paragraph each.
     pub text: Vec<String>,
     /// Its charts.
     pub views: Vec<View>,
     /// Its tables.
     pub tables: Vec<Table>,
-    /// What their columns mean.
+    /// The meaning of their columns.
     pub legend: Vec<String>,
 }
 
-/// The charts of one workload, which are seen when it is chosen.
+/// The charts of one workload, visible when it is selected.
 #[derive(Serialize)]
 pub(in crate::report) struct View {
-    /// `None`: seen whatever is chosen.
+    /// `None`: always visible.
     pub workload: Option<String>,
     pub plots: Vec<Plot>,
-    /// Everything that the charts show, and more exactly.
+    /// All values of the charts, with more digits.
     pub data: Data,
 }
 
@@ -39,24 +39,24 @@ pub(in crate::report) struct Plot {
     pub layout: Layout,
 }
 
-/// What one allocator brings to a chart. Its colour and its marker are the page's affair.
+/// The part of one allocator in a chart. The script chooses its colour and its marker.
 #[derive(Serialize)]
 pub(in crate::report) struct Trace {
-    /// Its place in the legend; `None` for what stays when allocators are switched off.
+    /// Its place in the legend; `None` if it stays when allocators are switched off.
     pub entry: Option<usize>,
-    /// Place of its run.
+    /// Index of its run.
     pub run: usize,
     pub drawn: Box<dyn plotly::Trace>,
 }
 
-/// Numbers with fixed units in the names of columns, as in a file.
+/// Numbers with fixed units in the column names, as in a file.
 #[derive(Serialize)]
 pub(in crate::report) struct Data {
     pub columns: Vec<&'static str>,
     pub rows: Vec<Vec<Value>>,
 }
 
-/// A table for people.
+/// A table for readers.
 #[derive(Default, Serialize)]
 pub(in crate::report) struct Table {
     pub caption: String,
@@ -70,7 +70,7 @@ pub(in crate::report) struct Table {
 #[derive(Clone, Default, Serialize)]
 pub(in crate::report) struct Column {
     pub title: String,
-    /// Numbers stand right, words left.
+    /// Numbers are right-aligned, words left.
     pub number: bool,
 }
 
@@ -88,7 +88,7 @@ impl Data {
 }
 
 impl Table {
-    /// Of columns of words.
+    /// A table of words.
     pub fn of_words(caption: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Table {
         let column = |title: &&str| Column { title: title.to_string(), number: false };
         let clean = |row: Vec<String>| row.iter().map(|cell| plain(cell)).collect();

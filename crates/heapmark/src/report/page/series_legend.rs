@@ -1,17 +1,17 @@
-//! Who is on the page: every allocator and program of its runs, each in one place, so that it has one colour and one marker in
-//! all charts; and what the runs are called there.
+//! The legend of a page: every allocator and program of its runs, each with one entry, so that it
+//! has one colour and one marker in all charts; and the names of the runs.
 
 use super::PageRun;
 use crate::analyse::{Analysis, Role};
 use crate::report::text::plain;
 
-/// A run and what was derived from it.
+/// A run and its analysis.
 pub(super) struct Told<'a> {
     pub run: &'a PageRun<'a>,
     pub analysis: Analysis,
 }
 
-/// All runs of a page, and who is in them.
+/// All runs of a page, and their allocators and programs.
 pub(super) struct SeriesLegend<'a> {
     pub runs: Vec<Told<'a>>,
     pub entries: Vec<Entry>,
@@ -21,7 +21,7 @@ pub(super) struct SeriesLegend<'a> {
 #[derive(Debug, PartialEq)]
 pub(super) struct Entry {
     pub name: String,
-    /// The null allocator or the baseline's copy: grey, as they never rank.
+    /// The null allocator or the A/A copy of the baseline: grey, as they never rank.
     pub companion: bool,
 }
 
@@ -37,28 +37,28 @@ impl<'a> SeriesLegend<'a> {
         SeriesLegend { runs, entries }
     }
 
-    /// Its place.
+    /// Its index.
     pub fn entry(&self, name: &str) -> Option<usize> {
         self.entries.iter().position(|entry| entry.name == name)
     }
 
-    /// Its name in a chart: `jemalloc`, of several runs `jemalloc · 2`.
+    /// Its name in a chart: `jemalloc`, with several runs `jemalloc · 2`.
     pub fn label(&self, run: usize, name: &str) -> String {
         in_chart(&format!("{name}{}", self.suffix(run)))
     }
 
-    /// Nothing, or of several runs ` · 2`.
+    /// Empty, or with several runs ` · 2`.
     pub fn suffix(&self, run: usize) -> String {
         if self.runs.len() > 1 { format!(" · {}", run + 1) } else { String::new() }
     }
 
-    /// What a run is called: `2: heapmark-results/2026-01-01-2`, or its name where it is alone.
+    /// The title of a run: `2: heapmark-results/2026-01-01-2`, or only its name if it is alone.
     pub fn title(&self, run: usize) -> String {
         let name = plain(&self.runs[run].run.name);
         if self.runs.len() > 1 { format!("{}: {name}", run + 1) } else { name }
     }
 
-    /// All values of one kind with the places of their runs.
+    /// All values of one kind with the indices of their runs.
     pub fn all<'s, T: 's>(&'s self, of: impl Fn(&'s Told<'a>) -> &'s [T]) -> Vec<(usize, &'s T)> {
         let in_run = |(run, told)| of(told).iter().map(move |one| (run, one)).collect::<Vec<_>>();
         self.runs.iter().enumerate().flat_map(in_run).collect()
@@ -76,7 +76,8 @@ fn subjects(analysis: &Analysis) -> Vec<(&str, Role)> {
     cases.chain(latency).chain(counts).chain(footprints).collect()
 }
 
-/// Text for the inside of a chart, where tags and entities are read: none of its own are left.
+/// Text for the inside of a chart, where tags and entities are interpreted: any in the text are
+/// escaped.
 pub(super) fn in_chart(text: &str) -> String {
     plain(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -1,4 +1,4 @@
-//! Pages of runs that never ran. What a browser makes of them is `tests/page.rs`.
+//! Pages of artificial runs. `tests/page.rs` tests how a browser shows them.
 
 use super::{PageRun, data, page, sections};
 use crate::analyse::analyse;
@@ -24,7 +24,7 @@ fn of(lab: &FakeRun) -> String {
     page(&[run("r/1", lab)], &[])
 }
 
-/// What the script of a page reads.
+/// The data that the script of a page reads.
 fn told(page: &str) -> Value {
     let start = "<script type=\"application/json\" id=\"data\">";
     let (_, rest) = page.split_once(start).expect("the data are there");

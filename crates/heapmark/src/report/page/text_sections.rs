@@ -1,5 +1,5 @@
-//! The sections of one run that are words and tables: how far it can be trusted, all its tables, what failed, and how and where it
-//! was measured.
+//! The text and table sections of one run: its reliability, all its tables, its failures, and how
+//! and where it was measured.
 
 use super::section::{Column, Section, Table};
 use super::series_legend::{SeriesLegend, Told};
@@ -8,7 +8,7 @@ use crate::report::sheet::{self, Sheet};
 use crate::report::text::{count, plain};
 use crate::report::{conclusion, legend::legend as lines, machine};
 
-/// What speaks for the run, and against it.
+/// The evidence for and against the run's reliability.
 pub(super) fn trust(legend: &SeriesLegend) -> Section {
     let of_run = |(run, told): (usize, &Told)| {
         let mut rows: Vec<Vec<String>> = Vec::new();
@@ -37,7 +37,7 @@ pub(super) fn trust(legend: &SeriesLegend) -> Section {
     }
 }
 
-/// A line without the word that stands in front of it already.
+/// Removes the leading word from a line that is shown after it.
 fn without(word: &str, line: String) -> String {
     line.strip_prefix(word).map(String::from).unwrap_or(line)
 }
@@ -92,7 +92,7 @@ pub(super) fn not_ok(legend: &SeriesLegend) -> Section {
             vec![failure.cells.join(", "), failure.outcome.to_string(), failure.stderr.trim().to_owned()]
         });
         let rows: Vec<Vec<String>> = rows.collect();
-        let columns = ["processes", "outcome", "last words on stderr"];
+        let columns = ["processes", "outcome", "last lines on stderr"];
         (!rows.is_empty()).then(|| Table::of_words(&caption(legend, run), &columns, rows))
     };
     Section {
@@ -104,7 +104,7 @@ pub(super) fn not_ok(legend: &SeriesLegend) -> Section {
     }
 }
 
-/// The machine, what was found set up on it, the allocators, and how it was measured.
+/// The machine, its preflight, the allocators, and how it was measured.
 pub(super) fn method(legend: &SeriesLegend) -> Section {
     let mut tables = Vec::new();
     for (run, told) in legend.runs.iter().enumerate() {
@@ -135,7 +135,7 @@ pub(super) fn method(legend: &SeriesLegend) -> Section {
     Section { id: "method", heading: "Machine and method".into(), tables, ..Section::default() }
 }
 
-/// What a run is called, where there are several.
+/// The title of a run, if there are several.
 fn caption(legend: &SeriesLegend, run: usize) -> String {
     if legend.runs.len() > 1 { legend.title(run) } else { String::new() }
 }

@@ -1,4 +1,4 @@
-//! The page of a trace: what one program asked of its allocator.
+//! The page of a trace: the requests of one program to its allocator.
 
 use super::downsample::short;
 use super::section::{Column, Data, Plot, Section, Table, Trace, View};
@@ -16,7 +16,7 @@ const MOST_MARKS: usize = 8;
 /// Threads with a bar of their own.
 const MOST_THREADS: usize = 32;
 
-/// What is drawn, each with a colour of its own.
+/// The kinds of bars, each with its own colour.
 const BYTES: usize = 0;
 const OBJECTS: usize = 1;
 const OTHERS: usize = 2;
@@ -72,7 +72,7 @@ fn alive(stats: &Stats) -> Section {
     section(
         "alive",
         "Alive over time",
-        "Bytes asked for and not given back. An allocator needs at least this much.",
+        "Bytes requested and not yet freed. An allocator needs at least this much.",
         vec![Plot { title: "Bytes alive".into(), traces: vec![trace], layout }],
         data,
     )
@@ -161,7 +161,7 @@ fn threads(stats: &Stats) -> Section {
     }
     threads.truncate(MOST_THREADS);
     let timed = threads.iter().all(|it| it.last_ns > it.first_ns);
-    // Of a thread that was seen for an instant there is no rate.
+    // A thread with a single timestamp has no rate.
     let rate = |count: u64, seconds: f64| if timed { short(count as f64 / seconds / 1e6) } else { count as f64 };
     let of = |count: fn(&crate::trace::stats::Thread) -> u64| -> Vec<f64> {
         threads.iter().map(|it| rate(count(it), (it.last_ns - it.first_ns) as f64 / 1e9)).collect()
@@ -212,7 +212,7 @@ fn section(id: &'static str, heading: &str, text: &str, plots: Vec<Plot>, data: 
     Section { id, heading: heading.into(), text: vec![text.into()], views, ..Section::default() }
 }
 
-/// Where a power of two begins: 0, 1, 2, 4, …
+/// The lower end of a power of two: 0, 1, 2, 4, …
 fn low(power: usize) -> u64 {
     match power {
         0 => 0,
@@ -224,7 +224,7 @@ fn powers_plot(title: &str, entry: usize, axis: &str, counts: Vec<f64>, of: &str
     bars(title, entry, axis, counts, of, |power| round(&units::bytes(low(power) as f64)))
 }
 
-/// `8 KiB` of `8.00 KiB`: zeros say nothing of a border.
+/// `8 KiB` from `8.00 KiB`: a border needs no trailing zeros.
 fn round(word: &str) -> String {
     word.replace(".00 ", " ").replace(".0 ", " ")
 }

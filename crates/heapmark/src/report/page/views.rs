@@ -1,14 +1,15 @@
-//! Cases of all runs sorted into views: one per workload, in it a chart per thread count with all runs side by side.
+//! Cases of all runs sorted into views: one per workload, in it a chart per thread count with all
+//! runs side by side.
 
 use super::section::{Data, Plot, View};
 use crate::analyse::{Case, CountCase, FootprintCase, LatencyCase};
 use crate::report::sheet;
 use crate::report::text::plain;
 
-/// A case of some kind, with the place of its run.
+/// A case of some kind, with the index of its run.
 pub(super) type Placed<'a, T> = (usize, &'a T);
 
-/// What cases are sorted by.
+/// The keys that cases are sorted by.
 pub(super) trait Kind {
     fn workload(&self) -> &str;
     fn threads(&self) -> u32;
@@ -31,7 +32,7 @@ macro_rules! kind {
     )*};
 }
 
-/// Of cases that only kernels have.
+/// For cases that only kernels have.
 macro_rules! heading {
     () => {
         |case: &Self| sheet::heading(&case.workload, case.threads, case.oversubscribed)
@@ -40,8 +41,8 @@ macro_rules! heading {
 
 kind!(Case: sheet::heading_of, LatencyCase: heading!(), CountCase: heading!(), FootprintCase: heading!());
 
-/// A view per workload. `draw` makes the charts of one thread count and writes down what they show; views and charts without
-/// anything in them are left out.
+/// A view per workload. `draw` makes the charts of one thread count and records their data; empty
+/// views and charts are left out.
 pub(super) fn by_threads<'a, T: Kind>(
     cases: &[Placed<'a, T>],
     columns: &[&'static str],
@@ -75,7 +76,7 @@ pub(super) fn heading(case: &impl Kind) -> String {
     super::plain(&case.heading())
 }
 
-/// Those with the same key together, in the order in which keys come up.
+/// Groups those with the same key, in the order in which the keys first occur.
 pub(super) fn grouped<'a, T, K: PartialEq>(cases: &[Placed<'a, T>], key: impl Fn(&T) -> K) -> Vec<Vec<Placed<'a, T>>> {
     let mut groups: Vec<(K, Vec<Placed<'a, T>>)> = Vec::new();
     for (run, case) in cases {

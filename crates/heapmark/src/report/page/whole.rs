@@ -1,4 +1,5 @@
-//! Whole processes: how long each row took, with the CPU time of all its threads, and its longest pause.
+//! Whole processes: how long each row took, with the CPU time of all its threads, and its longest
+//! pause.
 
 use super::dot_plot::{self, Dot};
 use super::section::{Data, Plot, Section, Trace};
@@ -39,7 +40,7 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
         heading: "Whole processes".into(),
         text: vec![
             format!("{bar} A diamond beyond the bar is work on other cores."),
-            "Pauses are those that a runtime or a program tells of: who tells of none may have some.".into(),
+            "Pauses are those that a runtime or a program reports: one that reports none may still have some.".into(),
         ],
         views: views::by_threads(&cases, &COLUMNS, |cases, heading, data| plots(legend, cases, heading, data)),
         ..Section::default()
@@ -102,7 +103,7 @@ fn bars(legend: &SeriesLegend, run: usize, row: &Row, whole: &Whole) -> Vec<Trac
     traces
 }
 
-/// With the size of its problem, where it is another than the chart's.
+/// With the size of its problem, if it differs from the chart's.
 fn sized(legend: &SeriesLegend, run: usize, row: &Row) -> String {
     let size = whole::sizes(row).map_or(String::new(), |sizes| format!(" ({sizes})"));
     legend.label(run, &format!("{}{size}", row.allocator))

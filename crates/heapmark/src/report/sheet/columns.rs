@@ -1,4 +1,4 @@
-//! The columns of a sheet, and how the table of a case comes to its own.
+//! The columns of a sheet, and how the table of a case builds its own.
 
 use super::cells::notes;
 use crate::analyse::{Case, Numbers, Row};
@@ -10,11 +10,11 @@ pub(in crate::report) struct Column {
     pub title: String,
     /// From the fastest row to the slowest.
     pub cells: Vec<String>,
-    /// Numbers stand right, words left.
+    /// Numbers are right-aligned, words left.
     pub number: bool,
-    /// Whether it may be left out where the page is too narrow; files have it.
+    /// Whether it may be left out if the page is too narrow; files keep it.
     pub spare: Spare,
-    /// Words that may as well stand below the table.
+    /// Words that may move below the table.
     pub notes: bool,
 }
 
@@ -30,25 +30,25 @@ impl Column {
         Column { title: title.to_owned(), cells, number: false, spare: Spare::No, notes: false }
     }
 
-    /// That only a very narrow page can do without.
+    /// A column that only a very narrow page leaves out.
     pub fn spare_late(self) -> Column {
         Column { spare: Spare::Late, ..self }
     }
 
-    /// That a narrow page can do without.
+    /// A column that a narrow page leaves out.
     pub fn spare(self) -> Column {
         Column { spare: Spare::Early, ..self }
     }
 }
 
-/// What becomes of a column on a narrow page.
+/// What happens to a column on a narrow page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::report) enum Spare {
     /// It stays.
     No,
-    /// It goes where the others do not even fit with their headings in several lines.
+    /// It is left out if the others do not fit even with their headings in several lines.
     Late,
-    /// It goes.
+    /// It is left out first.
     Early,
 }
 
@@ -66,13 +66,13 @@ impl Table<'_> {
         self.columns.push(column);
     }
 
-    /// Numbers that a narrow page can do without.
+    /// Numbers that a narrow page leaves out.
     pub fn spare(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) {
         let column = Column::numbers(title, self.cells(cell)).spare();
         self.columns.push(column);
     }
 
-    /// Words that a narrow page can do without.
+    /// Words that a narrow page leaves out.
     pub fn spare_words(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) {
         let column = Column::words(title, self.cells(cell)).spare();
         self.columns.push(column);
@@ -89,7 +89,7 @@ impl Table<'_> {
     }
 }
 
-/// Those of a case whose rows have numbers.
+/// The columns of a case whose rows have numbers.
 pub(super) fn columns(rows: Vec<(&Row, &Numbers)>, case: &Case, planned_blocks: u32) -> Vec<Column> {
     let mut table = Table { rows, columns: Vec::new() };
     let of_programs = case.whole_process && case.trial.is_none();

@@ -1,5 +1,5 @@
-//! A case as words in columns: what the terminal and Markdown both show. Strings from outside are still as they came; who
-//! prints them makes them harmless.
+//! A case as words in columns: the common content of terminal and Markdown. Strings from outside
+//! are not yet escaped; the printing code does that.
 
 mod cells;
 mod columns;
@@ -11,7 +11,7 @@ use super::{caveats, count, footprint, latency, text, units, user_command};
 use crate::analyse::{Analysis, Case, Failed, Numbers, Role, Row, State};
 use columns::columns;
 
-/// One case, ready to be laid out.
+/// One case, ready for layout.
 #[derive(Default)]
 pub(super) struct Sheet {
     /// `larson, 2 threads (oversubscribed)`.
@@ -20,9 +20,10 @@ pub(super) struct Sheet {
     pub columns: Vec<Column>,
     /// `floor: null 2.00 ns/op`, one per floor that was measured.
     pub floors: Vec<String>,
-    /// `A/A: a copy of glibc takes 0.998 [0.991, 1.004] of its time`; and why nothing is claimed, where nothing is.
+    /// `A/A: a copy of glibc takes 0.998 [0.991, 1.004] of its time`; and why claims are withheld,
+    /// if they are.
     pub trust: Vec<String>,
-    /// What nobody should read the table without.
+    /// A caution that the table must not be read without.
     pub caution: Option<String>,
     /// Allocators without numbers, and why.
     pub numberless: Vec<Numberless>,
@@ -39,7 +40,7 @@ pub(super) struct Numberless {
 }
 
 impl Numberless {
-    /// How a row failed, or what else left it without numbers.
+    /// How a row failed, or another reason for having no numbers.
     pub fn new(allocator: &str, failed: Option<&Failed>, otherwise: impl FnOnce() -> String) -> Numberless {
         let reason = failed.map_or_else(otherwise, Failed::summary);
         Numberless {
@@ -50,7 +51,7 @@ impl Numberless {
     }
 }
 
-/// The tables of a run, whatever it measured.
+/// The tables of a run of any kind.
 pub(super) fn all(analysis: &Analysis) -> Vec<Sheet> {
     let cases = analysis.cases.iter().map(|case| Sheet::new(case, analysis.planned_blocks));
     cases.chain(latency::sheets(analysis)).chain(count::sheets(analysis)).chain(footprint::sheets(analysis)).collect()
@@ -59,7 +60,8 @@ pub(super) fn all(analysis: &Analysis) -> Vec<Sheet> {
 impl Sheet {
     pub fn new(case: &Case, planned_blocks: u32) -> Sheet {
         let mut rows: Vec<(&Row, &Numbers)> = case.rows.iter().filter_map(|row| Some((row, row.numbers()?))).collect();
-        // Of a command that was tried the sentence below speaks of the ratios of pairs, whose order medians need not have.
+        // For a user's command, the conclusion below uses the ratios of pairs, and medians may have
+        // another order.
         let by_ratio = case.trial.is_some() && rows.iter().all(|(_, numbers)| numbers.ratio.is_some());
         let rank = |numbers: &Numbers| match (case.paced, numbers.mean_footprint, numbers.memory) {
             _ if by_ratio => numbers.ratio.map_or(1.0, |ratio| ratio.ratio),
@@ -105,7 +107,7 @@ pub(super) fn overall(analysis: &Analysis) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The command that was tried, or the workload and its threads.
+/// The user's command, or the workload and its threads.
 pub(super) fn heading_of(case: &Case) -> String {
     match &case.trial {
         Some(tried) => user_command::heading(tried),
@@ -140,13 +142,13 @@ fn numberless(row: &Row, planned_blocks: u32) -> Option<Numberless> {
     Some(Numberless { allocator: row.allocator.clone(), reason, failed })
 }
 
-/// What a case has to say of itself, and then what is to be said of all such tables.
+/// The case's own caution, then the one for all tables of its kind.
 pub(super) fn cautions(own: Option<&str>, of_all: Option<&str>) -> Option<String> {
     let both: Vec<&str> = own.into_iter().chain(of_all).collect();
     (!both.is_empty()).then(|| both.join(" "))
 }
 
-/// Why a row has no numbers that was not measured.
+/// Why a row without measurements has no numbers.
 pub(super) fn missing(planned_blocks: u32) -> String {
     format!("missing: 0 of {} measured", text::count(planned_blocks as usize, "block"))
 }

@@ -75,7 +75,7 @@ fn the_overall_table_names_the_cases_that_the_copy_takes_away() {
     assert!(on(Screen { width: 200, colour: false }, &lab).contains(heading), "{}", on(WIDE, &lab));
     assert!(exported(Format::Markdown, &lab).contains("2 cases without churn@2 (A/A) and speed@2 (A/A)"));
     let page = page(&[PageRun { name: "r".into(), head: &lab.run, records: &lab.records, series: Vec::new() }], &[]);
-    // Words of a table are escaped, those of a chart are JSON.
+    // Text in a table is HTML-escaped; text in a chart is JSON.
     for told in ["2 cases without churn@2 (A/A)", "2 cases without churn@2 (A&#x2f;A)"] {
         assert!(page.contains(told), "{told}");
     }

@@ -1,4 +1,4 @@
-//! What interference was seen, in every form of the report.
+//! Interference in every form of the report.
 
 use super::*;
 
@@ -20,10 +20,10 @@ fn a_row_says_in_how_many_of_its_processes_it_was_held_up() {
     let terminal = on(WIDE, &lab);
     for (form, text) in [("terminal", &terminal), ("markdown", &exported(Format::Markdown, &lab)), ("page", &page)] {
         assert_eq!(text.matches("stalled in 5 of 12").count(), 1, "{form}: {text}");
-        assert!(text.contains("stalled: so many of its processes were held up (waiting for memory)"), "{form}: {text}");
+        assert!(text.contains("stalled: processes with stalls (waiting for memory)"), "{form}: {text}");
     }
     assert!(
-        terminal.contains("Interference: 5 processes held up by waiting for memory (5) and kept: that may be"),
+        terminal.contains("Interference: 5 processes stalled by waiting for memory (5) and kept: that may be"),
         "{terminal}"
     );
     let rows = exported(Format::Rows, &lab);

@@ -1,4 +1,4 @@
-//! What all tables have in common, whatever a run measured.
+//! Properties that the tables of all kinds of runs share.
 
 use super::{WIDE, on};
 use crate::analyse::compare::{By, Side, between, within};

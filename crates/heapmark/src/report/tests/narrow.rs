@@ -3,7 +3,7 @@
 use crate::report::sheet::{Column, Sheet};
 use crate::report::terminal::{Screen, sheet_text};
 
-/// A table of four columns and how it looks in so many characters; what had to go.
+/// A table of four columns at this width, and the columns that were left out.
 fn at(width: usize) -> (String, Vec<String>) {
     let numbers = |title: &str, cell: &str| Column::numbers(title, [cell.to_owned()]);
     let columns = vec![

@@ -1,4 +1,4 @@
-//! Other tools' files by values: what stands in them, and what must not.
+//! Other tools' files by values: what they contain, and what they must not.
 
 use super::*;
 use serde_json::{Value, json};
@@ -93,13 +93,13 @@ fn hyperfine_gets_measured_phases_in_seconds() {
 fn a_row_that_is_not_ok_is_in_no_file_and_is_counted() {
     let mut lab = lab();
     let crashed = lab.cell("larson@2/b03/hoard");
-    // A measurement next to a crash breaks the store's promise; it must not come out even so.
+    // A measurement next to a crash breaks the store's promise; it must still not be printed.
     (crashed.outcome, crashed.measurement) = (crash(), Some(measurement(13.0)));
     for format in FOREIGN {
         let file = export(format, &lab.run, &lab.records).unwrap();
         let text = String::from_utf8(file.bytes).unwrap();
         assert!(text.contains("larson@2/glibc") && !text.contains("hoard"), "{text}");
-        let note = format!("1 of 2 rows left out: {} has no way to tell of them; csv-rows says why", format.name());
+        let note = format!("1 of 2 rows left out: {} cannot represent them; csv-rows has the reasons", format.name());
         assert_eq!(file.note, Some(note));
     }
     let lab = lab.fail("larson@2/b00/glibc", crash());

@@ -1,16 +1,17 @@
-//! What a run says of a command of the user's.
+//! Reports on a user's command.
 
 use super::*;
 use crate::analyse::analyse;
 use crate::plan::{Client, UserCommand};
 use crate::report::conclusion;
 
-/// A command under glibc and another allocator that takes so many times as long, with malloc's share of the CPU time.
+/// A command under glibc and under another allocator, which takes `times` as long, with malloc's
+/// share of the CPU time.
 fn tried(times: f64, share: f64) -> FakeRun {
     tried_under(|block| 10.0 * times * (1.0 + 0.0001 * f64::from(block % 7)), share)
 }
 
-/// The same, with what the other takes in each block.
+/// The same, with the other's time in each block.
 fn tried_under(other: impl Fn(u32) -> f64, share: f64) -> FakeRun {
     let mut lab = FakeRun::new(&["glibc", "other"], &["build"], 20).fill(|_, name, block| match name {
         "other" => other(block),
@@ -49,7 +50,7 @@ fn where_none_is_faster_the_sentence_says_stay_or_that_it_does_not_matter() {
     let hardly = says(1.001, 0.002);
     assert!(hardly.starts_with("It does not matter here which allocator is the fastest: none can win more than 0.2 %"));
     assert!(hardly.contains("take 0.2 % of its CPU time"), "{hardly}");
-    // Every fourth block is far off: how far it is from glibc nobody knows, but on which side.
+    // Every fourth block is far off: the size of the difference is unclear, but not its direction.
     let wide = |times: f64| {
         let spread = |block: u32| if block % 4 == 3 { times } else { 1.0 + 0.001 * f64::from(block % 3) };
         let lab = tried_under(|block| 10.0 * spread(block), 0.25);
@@ -59,7 +60,7 @@ fn where_none_is_faster_the_sentence_says_stay_or_that_it_does_not_matter() {
     assert!(slower.starts_with("Stay with glibc: no allocator is faster here, and none was shown"), "{slower}");
     let faster = wide(0.7);
     assert!(faster.starts_with("Stay with glibc until more is known") && faster.contains("other may be"), "{faster}");
-    // Too few blocks carry no recommendation, whatever they show.
+    // Too few blocks support no recommendation, whatever they show.
     let mut few = tried(0.5, 0.25);
     few.records.retain(|record| record.block < 5);
     let sentence = conclusion(&analyse(&few.run, &few.records));
@@ -77,7 +78,7 @@ fn below_a_ceiling_that_no_verdict_would_tell_none_may_be_faster() {
     let sentence = conclusion(&analyse(&lab.run, &lab.records));
     assert!(sentence.starts_with("It does not matter here which allocator is the fastest"), "{sentence}");
     assert!(!sentence.contains("may be"), "{sentence}");
-    // The precision that was asked for is what this run could tell.
+    // The requested precision is the smallest difference that this run could detect.
     let mut lab = tried_under(spread(0.7), 0.03);
     assert!(conclusion(&analyse(&lab.run, &lab.records)).contains("other may be"));
     lab.run.plan.precision = Some(0.05);
@@ -98,7 +99,7 @@ fn a_ceiling_that_a_row_exceeds_is_withdrawn() {
     let sentence = says(0.8, 0.01);
     assert!(sentence.starts_with("Use other: it takes 0.800x"), "{sentence}");
     assert!(sentence.contains("it is more under other (at least 2"), "{sentence}");
-    assert!(sentence.contains("that is no ceiling here") && !sentence.contains("no allocator can"), "{sentence}");
+    assert!(sentence.contains("this is no ceiling here") && !sentence.contains("no allocator can"), "{sentence}");
 }
 
 #[test]
@@ -151,7 +152,7 @@ fn what_could_not_be_found_out_is_said() {
         .map(|(name, why)| (name.to_owned(), why.to_owned()))
         .into();
     let text = exported(Format::Markdown, &lab);
-    for words in ["ceiling: not known; it broke off", "came to no good end: it was ended after 30 s"] {
+    for words in ["ceiling: not known; it broke off", "search was not completed: it was ended after 30 s"] {
         assert!(text.contains(words), "no {words} in {text}");
     }
 }

@@ -3,8 +3,8 @@
 use super::*;
 use std::collections::BTreeMap;
 
-/// Everything that such a table can hold: a runtime that ignores malloc, one that pauses, one that never did, one that is
-/// not told, a size of its own, a caution.
+/// All contents of these tables: a runtime that ignores malloc, one that pauses, one that never
+/// did, one without a report, a size of its own, a caution.
 fn trees() -> FakeRun {
     let lab = FakeRun::new(&["glibc"], &["trees"], 10).whole(&["OCaml", "Go", "Nim:refc", "Python", "tiny-gc (own)"]);
     let mut lab = lab.fill(|_, name, _| match name {
@@ -28,7 +28,7 @@ fn trees() -> FakeRun {
         .told("trees@2/check/tiny-gc (own)", &[calls(1.0), ("pauses", 9.0), ("pause_max_ns", 8e6)])
 }
 
-/// The cells of a row in a file, by their column's title.
+/// The cells of a row in a file, by their column titles.
 fn cells(markdown: &str, row: &str) -> BTreeMap<String, String> {
     let split = |line: &str| line.split('|').map(|cell| cell.trim().to_string()).collect::<Vec<_>>();
     let line =
@@ -64,7 +64,7 @@ fn rows_that_have_the_same_to_say_share_a_line() {
         "\n  OCaml, Go, Nim:refc: not touched by malloc choice\n  Python: not touched by malloc choice, n = 12\n";
     assert!(text.contains(shared), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= NARROW.width), "{text}");
-    // The order of the table, and nobody twice.
+    // The order of the table, without repetitions.
     assert_eq!(text.matches("not touched").count(), 2, "{text}");
     assert!(!text.contains("\n  glibc: ") && !text.contains("tiny-gc (own): "), "{text}");
     assert!(text.contains("Too narrow for: "), "{text}");

@@ -1,17 +1,17 @@
-//! One event as one line, for people or as JSON.
+//! One event as one line, as text or as JSON.
 
 use crate::report::text::plain;
 use crate::trace::{Event, Token};
 use serde_json::{Map, Value};
 
-/// Counts along, since a trace does not say at birth what an object is called.
+/// Counts allocations, since a trace does not store the name of a new object.
 #[derive(Default)]
 pub struct Dump {
     events: u64,
     allocations: Vec<u64>,
 }
 
-/// The operation, its fields in order, and the object that begins.
+/// The operation, its fields in order, and the object that it creates.
 struct Line {
     number: u64,
     thread: u32,

@@ -1,4 +1,4 @@
-//! Traces for people and programs: events one per line, and what all of them come to.
+//! Traces as text and for programs: events one per line, and statistics over all of them.
 
 mod dump;
 mod stats;

@@ -6,10 +6,10 @@ use crate::trace::stats::{Histogram, Stats};
 use crate::trace::{Head, ended};
 use comfy_table::{CellAlignment, Table, presets};
 
-/// Threads that the terminal shows; the page and the files have all.
+/// Threads that the terminal shows; the page and the files show all.
 const MOST_THREADS: usize = 16;
 
-/// What somebody at a terminal wants to know.
+/// The summary for a terminal.
 pub fn stats(stats: &Stats) -> String {
     let mut out = format!("{}\n\n", plain(&program(stats)));
     for (what, says) in summary(stats) {
@@ -39,11 +39,11 @@ pub(in crate::report) fn program(stats: &Stats) -> String {
     match (words.is_empty(), head.text("imported")) {
         (false, _) => words.join(" "),
         (true, Some(from)) => format!("imported from {from}"),
-        (true, None) => "a trace that does not say of which program".into(),
+        (true, None) => "a trace without the name of its program".into(),
     }
 }
 
-/// Lines of what the trace comes to, each with its name.
+/// Lines of the summary, each with its name.
 pub(in crate::report) fn summary(stats: &Stats) -> Vec<(&'static str, String)> {
     let bytes = |bytes: u64| units::bytes(bytes as f64);
     let share = |part: u64, whole: u64| units::percent(part as f64 / whole.max(1) as f64);
@@ -122,7 +122,7 @@ fn calls(stats: &Stats) -> String {
     table(&["call", "times"], calls.iter().map(|(name, count)| vec![name.to_string(), count.to_string()]))
 }
 
-/// Where a power of two of a histogram begins, and where the next one does.
+/// The lower and the upper end of a power of two of a histogram.
 fn ends(power: usize) -> [String; 2] {
     let word = |bytes: f64| units::bytes(bytes).replace(".00 ", " ").replace(".0 ", " ");
     let from = if power == 0 { 0.0 } else { (power as f64 - 1.0).exp2() };
@@ -170,7 +170,7 @@ fn table(columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
 pub fn histogram_csv(histogram: &Histogram, column: &str) -> String {
     let mut out = format!("{column},count\n");
     let mut last: Option<(u64, u64)> = None;
-    // Buckets whose means are the same number are one row.
+    // Buckets whose rounded means are equal become one row.
     for bucket in histogram.buckets() {
         let number = bucket.mean.round() as u64;
         match &mut last {
@@ -185,7 +185,7 @@ pub fn histogram_csv(histogram: &Histogram, column: &str) -> String {
     out
 }
 
-/// What is alive over time.
+/// Live bytes and blocks over time.
 pub fn timeline_csv(stats: &Stats) -> String {
     let rows = stats
         .timeline

@@ -1,4 +1,4 @@
-//! Numbers and texts, at the end of what is written and at the front of what is read.
+//! Numbers and texts: appended to a buffer when written, taken off its front when read.
 
 use super::{MOST_MARK, OPERATION_BITS};
 use crate::trace::fault::{Fault, damaged};
@@ -54,7 +54,7 @@ impl Pen {
     }
 }
 
-/// A payload, of which events are taken off the front.
+/// A payload; events are taken off its front.
 pub(in crate::trace) struct Bytes<'a> {
     pub(in crate::trace) all: &'a [u8],
     pub(in crate::trace) at: usize,

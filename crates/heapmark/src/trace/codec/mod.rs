@@ -1,6 +1,7 @@
-//! Events as bytes. The first number of an event has its operation in the low three bits and its most important field above;
-//! rare events share one operation. An object is named by how far it is from the one of the same thread that was named last:
-//! objects die in runs, forwards or backwards, so that the distance is mostly one.
+//! Events as bytes. The first number of an event has its operation in the low three bits and its
+//! most important field above; rare events share one operation. An object is named by its distance
+//! from the last named object of the same thread: objects are freed in runs, forwards or backwards,
+//! so the distance is mostly one.
 
 mod bytes;
 mod read;
@@ -46,27 +47,28 @@ mod rare {
     pub const FREE_ALIGNED: u64 = 18;
 }
 
-/// Sizes below this fit above an operation. No machine has so much memory, so no call that asked for it succeeded.
+/// Sizes below this fit above an operation. No machine has so much memory, so no call that asked
+/// for more succeeded.
 const MOST_SIZE: u64 = 1 << (64 - OPERATION_BITS);
-/// Bytes of a mark; a longer one is cut.
+/// Longest mark in bytes; a longer one is cut.
 const MOST_MARK: usize = 4096;
-/// Allocations of a thread: what [`Token::packed`] has room for.
+/// Allocations of a thread: limited by [`Token::packed`].
 const MOST_INDEX: u64 = 1 << 48;
-/// No event is longer, with the switch of threads before it.
+/// No event is longer than this, including the switch of threads before it.
 pub(super) const MOST_EVENT: usize = MOST_MARK + 8 * varint::MOST_BYTES;
 
-/// What each thread has done so far, which both sides know.
+/// What each thread has done so far; writer and reader both keep it.
 #[derive(Clone, Copy, Default)]
 struct Thread {
     /// Objects it has allocated.
     allocations: u64,
-    /// The one of them that it named last itself.
+    /// The one of them that this thread named last.
     own: u64,
     /// The one of them that another thread named last.
     remote: u64,
 }
 
-/// What writer and reader both know of all that came before.
+/// What writer and reader both know of all earlier events.
 #[derive(Default)]
 pub(super) struct State {
     thread: u32,
@@ -75,12 +77,12 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Threads that have been heard of.
+    /// Threads that were named so far.
     pub(super) fn threads(&self) -> u64 {
         self.threads.len() as u64
     }
 
-    /// Objects that have been allocated.
+    /// Objects that were allocated so far.
     pub(super) fn allocations(&self) -> u64 {
         self.threads.iter().map(|thread| thread.allocations).sum()
     }
@@ -110,7 +112,7 @@ impl State {
         Ok(())
     }
 
-    /// The object of `owner` that lies so far from the last one.
+    /// The object of `owner` at this distance from the last one.
     fn token(&mut self, owner: u64, distance: u64) -> Result<Token, Fault> {
         let by_owner = owner == u64::from(self.thread);
         let Some(thread) = usize::try_from(owner).ok().and_then(|owner| self.threads.get_mut(owner)) else {
@@ -126,7 +128,7 @@ impl State {
         Ok(Token { thread: owner as u32, index })
     }
 
-    /// How far a token lies from the last one.
+    /// The distance of a token from the last one.
     fn distance(&mut self, token: Token) -> Result<u64, Fault> {
         let by_owner = token.thread == self.thread;
         match self.threads.get_mut(token.thread as usize) {

@@ -1,4 +1,4 @@
-//! Events are read. Whatever the bytes are, they are events or a fault.
+//! Reads events. Any bytes give events or a fault.
 
 use super::*;
 use crate::trace::Event;
@@ -7,7 +7,7 @@ use crate::trace::layout::MOST_LIVE;
 use heapmark_wire::capture::{Call, Variant};
 
 impl State {
-    /// The next event of a payload and its thread.
+    /// Reads the next event of a payload and its thread.
     #[inline]
     pub(in crate::trace) fn read(&mut self, bytes: &mut Bytes) -> Result<(u32, Event), Fault> {
         let mut first = bytes.number()?;

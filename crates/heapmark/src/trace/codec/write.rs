@@ -1,4 +1,4 @@
-//! Events are written.
+//! Writes events.
 
 use super::*;
 use crate::trace::Event;
@@ -84,7 +84,7 @@ impl State {
             Event::Inherit { objects } => pen.rare(rare::INHERIT, &[objects]),
             Event::Dropped { count } => pen.rare(rare::DROPPED, &[count]),
             Event::End { peak_rss_bytes } => pen.rare(rare::END, &[peak_rss_bytes]),
-            // The others are `write`'s own.
+            // `write` handles the others.
             Event::Malloc { .. } | Event::Free { .. } | Event::FreeSized { .. } | Event::Realloc { .. } => {}
         }
         if event.begins().is_some() { self.born() } else { Ok(()) }

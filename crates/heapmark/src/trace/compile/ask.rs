@@ -1,4 +1,4 @@
-//! How an object is asked for, as ops.
+//! The calls that make objects, as ops.
 
 use super::object::Maker;
 use heapmark_wire::compiled::{ALL_PAGES, Head, MOST_SIZE, Op, PAGES_FROM_BYTES, Rare};
@@ -32,7 +32,8 @@ impl Words {
 }
 
 impl Ask {
-    /// For so many bytes in a slot. Those of large blocks begin with the word that says how much of them is touched.
+    /// The words of a call for this many bytes in a slot. Those of large blocks begin with the word
+    /// that holds how many of their pages are touched.
     pub(super) fn words(self, slot: u32, bytes: u64) -> Words {
         let mut words = Words { words: [0; 4], count: 0 };
         if has_pages(bytes) {
@@ -53,7 +54,7 @@ impl Ask {
         words
     }
 
-    /// 0 where none is asked for.
+    /// The requested alignment; 0 if there is none.
     pub(super) fn alignment(self) -> u64 {
         match self {
             Ask::Aligned { align } | Ask::NewAligned { align } => align,
@@ -61,7 +62,7 @@ impl Ask {
         }
     }
 
-    /// What ends the object depends on it.
+    /// What made the object; the op that ends it depends on that.
     pub(super) fn maker(self) -> Maker {
         match self {
             Ask::Malloc | Ask::Calloc { .. } | Ask::Realloc => Maker::C,
@@ -71,7 +72,7 @@ impl Ask {
         }
     }
 
-    /// One more such call.
+    /// Counts one more call of this kind.
     pub(super) fn count(self, head: &mut Head) {
         *match self {
             Ask::Malloc | Ask::New => &mut head.malloc,
@@ -82,7 +83,7 @@ impl Ask {
     }
 }
 
-/// Whether it is said of a block of this size how many of its pages are touched.
+/// Whether a block of this size is large enough that its touched pages are recorded.
 pub(super) fn has_pages(bytes: u64) -> bool {
     bytes >= PAGES_FROM_BYTES
 }

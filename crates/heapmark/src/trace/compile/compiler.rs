@@ -1,4 +1,4 @@
-//! Event by event into ops.
+//! Compiles events into ops, one by one.
 
 use super::super::{Event, Fault, Kind, Live, Token, Variant};
 use super::Order;
@@ -12,9 +12,9 @@ use anyhow::{Context, Result, bail};
 use heapmark_wire::compiled::{self, ALL_PAGES, HEAD_WORDS, Head, MOST_SIZE, MOST_SLOTS, Op, Rare};
 use std::fs::File;
 
-/// Bytes that are allocated from one point to the next.
+/// Bytes that are allocated between two memory points.
 const POINT_EVERY_BYTES: u64 = 1 << 20;
-/// No process has so many addresses; what asks for them did not get them.
+/// No process has this many addresses, so no request for that many bytes succeeded.
 const MOST_BYTES: u64 = 1 << 47;
 
 struct Compiler {
@@ -64,14 +64,15 @@ impl Compiler {
     fn event(&mut self, thread: u32, event: &Event) -> Result<()> {
         match *event {
             Event::Malloc { size, operator: false } => self.begin(thread, size, Ask::Malloc)?,
-            // As the C++ library does, where the allocator's own operators do not serve.
+            // As the C++ library does if the allocator has no operators of its own.
             Event::Malloc { size, operator: true } => self.begin(thread, size.max(1), Ask::New)?,
             Event::Calloc { count, size } => {
                 let bytes = count.checked_mul(size).with_context(|| format!("calloc({count}, {size}) overflows"))?;
                 self.begin(thread, bytes, Ask::Calloc { count, size })?;
             }
             Event::Aligned { align, size, variant } => {
-                // What posix_memalign takes: powers of two that hold a pointer.
+                // What posix_memalign accepts: powers of two that are at least as large as a
+                // pointer.
                 let align = align.clamp(8, MOST_BYTES).next_power_of_two();
                 let operator = variant == Variant::Operator;
                 let ask = if operator { Ask::NewAligned { align } } else { Ask::Aligned { align } };
@@ -101,25 +102,27 @@ impl Compiler {
         Ok(())
     }
 
-    /// An op that is a call of the program's; returns its place and how many ops the thread has with it.
+    /// Appends an op that is a call of the program; returns its place and the thread's number of
+    /// ops, including this one.
     fn call(&mut self, player: u32, words: &[u64]) -> Result<(u64, u64)> {
         self.head.events += 1;
         self.streams.op(player, words)
     }
 
-    /// Before a thread uses an object: it must be there, and whoever used it before must be done.
+    /// Called before a thread uses an object: the object must exist, and the thread that used it
+    /// before must be done.
     fn wait_for_object(&mut self, player: u32, owner: u32, object: &Object) -> Result<()> {
         self.streams.prepare(player)?;
         self.streams.wait_for(player, owner, object.born)?;
         object.user.map_or(Ok(()), |(user, ops)| self.streams.wait_for(player, user, ops))
     }
 
-    /// Whose freed slots a thread uses again: where one thread plays at a time, all of them are everybody's.
+    /// Whose freed slots a thread reuses: if one thread plays at a time, all threads share them.
     fn shelf(&self, player: u32) -> u32 {
         if self.streams.order.is_strict() { 0 } else { player }
     }
 
-    /// A new object in a slot of its own.
+    /// Makes a new object in a slot of its own.
     fn begin(&mut self, thread: u32, bytes: u64, ask: Ask) -> Result<()> {
         let player = self.streams.player_of(thread)?;
         let (slot, wait) = self.slots.take(self.shelf(player), self.streams.ops(player));
@@ -131,7 +134,7 @@ impl Compiler {
         self.make(thread, player, slot, bytes, ask)
     }
 
-    /// The op that makes an object, of `thread` by `player`.
+    /// Appends the op that makes an object: the object is of `thread`, the op of `player`.
     fn make(&mut self, thread: u32, player: u32, slot: u32, bytes: u64, ask: Ask) -> Result<()> {
         if bytes >= MOST_BYTES {
             bail!("an allocation of {bytes} bytes that did not fail");
@@ -142,7 +145,7 @@ impl Compiler {
             bail!("objects of {live_bytes} bytes live at once: a process has addresses for {MOST_BYTES}");
         }
         let all_bytes = self.head.bytes.checked_add(bytes).context("more than 2^64 bytes are allocated in all")?;
-        // Before the op: after it somebody else may go on.
+        // Before the op: after it another thread may continue.
         if self.streams.order.is_strict() && self.head.bytes >= self.next_point {
             let (allocated, live) = (self.head.bytes, self.live_bytes);
             self.next_point = allocated + POINT_EVERY_BYTES;
@@ -154,7 +157,7 @@ impl Compiler {
         let object = Object {
             slot,
             bytes,
-            // A stray's object is its thread's by name, and another one's by deed.
+            // A stray's object keeps its thread's name, but another thread makes it.
             born: if player == thread { ops } else { 0 },
             user: (player != thread).then_some((player, ops)),
             pages_at: has_pages(bytes).then_some(place),
@@ -184,13 +187,14 @@ impl Compiler {
         self.live_bytes -= object.bytes;
         self.wait_for_object(player, token.thread, &object)?;
         let Object { slot, bytes, maker, .. } = object;
-        // To say a wrong size is another program's fault and undefined.
+        // To pass a wrong size is a fault of the program, and undefined.
         let is_sized = size.is_some_and(|size| size.max(1) == bytes);
-        // What a block ends by follows from what made it: a correct program ends it so, and another one's mistake is not repeated.
+        // What frees a block follows from what made it: a correct program frees it so, and the
+        // mistake of an incorrect one is not repeated.
         let (_, ops) = match (maker, is_sized) {
             (Maker::C, true) if bytes <= MOST_SIZE => self.call(player, &[Op::FreeSized.word(slot, bytes)])?,
             (Maker::C, true) => self.call(player, &[Rare::FreeSized.word(slot), bytes])?,
-            // With its alignment the size would have to be said, too: few allocators take that.
+            // With its alignment the size would have to be passed, too: few allocators accept that.
             (Maker::C | Maker::Aligned, _) => self.call(player, &[Op::Free.word(slot, 0)])?,
             (Maker::New, false) => self.call(player, &[Op::Delete.word(slot, 0)])?,
             (Maker::New, true) if bytes <= MOST_SIZE => self.call(player, &[Op::DeleteSized.word(slot, bytes)])?,
@@ -210,7 +214,7 @@ impl Compiler {
         let object = *self.objects.get_mut(token)?;
         self.wait_for_object(player, token.thread, &object)?;
         let (_, ops) = self.call(player, &[Rare::UsableSize.word(object.slot)])?;
-        // Who used it before is waited for by this one, and so by whoever waits for this one.
+        // This op waits for the previous user, and so does every op that waits for this one.
         self.objects.get_mut(token)?.user = Some((player, ops));
         Ok(())
     }
@@ -237,7 +241,8 @@ impl Compiler {
             Maker::NewAligned(log) => Some(compiled::left(slot, Some(1 << log))),
         });
         let mut left: Vec<u64> = left.collect();
-        // Live objects come in no order; a compiled trace is the same whoever compiles it.
+        // Live objects come in no fixed order; sorted, so that the same trace always gives the same
+        // compiled trace.
         left.sort_unstable();
         let ThreadStreams { writer, most_alive, strays, now_ns, .. } = &mut self.streams;
         let (at, left_at, words) = (writer.reserve(table.len()), writer.reserve(left.len()), writer.words);

@@ -1,7 +1,8 @@
-//! A trace made ready to be replayed: tokens become slots, and the recorded order becomes what threads wait for.
+//! Compiles a trace for its replay: tokens become slots, and the recorded order becomes waits of
+//! threads.
 //!
-//! Events go through once, in recorded order; memory grows with what is live, not with the length of the trace. How a compiled trace is
-//! laid out says [`heapmark_wire::compiled`].
+//! Events are read once, in recorded order; memory grows with the live objects, not with the length
+//! of the trace. [`heapmark_wire::compiled`] defines the layout of a compiled trace.
 
 mod ask;
 mod compiler;
@@ -21,21 +22,21 @@ use heapmark_wire::compiled::HEAD_WORDS;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// How the threads of a replay keep to the recorded order.
+/// How closely the threads of a replay keep to the recorded order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// A thread waits for what its next op needs.
     Dependent,
-    /// As that, and for the recorded time.
+    /// The same, and it waits for the recorded time.
     Timed,
     /// One thread plays at a time.
     Strict,
-    /// As that, and it is always the same one: it makes all calls.
+    /// The same, and it is always the same thread, which makes all calls.
     Alone,
 }
 
 impl Order {
-    /// Whether one op comes after the other, so that nobody waits for an object.
+    /// Whether ops run one after the other, so that no thread has to wait for an object.
     fn is_strict(self) -> bool {
         matches!(self, Order::Strict | Order::Alone)
     }

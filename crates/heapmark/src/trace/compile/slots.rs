@@ -1,15 +1,17 @@
-//! Which slot an object gets. A thread uses its own freed slots again, the last one first, which its program order makes safe;
-//! failing that, those that another thread freed long ago, and then it must wait for that.
+//! Which slot an object gets. A thread first reuses its own freed slots, the last one first: its
+//! program order makes that safe. Otherwise it takes slots that another thread freed long ago, and
+//! must wait for those frees.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// A slot rests for so many frees before another thread gets it: by then whoever freed it is past that, so that nobody waits.
+/// A freed slot rests for this many frees before another thread gets it: by then the thread that
+/// freed it is past that op, so that the other one hardly waits.
 const QUARANTINE: u64 = 65_536;
-/// Slots that are taken over at a time, for one wait.
+/// Slots that are taken over at a time, with one wait.
 const BATCH: usize = 64;
 
-/// A freed slot: after how many ops of its owner, and as the how-manieth free of all.
+/// A freed slot: its free as a number of ops of its owner, and as a number among all frees.
 #[derive(Clone, Copy)]
 struct Freed {
     slot: u32,
@@ -21,7 +23,7 @@ struct Freed {
 struct Own {
     /// In the order of their frees.
     freed: VecDeque<Freed>,
-    /// Its oldest slot has an entry among the donors.
+    /// Whether its oldest slot has an entry among the donors.
     is_donor: bool,
 }
 
@@ -29,13 +31,14 @@ struct Own {
 #[derive(Default)]
 pub(super) struct Slots {
     threads: Vec<Own>,
-    /// Threads by the number of their oldest free, as it was when they came here.
+    /// Threads by the number of their oldest free when they were entered here.
     donors: BinaryHeap<Reverse<(u64, u32)>>,
     frees: u64,
     pub(super) used: u64,
 }
 
-/// A slot, and for what its thread must wait before it fills it: a thread and its ops.
+/// A slot, and what its thread must wait for before it fills the slot: a thread and its number of
+/// ops.
 pub(super) type Taken = (u32, Option<(u32, u64)>);
 
 impl Slots {
@@ -47,7 +50,7 @@ impl Slots {
         &mut self.threads[index]
     }
 
-    /// A slot for an object of a thread that has done so many ops.
+    /// Returns a slot for an object of a thread that has done this many ops.
     pub(super) fn take(&mut self, thread: u32, ops: u64) -> Taken {
         if let Some(freed) = self.own(thread).freed.pop_back() {
             return (freed.slot, None);
@@ -61,7 +64,7 @@ impl Slots {
         ((self.used - 1) as u32, None)
     }
 
-    /// A thread has freed it as its op of this number.
+    /// Takes back a slot that a thread has freed with this op.
     pub(super) fn give(&mut self, thread: u32, slot: u32, ops: u64) {
         self.frees += 1;
         let number = self.frees;
@@ -74,7 +77,8 @@ impl Slots {
         }
     }
 
-    /// The oldest slots of the thread that has the oldest: who that is, and what it must have done.
+    /// Takes over the oldest slots of the thread that has the oldest; returns that thread and how
+    /// many ops it must have done.
     fn take_over(&mut self, thread: u32, ops: u64) -> Option<(u32, u64)> {
         while let Some(&Reverse((told, donor))) = self.donors.peek() {
             if self.frees < told + QUARANTINE {
@@ -90,7 +94,8 @@ impl Slots {
             let oldest = own.freed.front().map(|freed| freed.number);
             self.donors.extend(oldest.map(|number| Reverse((number, donor))));
             if let Some(until) = batch.iter().map(|freed| freed.ops).max() {
-                // From now on they are this thread's, as if it had freed them itself; and it has waited once its next op is done.
+                // From now on they belong to this thread, as if it had freed them itself; and it
+                // has waited once its next op is done.
                 let own = self.own(thread);
                 own.freed.extend(batch.into_iter().map(|freed| Freed { ops: ops + 1, number: frees, ..freed }));
                 return Some((donor, until));

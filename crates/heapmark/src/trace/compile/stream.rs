@@ -1,5 +1,6 @@
-//! The file of a compiled trace and the streams that grow side by side in it, each in chunks that double up to a limit: ten thousand short
-//! threads take little, and a long one is read in long runs.
+//! The file of a compiled trace and the streams that grow side by side in it, each in chunks that
+//! double up to a limit: ten thousand short threads take little space, and a long one is read in
+//! long runs.
 
 use heapmark_wire::compiled::Rare;
 use std::fs::File;
@@ -11,22 +12,22 @@ const MOST_ROOM: usize = 8192;
 /// Words of a jump.
 const JUMP: usize = 2;
 
-/// A file of words that is handed out in stretches.
+/// A file of words that is handed out in ranges.
 pub(super) struct WordWriter {
     pub(super) file: File,
-    /// Words that are handed out.
+    /// Words that are handed out so far.
     pub(super) words: u64,
 }
 
 impl WordWriter {
-    /// A stretch of so many words.
+    /// Hands out a range of this many words.
     pub(super) fn reserve(&mut self, words: usize) -> u64 {
         let at = self.words;
         self.words += words as u64;
         at
     }
 
-    /// Writes words at their place.
+    /// Writes words at a place.
     pub(super) fn write(&self, at: u64, words: &[u64]) -> Result<()> {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         self.file.write_all_at(&bytes, at * 8)
@@ -52,7 +53,7 @@ impl Stream {
         Stream { first: 0, at: 0, room: 0, words: Vec::new() }
     }
 
-    /// Appends words that belong together; returns the place of the first.
+    /// Appends words that must stay together; returns the place of the first.
     pub(super) fn push(&mut self, writer: &mut WordWriter, words: &[u64]) -> Result<u64> {
         if self.words.len() + words.len() + JUMP > self.room {
             let room = (2 * self.room).min(MOST_ROOM);
@@ -66,7 +67,7 @@ impl Stream {
         Ok(place)
     }
 
-    /// Puts another word at a place that `push` returned.
+    /// Replaces the word at a place that `push` returned.
     pub(super) fn mend(&mut self, writer: &WordWriter, place: u64, word: u64) -> Result<()> {
         let here = place.checked_sub(self.at).and_then(|offset| self.words.get_mut(offset as usize));
         match here {
@@ -78,7 +79,7 @@ impl Stream {
         }
     }
 
-    /// Writes what is still here: after the last word.
+    /// Writes the buffered words.
     pub(super) fn flush(&mut self, writer: &WordWriter) -> Result<()> {
         writer.write(self.at, &self.words)?;
         self.at += self.words.len() as u64;
@@ -87,7 +88,7 @@ impl Stream {
         Ok(())
     }
 
-    /// As [`Stream::flush`], of a stream that gets no word any more.
+    /// As [`Stream::flush`], for a stream that gets no more words.
     pub(super) fn end(&mut self, writer: &WordWriter) -> Result<()> {
         self.flush(writer)?;
         self.words.shrink_to_fit();

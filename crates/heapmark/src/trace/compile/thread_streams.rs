@@ -1,4 +1,4 @@
-//! The threads of a compiled trace and what they wait for. Knows nothing of objects.
+//! The threads of a compiled trace and their waits. Independent of objects.
 
 use super::super::MOST_THREADS;
 use super::Order;
@@ -7,18 +7,18 @@ use anyhow::{Context, Result, bail};
 use heapmark_wire::compiled::{Op, POSITION_EVERY, Rare, Thread};
 use std::collections::HashMap;
 
-/// The clock is told to a thread when so much time has passed since it was last told.
+/// A thread gets the clock again after this much recorded time.
 const CLOCK_EVERY_NS: u64 = 50_000;
 
 struct ThreadStream {
     stream: Stream,
     /// Whether an event names it; other entries only fill the numbers below one that is named.
     plays: bool,
-    /// What other threads wait for.
+    /// Ops that other threads wait for.
     ops: u64,
     is_started: bool,
     has_ended: bool,
-    /// Its last position and clock that were written.
+    /// The last position and clock that were written to its stream.
     position: Option<u64>,
     clock_ns: Option<u64>,
     /// Ends of other threads that it has waited for.
@@ -29,19 +29,19 @@ struct ThreadStream {
 pub(super) struct ThreadStreams {
     pub(super) order: Order,
     pub(super) writer: WordWriter,
-    /// The place of the event at hand in the recorded order, and its time.
+    /// Position of the current event in the recorded order, and its time.
     pub(super) position: u64,
     pub(super) now_ns: u64,
     pub(super) most_alive: u64,
-    /// Calls of threads that had ended.
+    /// Calls of threads that had already ended.
     pub(super) strays: u64,
     threads: Vec<ThreadStream>,
-    /// What a thread knows of another one's ops.
+    /// How many ops of another thread a thread has already waited for.
     known: HashMap<(u32, u32), u64, foldhash::fast::RandomState>,
-    /// Threads that have ended, and what to wait for.
+    /// Threads that have ended, and the number of ops to wait for.
     ends: Vec<(u32, u64)>,
     alive: u64,
-    /// The thread that played last, and what to wait for.
+    /// The thread that played last, and the number of ops to wait for.
     last: Option<(u32, u64)>,
 }
 
@@ -62,7 +62,7 @@ impl ThreadStreams {
         }
     }
 
-    /// The thread that plays an event of this thread: another one, where it has ended.
+    /// The thread that plays an event of this thread: another one if this one has ended.
     pub(super) fn player_of(&mut self, thread: u32) -> Result<u32> {
         if thread >= MOST_THREADS {
             bail!("thread {thread}: a replay has {MOST_THREADS} threads at most");
@@ -95,7 +95,7 @@ impl ThreadStreams {
         other.map(|other| other as u32).context("it goes on after all threads have ended")
     }
 
-    /// The thread in whose stream a thread's events stand while it has not ended.
+    /// The thread whose stream holds a thread's events until the thread ends.
     fn player(&self, thread: u32) -> u32 {
         if self.order == Order::Alone { 0 } else { thread }
     }
@@ -105,17 +105,18 @@ impl ThreadStreams {
         self.threads[thread as usize].ops
     }
 
-    /// Threads, the last one's number plus one.
+    /// Number of threads: the last one's number plus one.
     pub(super) fn count(&self) -> u64 {
         self.threads.len() as u64
     }
 
-    /// Appends words that are no op; returns the place of the first.
+    /// Appends words that are not ops; returns the place of the first.
     pub(super) fn push(&mut self, thread: u32, words: &[u64]) -> Result<u64> {
         self.threads[thread as usize].stream.push(&mut self.writer, words).context("cannot write the compiled trace")
     }
 
-    /// Appends an op, which others may wait for; returns its place and how many ops the thread has with it.
+    /// Appends an op, which other threads may wait for; returns its place and the thread's number
+    /// of ops, including this one.
     pub(super) fn op(&mut self, thread: u32, words: &[u64]) -> Result<(u64, u64)> {
         let place = self.push(thread, words)?;
         let own = &mut self.threads[thread as usize];
@@ -124,13 +125,14 @@ impl ThreadStreams {
         Ok((place, own.ops))
     }
 
-    /// Puts another word at a place that may be in the stream of this thread.
+    /// Replaces the word at a place that may be in the stream of this thread.
     pub(super) fn mend(&mut self, thread: u32, place: u64, word: u64) -> Result<()> {
         let player = self.player(thread) as usize;
         self.threads[player].stream.mend(&self.writer, place, word).context("cannot write the compiled trace")
     }
 
-    /// What stands before an op of this thread, whatever it is: whose turn it was, where it is, what time it is.
+    /// Writes what precedes any op of this thread: a wait for the previous turn, its position, the
+    /// clock.
     pub(super) fn prepare(&mut self, thread: u32) -> Result<()> {
         if self.order.is_strict() {
             let other = self.last.filter(|(other, _)| *other != thread);
@@ -156,7 +158,8 @@ impl ThreadStreams {
         Ok(())
     }
 
-    /// The thread needs what another one has done with so many ops. In strict order everybody has waited for everything.
+    /// Makes a thread wait until another one has done this many ops. In strict order every op has
+    /// waited for all earlier ones.
     pub(super) fn wait_for(&mut self, thread: u32, other: u32, ops: u64) -> Result<()> {
         if self.order.is_strict() { Ok(()) } else { self.wait(thread, other, ops) }
     }
@@ -173,7 +176,7 @@ impl ThreadStreams {
         self.push(thread, &[Op::wait(other, ops)]).map(|_| ())
     }
 
-    /// A thread starts another, unless that has been there before.
+    /// Starts a thread from another, unless it is started already.
     pub(super) fn start(&mut self, thread: u32, child: u32) -> Result<()> {
         if self.order == Order::Alone {
             return Ok(());
@@ -183,7 +186,7 @@ impl ThreadStreams {
         if own == child || known.is_some_and(|child| child.ops > 0 || child.is_started || child.has_ended) {
             return Ok(());
         }
-        // Not more threads at a time than were: those that had ended by now have ended.
+        // No more threads at a time than recorded: those that had ended by now have ended.
         let seen = std::mem::replace(&mut self.threads[own as usize].ends_seen, self.ends.len());
         for place in seen..self.ends.len() {
             let (ended, ops) = self.ends[place];
@@ -195,7 +198,7 @@ impl ThreadStreams {
         self.op(own, &[Rare::Start.word(child)]).map(|_| ())
     }
 
-    /// A thread ends.
+    /// Ends a thread.
     pub(super) fn exit(&mut self, thread: u32) -> Result<()> {
         if self.order == Order::Alone || self.player_of(thread)? != thread {
             return Ok(());
@@ -205,7 +208,7 @@ impl ThreadStreams {
         let own = &mut self.threads[thread as usize];
         own.has_ended = true;
         own.stream.end(&self.writer).context("cannot write the compiled trace")?;
-        // It has one op more when the thread is gone.
+        // The exit of the thread counts as one more op.
         let gone = (thread, own.ops + 1);
         self.ends.push(gone);
         self.last = Some(gone);

@@ -1,17 +1,18 @@
-//! A stretch of events at a time. What a thread still does after it has ended (its C library frees its own blocks) is put before
-//! its end; and where one thread plays at a time, a thread's events are brought together as far as nothing depends on what is
-//! between them, because each change of threads costs microseconds.
+//! Reorders events within a window. Events of a thread that come after its end (its C library frees
+//! its own blocks) are put before its end. If one thread plays at a time, a thread's events are
+//! brought together as far as they do not depend on the events between them, because each change of
+//! threads costs microseconds.
 
 use super::super::{Event, Token};
 use std::collections::{HashMap, VecDeque};
 
-/// Events of a stretch.
+/// Events of a window.
 pub(super) const EVENTS: usize = 1024;
 
 /// An event and its thread.
 pub(super) type Told = (u32, Event);
 
-/// Moves the ends of threads behind what they do afterwards.
+/// Moves the ends of threads behind their late events.
 pub(super) fn put_ends_last(events: &mut Vec<Told>) {
     if !events.iter().any(|(_, event)| *event == Event::ThreadExit) {
         return;
@@ -32,7 +33,8 @@ pub(super) fn put_ends_last(events: &mut Vec<Told>) {
     *events = sorted;
 }
 
-/// Brings each thread's events together. `allocations` says how many objects a thread had made before.
+/// Brings each thread's events together. `allocations` returns how many objects a thread had made
+/// before.
 pub(super) fn coalesce(events: Vec<Told>, allocations: impl Fn(u32) -> u64) -> Vec<Told> {
     let before = dependences(&events, allocations);
     let mut queues: HashMap<u32, VecDeque<usize>> = HashMap::new();
@@ -42,7 +44,8 @@ pub(super) fn coalesce(events: Vec<Told>, allocations: impl Fn(u32) -> u64) -> V
     let mut done = vec![false; events.len()];
     let mut order = Vec::with_capacity(events.len());
     for first in 0..events.len() {
-        // The first that is left depends on nothing that is left; its thread goes on from there as far as it can.
+        // The first remaining event depends on no remaining event; its thread continues from there
+        // as far as it can.
         if done[first] {
             continue;
         }
@@ -60,8 +63,8 @@ pub(super) fn coalesce(events: Vec<Told>, allocations: impl Fn(u32) -> u64) -> V
     order.into_iter().filter_map(|place| events[place].take()).collect()
 }
 
-/// For each event those before it that must come first: the last one of the same object, the start of its thread, the ends of
-/// other threads before a start.
+/// For each event, those that must come before it: the last one of the same object, the start of
+/// its thread, the ends of other threads before a start.
 fn dependences(events: &[Told], allocations: impl Fn(u32) -> u64) -> Vec<Vec<usize>> {
     let mut made: HashMap<u32, u64> = HashMap::new();
     let mut used: HashMap<Token, usize> = HashMap::new();

@@ -1,4 +1,4 @@
-//! A capture as a file: which chunks it has, and which stream each belongs to. Only headers are read before their turn comes, so that
+//! A capture as a file: its chunks, and the stream of each. At first only headers are read, so that
 //! a file of any length takes the memory of one chunk per stream.
 
 use crate::trace::fault::{Fault, foreign};
@@ -11,30 +11,31 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// What a recorder has at most.
+/// A recorder has at most this many streams.
 const MOST_STREAMS: usize = 1 << 16;
-/// A chunk of each stream is in memory at once: some ten thousand threads that all do much. More is no recording.
+/// A chunk of each stream is in memory at once: some ten thousand threads that all do much. No
+/// recorder writes more than this.
 const MOST_BYTES_AT_ONCE: u64 = 4 << 30;
 
-/// A capture that is open.
+/// An open capture.
 pub(super) struct Capture {
     file: File,
     length: u64,
-    /// What its recorder says of the process.
+    /// What its recorder reports of the process.
     pub head: Head,
     /// Events that the recorder could not write down.
     pub dropped: u64,
-    /// Places of the chunks of each stream, in their order.
+    /// Places of the chunks of each stream, in order.
     pub streams: Vec<Vec<Place>>,
     /// What is wrong with its chunks.
     pub damage: Vec<String>,
-    /// Where it ends, if that is earlier than when it was opened.
+    /// Where the file ends, if it has become shorter since it was opened.
     pub shortened: Cell<Option<u64>>,
-    /// What has been read of its chunks.
+    /// Counts the bytes read of its chunks.
     pub done: Done,
 }
 
-/// Where a chunk is, and what it begins with.
+/// Where a chunk is, and its header.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub at: u64,
@@ -58,7 +59,7 @@ impl Capture {
         Ok(capture)
     }
 
-    /// Gives how many chunks there must be besides.
+    /// Returns how many further chunks the recorder reports.
     fn read_head(&mut self, cannot: impl Fn(io::Error) -> Fault) -> Result<u32, Fault> {
         let none = |why: String| foreign(format!("this is no capture of `heapmark record`: {why}"));
         let mut room = Vec::new();
@@ -83,7 +84,7 @@ impl Capture {
         Ok(chunk.chunks)
     }
 
-    /// Reads the headers and nothing else.
+    /// Reads only the headers.
     fn index(&mut self, told: u32) -> io::Result<()> {
         let mut places: Vec<Place> = Vec::new();
         let mut at = 0;
@@ -97,7 +98,7 @@ impl Capture {
                 Ok(Some((Kind::Events, start))) if u64::from(start.place) == number => {
                     places.push(Place { at, start });
                     let end = at + u64::from(start.bytes);
-                    // A recorder that is at work makes room first.
+                    // A recorder at work extends the file first.
                     if end > self.length && end > self.file.metadata()?.len() {
                         self.damage.push(format!("chunk {number}: the file ends within it"));
                     }
@@ -119,7 +120,8 @@ impl Capture {
         Ok(())
     }
 
-    /// The first chunk from there on of which anything is in the file: what it lacks takes no time, however long it says that it is.
+    /// The first chunk from this one on that is not a hole in the file: missing chunks take no
+    /// time, however long the file claims to be.
     fn next_used(&self, from: u64) -> io::Result<Option<u64>> {
         if from >= self.length {
             return Ok(None);
@@ -127,13 +129,13 @@ impl Capture {
         let data = match seek(&self.file, SeekFrom::Data(from)) {
             Ok(data) => data,
             Err(rustix::io::Errno::NXIO) => return Ok(None),
-            // A file system that does not know.
+            // The file system does not support that.
             Err(_) => from,
         };
         Ok(Some(from.max(data - data % CHUNK_BYTES as u64)))
     }
 
-    /// How much of it is read at once, at most.
+    /// Refuses a capture that needs too much memory at once.
     fn check_memory(&self) -> Result<(), Fault> {
         let most = |places: &Vec<Place>| places.iter().map(|place| u64::from(place.start.bytes)).max().unwrap_or(0);
         let bytes: u64 = self.streams.iter().map(most).sum();
@@ -145,13 +147,14 @@ impl Capture {
         Ok(())
     }
 
-    /// The bytes of a chunk that hold, in place of what `room` had. Its writer may still be at work: so much as a header says when it is
-    /// read is there afterwards.
+    /// Reads the valid bytes of a chunk, replacing the content of `room`. The recorder may still be
+    /// writing: the bytes that the header counts when it is read are valid.
     pub(super) fn read(&self, at: u64, room: &mut Vec<u8>) -> io::Result<()> {
         let mut header = [0; HEADER_BYTES];
         let there = self.fill(at, &mut header)?;
         let payload = Start::payload_bytes(&header).unwrap_or(0);
-        // What it has from the chunk before is written over: to clear it first would cost as much as to copy.
+        // The bytes of the previous chunk are overwritten: to clear them first would cost as much
+        // as the copy.
         room.resize(there + payload, 0);
         room[..there].copy_from_slice(&header[..there]);
         let read = self.fill(at + there as u64, &mut room[there..])?;
@@ -160,7 +163,7 @@ impl Capture {
         Ok(())
     }
 
-    /// Reads to the end of the room or of the file; gives how much that is.
+    /// Reads to the end of the buffer or of the file; returns the number of bytes.
     fn fill(&self, at: u64, room: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
         while filled < room.len() {

@@ -1,14 +1,14 @@
-//! Stamps as nanoseconds since the recording began.
+//! Converts stamps to nanoseconds since the recording began.
 
 use super::capture::Capture;
 
-/// Chunks that are so far apart know the rate better than the recorder did when it began.
+/// Chunks this far apart give the rate more exactly than the recorder's measurement at its start.
 const FAR_NS: u64 = 10_000_000;
 
-/// How long a stamp is.
+/// The length of a stamp.
 #[derive(Clone, Copy)]
 pub(super) struct Rate {
-    /// 0 where stamps count events: then only the times that the recorder wrote down are known.
+    /// 0 if stamps count events: then only the times that the recorder wrote are known.
     ns_per_stamp: f64,
 }
 
@@ -27,11 +27,11 @@ impl Rate {
         Rate { ns_per_stamp }
     }
 
-    /// The time of a stamp, given one of the same stream whose time is known.
+    /// The time of a stamp, given another stamp of the same stream whose time is known.
     pub(super) fn ns(self, known: (u64, u64), stamp: Option<u64>) -> u64 {
         let (known_stamp, known_ns) = known;
         let later = stamp.map_or(0, |stamp| stamp.saturating_sub(known_stamp));
-        // A conversion from a float that is too large gives the largest number.
+        // A float that is too large converts to the largest number.
         known_ns.saturating_add((later as f64 * self.ns_per_stamp) as u64)
     }
 }

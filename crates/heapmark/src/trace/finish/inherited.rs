@@ -1,10 +1,10 @@
-//! What is alive in a process, and by which calls it could be made: what a child has from it.
+//! The live objects of a process, and the calls that could make them: a forked child inherits them.
 
 use crate::trace::addresses::Addresses;
 use crate::trace::cut::birth;
 use crate::trace::{Event, Live};
 
-/// Followed in processes that have children only: it takes as long as the merge itself.
+/// Maintained only for processes that have children: it takes as long as the merge itself.
 #[derive(Default)]
 pub(super) struct Heritage {
     live: Live<(u64, Event)>,
@@ -12,11 +12,11 @@ pub(super) struct Heritage {
 }
 
 impl Heritage {
-    /// What an event changes.
+    /// Applies an event.
     pub(super) fn follow(&mut self, thread: u32, event: &Event) {
         self.events += 1;
         let number = self.events;
-        // What cannot be is no object either.
+        // Events that cannot have happened change no object.
         drop(self.live.follow(thread, event, |size, _| (number, birth(event, size))));
     }
 

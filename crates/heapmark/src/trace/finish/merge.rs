@@ -1,4 +1,4 @@
-//! The streams of a capture as one order of events, with tokens for addresses.
+//! Merges the streams of a capture into one order of events, with tokens instead of addresses.
 
 use super::capture::Capture;
 use super::clock::Rate;
@@ -10,32 +10,32 @@ use heapmark_wire::capture;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Events between two looks at the clock.
+/// Events between two readings of the clock.
 const CLOCK_EVERY: u32 = 64;
 
-/// What a merge came to, besides its events.
+/// The result of a merge, besides its events.
 #[derive(Debug, Default)]
 pub(super) struct Merged {
     pub mended: Mended,
-    /// Calls about addresses that nobody had been given.
+    /// Calls that use addresses which were never given out.
     pub unknown_uses: u64,
     /// Events that are missing.
     pub lost: u64,
     /// Bytes of events in the capture.
     pub bytes: u64,
-    /// Bytes asked for and not given back, at most.
+    /// Peak of the live bytes.
     pub peak_live_bytes: u64,
     pub damage: Vec<String>,
 }
 
-/// What comes next in a merge.
+/// The next item of a merge.
 pub(super) enum Step {
     Event(u32, Event),
-    /// A child that tells of this moment has what is alive now.
+    /// The child that names this moment inherits what is alive now.
     Forking(u64),
 }
 
-/// A merge that goes on.
+/// A merge in progress.
 pub(super) struct Merge<'a> {
     capture: &'a Capture,
     streams: Vec<Stream<'a>>,
@@ -56,12 +56,12 @@ impl<'a> Merge<'a> {
         Merge { capture, streams, rate, addresses, moving, unknown_uses: 0, until_clock: 0, ns: 0 }
     }
 
-    /// An object from before the recording.
+    /// Adds an object from before the recording.
     pub(super) fn inherit(&mut self, address: u64, event: Event, put: &mut impl FnMut(u32, Event)) {
         self.addresses.begin(MemoryPoint { key: 0, thread: 0, stream: usize::MAX }, address, event, put);
     }
 
-    /// Gives out all events in their order, until there are none or `put` has had enough.
+    /// Emits all events in order, until there are none or `put` returns false.
     pub(super) fn run(mut self, mut put: impl FnMut(&Addresses, Step) -> Result<bool, Fault>) -> Result<Merged, Fault> {
         let mut heap: BinaryHeap<Reverse<(u64, usize)>> = self
             .streams
@@ -105,7 +105,7 @@ impl<'a> Merge<'a> {
         Ok(merged)
     }
 
-    /// What comes next of a stream, as events without addresses: mostly one.
+    /// Emits the next item of a stream, as events without addresses: mostly one.
     #[inline]
     fn step(&mut self, place: usize, give: &mut impl FnMut(Step)) {
         let mut put = |thread, event| give(Step::Event(thread, event));
@@ -155,7 +155,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Events that begin and end nothing.
+    /// Handles events that begin and end no object.
     fn other(&mut self, place: usize, put: &mut impl FnMut(u32, Event)) {
         let Some((_, record)) = self.streams[place].next() else { return };
         let known = |address: u64| self.addresses.at(address);

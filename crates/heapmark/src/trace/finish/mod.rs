@@ -1,4 +1,5 @@
-//! A capture becomes a trace: streams become one order, addresses become tokens. Memory is what is alive, whatever the length.
+//! Turns a capture into a trace: streams become one order, addresses become tokens. Memory is that
+//! of the live objects, whatever the length.
 
 mod capture;
 mod clock;
@@ -18,42 +19,44 @@ use process_tree::{Family, Turn};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// From this share of repairs on, the order of a trace is not to be trusted.
+/// From this share of repairs on, the order of a trace is doubtful.
 const MOST_REPAIRS: f64 = 1e-4;
-/// So many processes that forked one another are read at once, each with a chunk of its trace in memory; beyond it a child waits.
+/// This many processes that forked one another are read at once, each with a chunk of its trace in
+/// memory; further children wait.
 const MOST_AT_ONCE: usize = 16;
 
-/// What became of a capture.
+/// The result of finishing a capture.
 #[derive(Debug)]
 pub struct Finished {
     /// What is known of the process.
     pub head: Head,
     /// What was written.
     pub totals: Totals,
-    /// Objects that the parent had when it made this process.
+    /// Objects that the parent had when it forked this process.
     pub inherited: u64,
-    /// What did not fit.
+    /// What did not fit and was repaired.
     pub mended: Mended,
-    /// Calls about addresses that nobody had been given, left out.
+    /// Calls that use addresses which were never given out; left out of the trace.
     pub unknown_uses: u64,
     /// Events that the recorder could not write, and those of chunks that cannot be read.
     pub lost: u64,
     /// Bytes of its events in the capture.
     pub capture_bytes: u64,
-    /// Bytes asked for and not given back, at most.
+    /// Peak of the live bytes.
     pub peak_live_bytes: u64,
     /// What is wrong with the capture, a line each.
     pub damage: Vec<String>,
 }
 
 impl Finished {
-    /// Events of the process itself, without what it has from its parent.
+    /// Events of the process itself, without those inherited from its parent.
     pub fn own_events(&self) -> u64 {
-        // The announcement is an event, too.
+        // The `Inherit` event counts, too.
         self.totals.events - self.inherited - u64::from(self.inherited > 0)
     }
 
-    /// Repairs that a wrong order may be the reason of. In a process of one thread there is none.
+    /// Repairs that may be due to a wrong order. In a process with one thread, `unseen` ones are
+    /// not.
     pub fn doubts(&self) -> u64 {
         self.mended.repairs() + if self.totals.threads > 1 { self.mended.unseen } else { 0 }
     }
@@ -64,12 +67,13 @@ impl Finished {
     }
 }
 
-/// What a capture says of its process.
+/// The metadata that a capture has of its process.
 pub fn head_of(capture: &Path) -> Result<Head, Fault> {
     Ok(Capture::open(capture)?.head)
 }
 
-/// Makes the trace of one capture. Where the process was forked by one whose capture lies beside it, it begins with what that had.
+/// Makes the trace of one capture. If its process was forked and the parent's capture lies beside
+/// it, the trace begins with the inherited objects.
 pub fn finish<W: Write>(capture: &Path, to: W) -> Result<Finished, Fault> {
     let (mut to, mut finished) = (Some(to), None);
     finish_all(&[capture.to_path_buf()], Done::default(), &mut |one| {
@@ -78,8 +82,9 @@ pub fn finish<W: Write>(capture: &Path, to: W) -> Result<Finished, Fault> {
     finished.expect("each capture has its turn")
 }
 
-/// Makes traces of captures: `each` gets every one of them, and says where its trace goes. Captures of processes that forked each
-/// other are read once. Counts what has been read of them.
+/// Makes traces of captures: calls `each` for every one of them, which chooses the trace's
+/// destination. Captures of processes that forked each other are read once. Counts in `done` what
+/// has been read.
 pub fn finish_all(captures: &[PathBuf], done: Done, each: &mut dyn FnMut(Unfinished)) {
     let family = Family::of(captures, done);
     while let Some(turn) = family.next() {
@@ -87,7 +92,7 @@ pub fn finish_all(captures: &[PathBuf], done: Done, each: &mut dyn FnMut(Unfinis
     }
 }
 
-/// A capture whose turn has come.
+/// A capture that can be finished now.
 pub struct Unfinished<'f> {
     turn: Turn,
     family: &'f Family,
@@ -107,18 +112,18 @@ impl Unfinished<'_> {
         &self.turn.member.path
     }
 
-    /// Shall not tell the words of the command line.
+    /// Leaves the words of the command line out of the trace.
     pub fn without_argv(self) -> Self {
         Unfinished { without_argv: true, ..self }
     }
 
-    /// Shall tell this, too, which its recorder could not know.
+    /// Adds metadata that the recorder could not know.
     pub fn with(mut self, key: &'static str, value: &str) -> Self {
         self.more.push((key, value.to_owned()));
         self
     }
 
-    /// Writes its trace. Where the process forks, `each` gets the child, as [`finish_all`] has it.
+    /// Writes the trace. If the process forks, `each` gets the child, as in [`finish_all`].
     pub fn finish<W: Write>(self, to: W, each: &mut dyn FnMut(Unfinished)) -> Result<Finished, Fault> {
         let mut capture = Capture::open(self.path())?;
         capture.done = self.family.done.clone();
@@ -157,13 +162,13 @@ impl Unfinished<'_> {
         if self.turn.member.wanted {
             return each(self);
         }
-        // Read for its children alone: what is wrong with it is no matter of theirs.
+        // Read only for its children: its own faults do not matter to them.
         if let Ok(capture) = Capture::open(self.path()) {
             let _ = self.merge(&capture, each, |_, _| Ok(()));
         }
     }
 
-    /// Gives out what the process has from its parent and what it did itself; a child begins where it was made.
+    /// Emits the inherited objects of the process and its own events; a child begins at its fork.
     fn merge(
         self,
         capture: &Capture,

@@ -1,5 +1,6 @@
-//! Captures of processes that forked each other. A child's turn comes when its parent's capture has been read up to the fork: so each
-//! capture is read once, and what a child has from its parent is only kept for as long as its own trace is written.
+//! Captures of processes that forked each other. A child is processed when its parent's capture has
+//! been read up to the fork: so each capture is read once, and what a child inherits is kept only
+//! while its own trace is written.
 
 use super::capture::Capture;
 use crate::trace::{Done, Event};
@@ -7,42 +8,42 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
-/// A process, by the folder of its capture and its number.
+/// A process: the folder of its capture, and its process id.
 pub(super) type Process = (PathBuf, u32);
 
-/// A capture in its family.
+/// A capture in its process tree.
 pub(super) struct Member {
     pub path: PathBuf,
-    /// Whether it is to become a trace. Others are read for their children.
+    /// Whether it becomes a trace. Others are read only for their children.
     pub wanted: bool,
     pub process: Option<Process>,
-    /// Who forked it. Whoever executed another program has nothing left of its parent's.
+    /// The process that forked it. A process that executed another program inherits nothing.
     parent: Option<Process>,
-    /// When: numbers of processes come again.
+    /// The moment of the fork: process ids are reused.
     fork: Option<u64>,
 }
 
-/// A member whose turn has come.
+/// A capture that can be processed now.
 pub(super) struct Turn {
     pub member: Member,
-    /// What its parent had when it made it: addresses, and the calls that make such objects.
+    /// What the parent had at the fork: addresses, and the calls that make these objects.
     pub inherited: Vec<(u64, Event)>,
-    /// How many forks are being followed around it.
+    /// The number of open forks around it.
     pub depth: usize,
 }
 
-/// Who waits for whom.
+/// Which captures wait for which.
 pub(super) struct Family {
-    /// Whose turn it is.
+    /// Captures that can be processed now.
     ready: RefCell<VecDeque<Turn>>,
     /// Children by their parents.
     waiting: RefCell<BTreeMap<Process, Vec<Member>>>,
-    /// What has been read of all of them.
+    /// Counts the bytes read of all of them.
     pub done: Done,
 }
 
 impl Family {
-    /// These captures, and those beside them that are needed to finish them.
+    /// Builds the tree of these captures, and of those beside them that are needed to finish them.
     pub(super) fn of(captures: &[PathBuf], done: Done) -> Family {
         let mut members: Vec<Member> = captures.iter().map(|path| Member::of(path, true)).collect();
         let (mut folders, mut sought) = (HashMap::new(), HashSet::new());
@@ -74,7 +75,7 @@ impl Family {
         Family { ready: RefCell::new(ready), waiting: RefCell::new(waiting), done }
     }
 
-    /// Whose turn it is. At last that of those whose fork nobody told of.
+    /// The next capture to process. Last come those whose fork is in no capture.
     pub(super) fn next(&self) -> Option<Turn> {
         let mut ready = self.ready.borrow_mut();
         if ready.is_empty() {
@@ -84,7 +85,7 @@ impl Family {
             let is_eldest = |parent: &Process| !processes.contains(parent);
             let mut eldest: Vec<Process> = waiting.keys().filter(|parent| is_eldest(parent)).cloned().collect();
             if eldest.is_empty() {
-                // Each is said to be another's child: somebody must begin.
+                // A cycle, in which each is another's child: start with one of them.
                 eldest.extend(waiting.keys().next().cloned());
             }
             let children = eldest.iter().filter_map(|parent| waiting.remove(parent)).flatten();
@@ -93,17 +94,17 @@ impl Family {
         ready.pop_front()
     }
 
-    /// Whose turn is to come later.
+    /// Puts a capture off until later.
     pub(super) fn later(&self, turn: Turn) {
         self.ready.borrow_mut().push_back(Turn { depth: 0, ..turn });
     }
 
-    /// Whether anybody waits for this process.
+    /// Whether a capture waits for this process.
     pub(super) fn awaits(&self, parent: &Process) -> bool {
         self.waiting.borrow().contains_key(parent)
     }
 
-    /// The child that a process has made at a moment.
+    /// The child that a process forked at a moment.
     pub(super) fn born(&self, parent: &Process, moment: u64) -> Option<Member> {
         let mut waiting = self.waiting.borrow_mut();
         let children = waiting.get_mut(parent)?;
@@ -122,7 +123,7 @@ impl Turn {
 }
 
 impl Member {
-    /// Of a file that cannot be read nothing is known; who finishes it says why.
+    /// Of a file that cannot be read nothing is known; finishing it reports why.
     fn of(path: &Path, wanted: bool) -> Member {
         let folder = folder(path);
         let head = Capture::open(path).ok().map(|capture| capture.head);
@@ -139,7 +140,7 @@ impl Member {
     }
 }
 
-/// The folder of a file, by one name whatever way leads there.
+/// The folder of a file, by one name whichever path leads there.
 fn folder(path: &Path) -> PathBuf {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf())

@@ -1,20 +1,23 @@
-//! One stream of a capture: its chunks one after the other, and of each event the moment at which its turn comes.
+//! One stream of a capture: its chunks in order, and for each event the key that orders it among
+//! the streams.
 
 use super::capture::{Capture, Place};
 use heapmark_wire::capture::{CHUNK_BYTES, Chunk, Damage, Event, Record, Records, Start};
 use std::slice::Iter;
 
-/// The events of each stream when the process ended, in the capture's text: behind this, its number.
+/// Key in the capture's text: the events of each stream when the process ended. The stream's number
+/// follows.
 pub(super) const EVENTS: &str = "end.events.";
 
-/// A `realloc` has two moments: the old address is free when it begins, and the new one is there when it returns.
+/// A `realloc` has two moments: the old address is free when it begins, and the new one is valid
+/// when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// Everything at once.
     Whole,
-    /// The old address is free.
+    /// The old address becomes free.
     Entry,
-    /// The new one is there.
+    /// The new address becomes valid.
     Return,
 }
 
@@ -23,7 +26,8 @@ struct Reading<'a> {
     start: Start,
     bytes: u64,
     records: Records<'a>,
-    /// What it gave last. Here, where it is written: to move an event takes longer than to read it.
+    /// The last item read. Stored where it is written: to move an event takes longer than to read
+    /// it.
     next: Option<Result<Record<'a>, Damage>>,
 }
 
@@ -43,19 +47,19 @@ pub(super) struct Stream<'a> {
     name: u32,
     places: Iter<'a, Place>,
     opened: Option<Opened>,
-    /// Of the chunk before.
+    /// The buffer of the previous chunk, for reuse.
     room: Vec<u8>,
-    /// When the recording ended. Threads notice a little later, each at another time.
+    /// When the recording ended. Threads notice that a little later, each at another time.
     end: u64,
-    /// The events that it had when the process ended, if that is known.
+    /// The number of its events when the process ended, if known.
     told: u64,
     /// The number that the first event of the next chunk must have.
     expected: u64,
-    /// Orders what happened in different streams. It never goes back within one.
+    /// Orders events of different streams. It never decreases within one.
     key: u64,
-    /// Of the event that comes next; `None` where there is none.
+    /// The part of the next event; `None` if there is none.
     part: Option<Part>,
-    /// A moment of this stream and its time: stamp and nanoseconds.
+    /// A moment of this stream with a known time: stamp and nanoseconds.
     pub known: (u64, u64),
     /// What is wrong with it.
     pub damage: Vec<String>,
@@ -90,13 +94,13 @@ impl<'a> Stream<'a> {
         stream
     }
 
-    /// When the turn of what comes next is.
+    /// The key of the next event.
     #[inline]
     pub(super) fn key(&self) -> Option<u64> {
         self.part.map(|_| self.key)
     }
 
-    /// What comes next.
+    /// The next event.
     #[inline]
     pub(super) fn next(&self) -> Option<(Part, &Record<'_>)> {
         Some((self.part?, self.record()?))
@@ -106,7 +110,7 @@ impl<'a> Stream<'a> {
         self.opened.as_ref()?.borrow_dependent().next.as_ref()?.as_ref().ok()
     }
 
-    /// Goes on to what comes next.
+    /// Advances to the next event.
     #[inline]
     pub(super) fn advance(&mut self) {
         if self.part == Some(Part::Entry) {
@@ -134,7 +138,7 @@ impl<'a> Stream<'a> {
         self.part = Some(part);
     }
 
-    /// The next event of this chunk or, at its end, of those behind it.
+    /// Reads the next event of this chunk or, at its end, of the chunks after it.
     #[inline]
     fn read(&mut self) {
         loop {
@@ -153,7 +157,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Goes on to the next chunk that can be read; `false` where there is none.
+    /// Opens the next chunk that can be read; `false` if there is none.
     #[cold]
     fn open_next(&mut self) -> bool {
         if let Some(opened) = self.opened.take() {
@@ -179,7 +183,7 @@ impl<'a> Stream<'a> {
                 }
                 Err((room, wrong)) => {
                     self.room = room;
-                    // Where the file became shorter, one line says so.
+                    // If the file became shorter, one line reports that for all streams.
                     if self.capture.shortened.get().is_none() {
                         self.damage.push(format!("{name}: {wrong}"));
                     }
@@ -215,7 +219,8 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// At the same stamp, what ends comes before what begins: an address that changes hands does so in this order.
+/// At the same stamp, an end comes before a beginning: an address that changes its owner does so in
+/// this order.
 fn order(stamp: u64, begins: bool) -> u64 {
     stamp.min(u64::MAX >> 1) << 1 | u64::from(begins)
 }

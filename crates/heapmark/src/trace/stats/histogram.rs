@@ -1,11 +1,12 @@
-//! How often numbers come, in buckets: exact where they are small, and never wider than a 64th of the number.
+//! A histogram of numbers: exact for small numbers, and no bucket is wider than 1/64 of its
+//! numbers.
 
 use heapmark_wire::{BUCKETS, bucket_of, bucket_range};
 use serde::{Serialize, Serializer};
 
 /// Counts of numbers.
 pub struct Histogram {
-    /// How many, and their sum.
+    /// The count and the sum of each bucket.
     buckets: Box<[(u64, u128)]>,
 }
 
@@ -41,7 +42,7 @@ impl Histogram {
         self.buckets.iter().map(|(count, _)| count).sum()
     }
 
-    /// Those with anything in them, smallest first.
+    /// The non-empty buckets, smallest first.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> {
         let filled = self.buckets.iter().enumerate().filter(|(_, (count, _))| *count > 0);
         filled.filter_map(|(place, (count, sum))| {
@@ -50,7 +51,7 @@ impl Histogram {
         })
     }
 
-    /// By powers of two: 0, 1, 2 to 3, 4 to 7, … up to the largest; how many there are and their sum.
+    /// By powers of two: 0, 1, 2 to 3, 4 to 7, … up to the largest; the count and the sum of each.
     pub fn powers(&self) -> Vec<(u64, f64)> {
         let mut powers = Vec::new();
         for bucket in self.buckets() {
@@ -64,7 +65,8 @@ impl Histogram {
         powers
     }
 
-    /// The number below which this share of them lies, as exactly as the buckets are; `None` of nothing.
+    /// The number below which this share of them lies, as exactly as the buckets allow; `None` if
+    /// there are none.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let mut left = (self.count() as f64 * share).ceil().max(1.0) as u64;
         self.buckets().find_map(|bucket| {

@@ -1,4 +1,5 @@
-//! What all events of a trace come to: sizes, lifetimes, what is alive when, who frees whose objects, how objects grow.
+//! Statistics of all events of a trace: sizes, lifetimes, live bytes over time, which thread frees
+//! whose objects, growth of objects.
 
 mod histogram;
 mod threads;
@@ -17,14 +18,14 @@ use std::io::Read;
 use threads::Threads;
 use timeline::Timeline;
 
-/// Everything that can be said of a trace without keeping its events.
+/// Everything that can be computed from a trace without keeping its events.
 #[derive(Serialize)]
 pub struct Stats {
-    /// What the trace says of its program, escaped as in the file.
+    /// The trace's metadata on its program, escaped as in the file.
     pub head: BTreeMap<String, String>,
     /// Events.
     pub events: u64,
-    /// Time of the last look at the clock, in nanoseconds.
+    /// Time of the last clock event, in nanoseconds.
     pub duration_ns: u64,
     /// Calls by function.
     pub calls: BTreeMap<&'static str, u64>,
@@ -34,11 +35,11 @@ pub struct Stats {
     pub allocated_bytes: u64,
     /// Objects from before the trace.
     pub inherited: u64,
-    /// Bytes asked for and not given back, at most.
+    /// Peak of the live bytes.
     pub peak_live_bytes: u64,
-    /// The event at which that is.
+    /// The event at that peak.
     pub peak_event: u64,
-    /// Objects alive at once, at most.
+    /// Peak of the live objects.
     pub peak_live_objects: u64,
     /// Bytes alive at the end.
     pub end_live_bytes: u64,
@@ -46,39 +47,39 @@ pub struct Stats {
     pub end_live_objects: u64,
     /// Pages of large objects that lay in memory when they ended, and all pages of these.
     pub touched_pages: (u64, u64),
-    /// Resident set of the whole process at its peak; 0 where that is not known.
+    /// Peak resident set of the whole process; 0 if unknown.
     pub peak_rss_bytes: u64,
     /// Events that the recorder lost.
     pub dropped: u64,
     /// Bytes that allocations ask for.
     pub sizes: Histogram,
-    /// For objects that end: bytes that were allocated meanwhile.
+    /// For objects that end: bytes that were allocated during their life.
     pub lifetimes_bytes: Histogram,
-    /// For objects that end: nanoseconds, as finely as the clock of the trace goes.
+    /// For objects that end: nanoseconds, with the resolution of the trace's clock.
     pub lifetimes_ns: Histogram,
-    /// For objects that were ever moved by realloc and ended: how often.
+    /// For objects that realloc moved and that ended: how often it moved them.
     pub ladders: Histogram,
     /// What each thread did.
     pub threads: Vec<Thread>,
-    /// Who frees whose objects, most first.
+    /// Which thread frees whose objects, most first.
     pub pairs: Vec<Pair>,
-    /// What is alive over time.
+    /// Live bytes over time.
     pub timeline: Vec<Point>,
 }
 
-/// What is known of an object that is alive.
+/// What is known of a live object.
 struct Object {
     size: u64,
-    /// Bytes allocated in all before it.
+    /// Bytes allocated in total before it.
     at_bytes: u64,
     at_ns: u64,
     /// How often `realloc` moved it.
     steps: u32,
-    /// Nobody knows when it began.
+    /// Its beginning is unknown.
     inherited: bool,
 }
 
-/// Reads to the end. What stands before damage still counts; the damage comes with it.
+/// Reads to the end. Everything before damage counts; the damage is returned with it.
 pub fn stats<R: Read>(mut reader: Reader<R>) -> (Stats, Option<Fault>) {
     let head = reader.head().pairs().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     let mut count = Count::new(head);
@@ -152,7 +153,7 @@ impl Count {
         }
         self.timeline.add(self.stats.events, self.stats.duration_ns, self.live_bytes);
         self.stats.events += 1;
-        // What stands for an earlier time is no call of the program's.
+        // Inherited objects stand for an earlier time: they are not calls of the program.
         if !inherited {
             self.other(event);
         }

@@ -4,9 +4,9 @@ use foldhash::fast::RandomState;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// Pairs of threads that are told; the rest is in the threads' own counts.
+/// Pairs of threads that are reported; the rest is in the threads' own counts.
 const MOST_PAIRS: usize = 100;
-/// Pairs that are counted at once: programs with more threads than that have no pairs worth telling.
+/// Pairs that are counted at once: in programs with more, no pair stands out.
 const MOST_COUNTED: usize = 1 << 16;
 
 /// One thread.
@@ -20,9 +20,9 @@ pub struct Thread {
     pub allocated_bytes: u64,
     /// Objects that it freed.
     pub frees: u64,
-    /// Those of them that others had allocated.
+    /// Those of them that other threads had allocated.
     pub frees_of_others: u64,
-    /// Objects that it allocated and others freed.
+    /// Objects that it allocated and other threads freed.
     pub freed_by_others: u64,
     /// When it was first seen.
     pub first_ns: u64,
@@ -33,9 +33,9 @@ pub struct Thread {
 /// One thread frees what another allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Pair {
-    /// Who allocated.
+    /// The thread that allocated.
     pub owner: u32,
-    /// Who freed.
+    /// The thread that freed.
     pub by: u32,
     /// How often.
     pub frees: u64,
@@ -72,7 +72,7 @@ impl Threads {
             return;
         }
         own.frees_of_others += 1;
-        // It has allocated before what it now loses; of objects from before the trace nothing is known.
+        // The owner has allocated already; of inherited objects nothing is known.
         if let Some(Some(owner)) = self.threads.get_mut(owner as usize) {
             owner.freed_by_others += 1;
         }

@@ -1,24 +1,24 @@
-//! What is alive over time, in as many points as a picture has, however long a trace is.
+//! Live bytes over time, in as many points as a chart has, however long a trace is.
 
 use serde::Serialize;
 
-/// Points that are kept: when there are twice as many, neighbours become one.
+/// Points that are kept: at twice as many, neighbours are merged.
 const MOST: usize = 1024;
 
-/// A stretch of events.
+/// A range of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Point {
     /// Its last event.
     pub event: u64,
-    /// The time of that.
+    /// The time of that event.
     pub ns: u64,
-    /// Bytes alive, at most.
+    /// Most live bytes.
     pub most_bytes: u64,
-    /// Bytes alive, at least.
+    /// Least live bytes.
     pub least_bytes: u64,
 }
 
-/// Points that become coarser as they become more.
+/// Points that become coarser as their number grows.
 pub(super) struct Timeline {
     points: Vec<Point>,
     /// Events of a point.

@@ -1,4 +1,4 @@
-//! Traces whose bytes are whole: what cannot have happened is found, and what is only strange is noted.
+//! Traces whose bytes are whole: impossible events are found, and unusual ones are noted.
 
 use super::*;
 use crate::trace::check;
@@ -71,7 +71,7 @@ fn what_programs_do_is_fine() {
         let found = checked(events);
         assert_eq!((found.events, found.worst(), found.notes.len()), (events.len() as u64, None, 0));
     }
-    // A thread that only frees, and objects that nobody frees.
+    // A thread that only frees, and objects that are never freed.
     let events = [(0, NEW), (0, NEW), (9, Event::Free { token: token(0, 1) })];
     let found = check(Reader::new(&written(&events)[..]).unwrap());
     assert_eq!((found.worst(), found.alive), (None, 1));

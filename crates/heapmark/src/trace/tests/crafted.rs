@@ -1,9 +1,9 @@
-//! Files that somebody made up: lengths, counts and claims that are not true, each with a checksum that is.
+//! Crafted files: false lengths, counts and claims, each with a correct checksum.
 
 use super::*;
 use crate::trace::layout::{CHUNK_HEADER, ChunkHeader, Codec, Content, FILE_HEADER, file_header};
 
-/// The only fault of a file, as words; its kind must be this.
+/// The only fault of a file, as text; its kind must be this.
 fn refused(bytes: &[u8], kind: Kind) -> String {
     let fault = read(bytes).1.expect("it must be refused");
     assert_eq!(fault.kind(), kind, "{fault}");
@@ -163,7 +163,7 @@ fn chunks_that_are_missing_or_twice_there_or_at_the_wrong_place_are_seen() {
     assert!(refused(&of(&[1, 0]), Kind::Damaged).contains("chunk 1 stands where chunk 0 must"));
     assert!(refused(&of(&[0, 1, last]), Kind::Damaged).contains("one is missing"));
     assert!(refused(&of(&[0, 1]), Kind::Damaged).contains("cut short"));
-    // What stands before the damage is good.
+    // Everything before the damage is good.
     let (before, _) = read(&of(&[0, 1]));
     assert!(before.len() > 100_000 && before[..] == events[..before.len()]);
     let behind = [&whole[..], b"more"].concat();

@@ -1,4 +1,4 @@
-//! What is written is read, and whatever else a file has in it ends in one line.
+//! Everything written can be read, and any other content of a file ends in a one-line fault.
 
 mod checked;
 mod crafted;
@@ -10,7 +10,7 @@ fn token(thread: u32, index: u64) -> Token {
     Token { thread, index }
 }
 
-/// Each kind of event once at least, over three threads.
+/// Each kind of event at least once, over three threads.
 fn every_kind() -> Vec<(u32, Event)> {
     vec![
         (0, Event::Inherit { objects: 1 }),
@@ -62,7 +62,7 @@ fn each_event_comes_back_as_it_was_written() {
     assert_eq!(reader.collect::<Result<Vec<_>, _>>().unwrap(), events);
 }
 
-/// What a reader makes of bytes: the events before the fault, and the fault.
+/// What a reader returns for these bytes: the events before the fault, and the fault.
 fn read(bytes: &[u8]) -> (Vec<(u32, Event)>, Option<Fault>) {
     let mut reader = match Reader::new(bytes) {
         Ok(reader) => reader,

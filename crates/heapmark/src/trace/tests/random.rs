@@ -1,10 +1,11 @@
-//! Whatever is written comes back, and whatever is done to the bytes afterwards, nothing is read that was not written.
+//! Everything written comes back, and whatever is done to the bytes afterwards, nothing is read
+//! that was not written.
 
 use super::*;
 use crate::trace::check;
 use proptest::prelude::*;
 
-/// Sequences that can have happened, of a few threads.
+/// Possible sequences of events, of a few threads.
 fn traces() -> impl Strategy<Value = Vec<(u32, Event)>> {
     let step = (0..4u32, 0..20u8, prop_oneof![0..5000u64, 0..1u64 << 47], any::<prop::sample::Index>());
     prop::collection::vec(step, 0..400).prop_map(|steps| {
@@ -76,7 +77,7 @@ proptest! {
     fn any_payload_under_a_true_checksum_is_events_or_a_fault(payload in prop::collection::vec(any::<u8>(), 1..300), events in 1..300u32) {
         let bytes = super::crafted::crafted(events.min(payload.len() as u32), &payload, |_| ());
         let (found, fault) = read(&bytes);
-        // There is no end, so that there is always a fault.
+        // There is no end, so there is always a fault.
         prop_assert!(fault.is_some() && found.len() <= payload.len());
         drop(check(Reader::new(&bytes[..]).unwrap()));
     }

@@ -1,14 +1,14 @@
-//! A recording that was read: its text, and the events of all its streams.
+//! A parsed recording: its text, and the events of all its streams.
 
 use heapmark_wire::capture::{CHUNK_BYTES, Chunk, Event, Kind, text};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-/// An event, of which the text is left out.
+/// An event without its text.
 #[derive(Clone, Copy, Debug)]
 pub struct Noted {
     pub thread: u32,
-    /// Its own, or the last one that its stream had.
+    /// Its own, or the last one of its stream.
     pub stamp: u64,
     pub clocked: bool,
     pub event: Event<'static>,
@@ -26,7 +26,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Everything in a file; nothing in it may be wrong.
+    /// Reads a whole file; any error in it fails the test.
     pub fn read(path: &Path) -> Capture {
         let bytes = std::fs::read(path).unwrap();
         let mut capture = Capture {
@@ -81,7 +81,7 @@ impl Capture {
         noted
     }
 
-    /// What the text says.
+    /// A value of the text.
     pub fn text(&self, key: &str) -> &str {
         self.text.get(key).map_or("", String::as_str)
     }
@@ -95,13 +95,13 @@ impl Capture {
         self.events().filter(|noted| of(&noted.event)).count()
     }
 
-    /// Calls of malloc with this size: programs under test use sizes that nobody else does.
+    /// Calls of malloc with this size: programs under test use sizes that no other code uses.
     pub fn mallocs(&self, size: u64) -> usize {
         self.count(|event| matches!(event, Event::Malloc { size: found, .. } if *found == size))
     }
 }
 
-/// Its lifetime is that of the mark's text, which is not there.
+/// The lifetime is that of a mark's text, which is dropped.
 fn without_text(event: Event<'_>) -> Event<'static> {
     macro_rules! copy {
         ($($name:ident { $($field:ident),* }),* $(,)?; $($plain:ident),*) => {

@@ -1,4 +1,5 @@
-//! How much stack the functions of a library take, with all that they call in it: from its disassembly.
+//! How much stack the functions of a library take, with all functions that they call in it: from
+//! its disassembly.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -6,19 +7,19 @@ use std::process::Command;
 
 #[derive(Default)]
 struct Function {
-    /// What it takes for itself, at most, with the place where it returns to; `None` where that has no fixed size.
+    /// Its own frame, at most, with the return address; `None` if that has no fixed size.
     bytes: Option<usize>,
-    /// What it uses below that.
+    /// Bytes that it uses below its frame.
     below: usize,
-    /// In the same library.
+    /// Calls in the same library.
     calls: Vec<String>,
-    /// As its last step, when it has left its own frame.
+    /// Tail calls, after it has left its own frame.
     jumps: Vec<String>,
 }
 
-/// Bytes of stack from the call of each function of a library to the deepest point that it reaches there; what other libraries take
-/// is not among it, nor what a panic takes, which ends the process. `None` where it is not known: where a frame has no fixed size,
-/// or functions call each other in a circle.
+/// Bytes of stack from the call of each function of a library to its deepest point there. Frames of
+/// other libraries do not count, nor those of a panic, which ends the process. `None` if unknown: a
+/// frame has no fixed size, or functions call each other in a cycle.
 pub fn deepest(library: &Path) -> HashMap<String, Option<usize>> {
     let end = Command::new("objdump").args(["-d", "-w", "--no-show-raw-insn"]).arg(library).output().unwrap();
     assert!(end.status.success(), "objdump: {}", String::from_utf8_lossy(&end.stderr));
@@ -50,7 +51,7 @@ impl Function {
             ("push", _) => Some(8),
             ("sub", Some(what)) => what.strip_prefix('$').and_then(number),
             ("lea", Some(what)) => what.strip_prefix('-').and_then(|what| number(what.strip_suffix("(%rsp)")?)),
-            // An alignment, which takes less than what it aligns to.
+            // An alignment, which takes less than its unit.
             ("and", Some(what)) => {
                 what.strip_prefix("$0x").and_then(|what| u64::from_str_radix(what, 16).ok()).map(|mask| !mask as usize)
             }
@@ -63,7 +64,7 @@ impl Function {
         }
         let target = operands.split_once(" <").map_or("", |(_, target)| target);
         let target = target.split(['>', '+']).next().unwrap_or_default();
-        // What comes from a register or memory, or has an `@`, is another library's.
+        // A target from a register or memory, or with an `@`, is in another library.
         if operands.starts_with('*') || target.is_empty() || target.contains('@') || target.contains("panic") {
         } else if operation == "call" || operation.starts_with('j') && target.contains(".cold") {
             self.calls.push(target.to_string());

@@ -1,4 +1,5 @@
-//! Holds a recording against what no program can do: be given an address that is still alive, or free one that is not.
+//! Checks a recording for what no program can do: get an address that is still alive, or free one
+//! that is not.
 
 use super::Capture;
 use super::capture::Noted;
@@ -9,9 +10,10 @@ use std::collections::HashMap;
 pub struct Ledger {
     /// Addresses that were born while they lived.
     pub born_twice: Vec<u64>,
-    /// Addresses that died without having been born here. In a forked child these can be its parent's.
+    /// Addresses that died without having been born here. In a forked child they can come from its
+    /// parent.
     pub unknown: Vec<u64>,
-    /// What lives at the end, and how large it is.
+    /// Addresses that live at the end, with their sizes.
     pub alive: HashMap<u64, u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Compiles a program, runs it under the recorder, reads what came of it.
+//! Compiles a program, runs it under the recorder, and reads the recordings.
 
 mod capture;
 mod frames;
@@ -11,7 +11,7 @@ pub use ledger::Ledger;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// The library: cargo builds it for this package's tests, and puts it beside them.
+/// The library: cargo builds it for this package's tests, and puts it next to them.
 pub fn recorder() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let library = tests.with_file_name("libheapmark_recorder.so");
@@ -32,7 +32,7 @@ impl Scenario {
         Scenario::with_flags(name, &[])
     }
 
-    /// With further words for the compiler.
+    /// With further arguments for the compiler.
     pub fn with_flags(name: &str, flags: &[&str]) -> Scenario {
         let dir = tempfile::tempdir().unwrap();
         let program = dir.path().join("program");
@@ -40,7 +40,7 @@ impl Scenario {
         Scenario { dir, program, variables: Vec::new() }
     }
 
-    /// With a variable of the recorder's.
+    /// With a variable of the recorder.
     pub fn with(mut self, name: &'static str, value: impl ToString) -> Scenario {
         self.variables.push((name, value.to_string()));
         self
@@ -50,7 +50,7 @@ impl Scenario {
         &self.program
     }
 
-    /// A command that is recorded.
+    /// A command to be recorded.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.dir.path()).stdin(Stdio::null());
@@ -59,7 +59,7 @@ impl Scenario {
         command
     }
 
-    /// Runs the program with a library behind the recorder, which serves its memory.
+    /// Runs the program with a library after the recorder that serves its memory.
     pub fn run_with(&self, library: &str, arguments: &[&str]) -> String {
         let file = self.dir.path().join(library).with_extension("so");
         compile(library, &file, &["-shared", "-fPIC"]);
@@ -67,17 +67,17 @@ impl Scenario {
         good(self.command(&self.program).args(arguments).env("LD_PRELOAD", preload).output().unwrap())
     }
 
-    /// Runs the program, which must end well, and returns what it printed.
+    /// Runs the program, which must succeed, and returns its output.
     pub fn run(&self, arguments: &[&str]) -> String {
         good(self.command(&self.program).args(arguments).output().unwrap())
     }
 
-    /// All recordings, in the order in which they began.
+    /// All recordings, in the order of their starts.
     pub fn captures(&self) -> Vec<Capture> {
         captures(self.dir.path())
     }
 
-    /// The recording, where there is one.
+    /// The recording, if there is exactly one.
     pub fn capture(&self) -> Capture {
         let mut captures = self.captures();
         assert_eq!(captures.len(), 1, "one process, one recording");
@@ -93,7 +93,7 @@ impl Scenario {
     }
 }
 
-/// All recordings in a folder, in the order in which they began.
+/// All recordings in a folder, in the order of their starts.
 pub fn captures(folder: &Path) -> Vec<Capture> {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let is_capture = |file: &PathBuf| file.extension().is_some_and(|end| end == "cap");
@@ -112,7 +112,7 @@ pub fn compile(name: &str, program: &Path, flags: &[&str]) {
     assert!(end.status.success(), "{compiler} {name}: {}", String::from_utf8_lossy(&end.stderr));
 }
 
-/// What a process printed that ended well.
+/// The output of a process, which must have succeeded.
 pub fn good(end: Output) -> String {
     let words = String::from_utf8_lossy(&end.stderr);
     assert!(end.status.success(), "{}: {words}", end.status);

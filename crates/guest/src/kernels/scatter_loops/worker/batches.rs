@@ -15,7 +15,8 @@ impl Worker<'_> {
             let Batch { next, header, pointers, count, bytes, producer } = unsafe { *batch };
             let mut marked_bytes = 0;
             for entry in 0..count as usize {
-                // SAFETY: within the array, which holds live blocks, each with its size in front where they are `marked`.
+                // SAFETY: within the array, which holds live blocks, each with its size in front if
+                // they are `marked`.
                 unsafe {
                     let block = *pointers.add(entry);
                     if self.shared.marked {
@@ -42,7 +43,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Step 7: a batch of new blocks for another thread.
+    /// Step 7: makes a batch of new blocks for another thread.
     pub(super) fn pack(&mut self, allocations: u64) -> *mut Batch {
         let count = if self.shared.legacy { allocations } else { allocations / 4 };
         let batch = self.record();
@@ -50,7 +51,7 @@ impl Worker<'_> {
         let header = malloc(&self.shared.api, size_of::<Batch>());
         let mut pointers: *mut *mut u8 = malloc(&self.shared.api, array_bytes).cast();
         if !self.holds {
-            // SAFETY: records are this thread's own, and there is a place aside for each.
+            // SAFETY: records are this thread's own, and each has a place aside.
             pointers = unsafe {
                 let record = batch.offset_from_unsigned(self.room.batches);
                 self.room.batches_aside.add(record * self.room.most_in_batch)
@@ -66,7 +67,8 @@ impl Worker<'_> {
             unsafe { pointers.add(entry).write_volatile(block) };
         }
         let filled = Batch { next: ptr::null_mut(), header, pointers, count, bytes, producer: self.index };
-        // SAFETY: the header has room for a record, and the record is this thread's until it is sent.
+        // SAFETY: the header is large enough for a record, and the record is this thread's until it
+        // is sent.
         unsafe {
             header.cast::<Batch>().write_volatile(filled);
             *batch = filled;
@@ -78,24 +80,25 @@ impl Worker<'_> {
         batch
     }
 
-    /// Step 9: to the next thread in turn.
+    /// Step 9: sends it to the next thread in turn.
     pub(super) fn send(&mut self, batch: *mut Batch) {
         self.target = advance(self.target, 1, self.shared.threads);
         if self.target == self.index {
             self.target = advance(self.target, 1, self.shared.threads);
         }
-        // SAFETY: this thread's batch, which it does not touch any more.
+        // SAFETY: this thread's batch, which it touches no longer.
         unsafe { self.shared.desks[self.target].0.received.push(batch) };
     }
 
-    /// A record that is not under way: one that has come back, or a fresh one.
+    /// A record that is not in use: one that has come back, or a fresh one.
     fn record(&mut self) -> *mut Batch {
         if self.stock.is_null() {
             self.stock = self.shared.desks[self.index].0.spent.take();
         }
         if self.stock.is_null() {
             self.fresh_batches += 1;
-            // SAFETY: there is a record for each batch of a sequence, and records come back before the next one.
+            // SAFETY: there is a record for each batch of a sequence, and records return before the
+            // next sequence.
             return unsafe { self.room.batches.add(self.fresh_batches - 1) };
         }
         let batch = self.stock;

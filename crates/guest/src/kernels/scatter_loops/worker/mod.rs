@@ -16,10 +16,10 @@ use core::cell::Cell;
 use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Where the next thread's first size is, in entries of the size table.
+/// Distance of the threads' first sizes, in entries of the size table.
 const SIZE_STEP: usize = 37;
 
-/// What all threads of a generation share.
+/// State shared by all threads of a generation.
 pub struct Shared<'a> {
     pub api: Api,
     /// The program's state of 2017, which the document describes.
@@ -27,11 +27,11 @@ pub struct Shared<'a> {
     pub threads: usize,
     pub blocks: usize,
     pub loops: u64,
-    /// A batch is handed over in every loop that this divides; 0 = never.
+    /// A batch is handed over in every loop whose number this divides; 0 = never.
     pub cross_rate: u64,
-    /// A sequence that has taken longer ends.
+    /// A sequence that has taken longer than this ends.
     pub cap_ns: u64,
-    /// Each block is at least as large as the number that stands in front of it.
+    /// Each block is large enough for the size that is stored at its front.
     pub marked: bool,
     pub sizes: &'a [u32],
     pub fill_sizes: &'a [u32],
@@ -46,11 +46,12 @@ pub struct Shared<'a> {
     pub tallies: &'a [Padded<Cell<Tally>>],
 }
 
-// SAFETY: each worker uses its own room and tally, the main thread looks at them while the workers wait; desks are atomic.
+// SAFETY: each worker uses its own memory and tally; the main thread reads them while the workers
+// wait; desks are atomic.
 unsafe impl Sync for Shared<'_> {}
 
 impl Shared<'_> {
-    /// Requested bytes of all live blocks, as far as the threads have told.
+    /// Requested bytes of all live blocks, as last published by the threads.
     pub fn live_bytes(&self) -> u64 {
         let told = |Padded(desk): &Padded<Desk>| {
             desk.kept_bytes.load(Ordering::Relaxed).wrapping_sub(desk.freed_bytes.load(Ordering::Relaxed)) as i64
@@ -62,18 +63,19 @@ impl Shared<'_> {
 /// Memory of the harness for one thread.
 #[derive(Clone, Copy)]
 pub struct Room {
-    /// For each slot the size of its block plus 1, or 0 where it is empty: what stands in a block is held against it.
+    /// For each slot the size of its block plus 1, or 0 if it is empty; the size stored in a block
+    /// is compared with it.
     pub held: *mut u32,
-    /// Records for batches that are on their way.
+    /// Records of batches on their way.
     pub batches: *mut Batch,
-    /// Where pointers are instead of in memory of the allocator, if its blocks overlap (the null allocator): the slots, and
-    /// `most_in_batch` for each record. Null for all others.
+    /// Holds the pointers if the allocator's own blocks overlap (the null allocator): the slots,
+    /// and `most_in_batch` for each record. Null for all others.
     pub slots_aside: *mut *mut u8,
     pub batches_aside: *mut *mut u8,
     pub most_in_batch: usize,
 }
 
-/// What one thread has done in a generation.
+/// The work of one thread in a generation.
 #[derive(Clone, Copy, Default)]
 pub struct Tally {
     /// Calls of all functions that allocate; `aligned` of them are posix_memalign.
@@ -93,7 +95,7 @@ pub struct Tally {
     pub clock_ns: u64,
     /// CPU time of the same stretches.
     pub cpu_ns: u64,
-    /// Highest sum of the live bytes of all threads that this one has seen.
+    /// Highest sum of the live bytes of all threads that this thread has seen.
     pub peak_bytes: u64,
 }
 
@@ -101,10 +103,11 @@ struct Worker<'a> {
     shared: &'a Shared<'a>,
     index: usize,
     tally: Tally,
-    /// Allocated so far and not freed by this thread; what others have freed stands on its desk.
+    /// Bytes allocated so far and not freed by this thread; what others have freed is counted on
+    /// its desk.
     kept_bytes: u64,
     until_look: usize,
-    /// What a block holds is what was written there: not so where blocks overlap.
+    /// Blocks keep what was written to them; false if blocks overlap.
     holds: bool,
     slots: *mut *mut u8,
     held: &'a mut [u32],
@@ -151,7 +154,7 @@ pub fn run(shared: &Shared, index: usize) {
     // SAFETY: freshly allocated for that many pointers.
     unsafe { worker.slots.write_bytes(0, shared.blocks) };
     if !worker.holds {
-        // Its free looks at nothing, so its own array need not be remembered.
+        // Its free reads nothing, so the worker's own array need not be remembered.
         worker.slots = room.slots_aside;
     }
     shared.meeting.wait();
@@ -169,7 +172,7 @@ pub fn run(shared: &Shared, index: usize) {
 impl Worker<'_> {
     fn sequence(&mut self, sequence: usize) {
         let shared = self.shared;
-        // The reference reads two entries ahead.
+        // The reference program reads two entries ahead.
         self.size_at = ((self.index + 1) * (sequence + 1) * SIZE_STEP + 2) % tables::SIZES;
         let cpu_ns = thread_cpu_ns();
         let spent_ns = self.loops(sequence);
@@ -179,7 +182,8 @@ impl Worker<'_> {
             self.timed(|worker| worker.fill());
         }
         self.publish();
-        // Only now may the others stop handing blocks over; what is under way is freed once all have ended.
+        // Only now may the others stop handing blocks over; blocks on the way are freed once all
+        // have ended.
         shared.ended.fetch_add(1, Ordering::AcqRel);
         self.drain();
         shared.meeting.wait();
@@ -227,8 +231,8 @@ impl Worker<'_> {
         self.tally.cpu_ns += thread_cpu_ns() - cpu_ns;
     }
 
-    /// Step 8: lets the others see this thread's live bytes. Each thread sums up all of them in every loop that is due among
-    /// `threads`, so that the effort does not grow with their number.
+    /// Step 8: publishes this thread's live bytes. Each thread sums up those of all threads once
+    /// per `threads` loops, so that the cost does not grow with the number of threads.
     fn publish(&mut self) {
         self.shared.desks[self.index].0.kept_bytes.store(self.kept_bytes, Ordering::Relaxed);
         self.until_look -= 1;
@@ -239,25 +243,26 @@ impl Worker<'_> {
     }
 }
 
-/// The size that stands in front of a block, read as the program does just before each free: the read misses the caches if
-/// the live blocks exceed them, whichever allocator serves.
+/// Reads the size at the front of a block, as the program does just before each free. The read
+/// misses the caches if the live blocks exceed them, under every allocator.
 ///
 /// # Safety
-/// The block must have room for it.
+/// The block must be large enough for it.
 #[inline(always)]
 unsafe fn size_in(block: *mut u8) -> u32 {
-    // SAFETY: as the caller vouches; malloc's blocks are aligned for it.
+    // SAFETY: as the caller guarantees; malloc's blocks are aligned for it.
     unsafe { block.cast::<u32>().read_volatile() }
 }
 
-/// What stands in front of live blocks is not what was written there.
+/// The sizes at the front of live blocks are not those that were written.
 #[cold]
 #[inline(never)]
 fn lost_its_size(of: impl core::fmt::Display) -> ! {
     fail::give_up("wrong-result", format_args!("{of} changed: blocks overlap or are written to"))
 }
 
-/// The next position of a walk that starts again at the end; `stride` must be below `end`, or `end` be 1.
+/// The next position of a walk that restarts at the end; `stride` must be below `end`, or `end` be
+/// 1.
 #[inline(always)]
 fn advance(at: usize, stride: usize, end: usize) -> usize {
     let next = at + stride;

@@ -1,21 +1,23 @@
-//! Walks over the slots: what is freed, and what is put there.
+//! Walks over the slots that free and replace blocks.
 
 use super::super::tables;
 use super::{Worker, advance, lost_its_size, malloc, size_in};
 use crate::fail;
 use core::ptr;
 
-/// The program as the document describes it asks for no alignment, 8 and 16 in turn below this size.
+/// Below this size, the program as the document describes it requests no alignment, 8 and 16 in
+/// turn.
 const ALIGNED_BELOW: u32 = 4096;
 
-/// A block's size stands in front of it, in so many bytes, unless it has less.
+/// Bytes at the front of a block that hold its size, unless the block is smaller.
 pub const MARK_BYTES: u32 = size_of::<u32>() as u32;
 
-/// What a walk over slots has changed.
+/// The changes that a walk over slots made.
 #[derive(Clone, Copy, Default)]
 struct Change {
     freed: u64,
-    /// Allocated minus freed, modulo 2^64. One number: with two, a walk has more of them than the calls leave registers.
+    /// Allocated minus freed, modulo 2^64. One number: two would need more registers than the calls
+    /// leave.
     kept_bytes: u64,
 }
 
@@ -49,7 +51,7 @@ impl Worker<'_> {
         self.note(change);
     }
 
-    /// The legacy state fills every empty slot before memory is sampled.
+    /// Fills every empty slot before memory is sampled (legacy state).
     pub(super) fn fill(&mut self) {
         for slot in 0..self.shared.blocks {
             if self.held[slot] == 0 {
@@ -63,7 +65,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Every occupied slot is freed.
+    /// Frees every occupied slot.
     pub(super) fn release(&mut self) {
         let mut change = Change::default();
         (0..self.shared.blocks).for_each(|slot| self.empty(slot, &mut change));
@@ -76,14 +78,15 @@ impl Worker<'_> {
         self.tally.frees += change.freed;
     }
 
-    /// A slot is empty once `held` says so; its pointer stays until the next block.
+    /// A slot is empty once `held` is 0; its pointer stays until the next block.
     #[inline(always)]
     fn empty(&mut self, slot: usize, change: &mut Change) {
         let held = core::mem::take(&mut self.held[slot]);
         if held != 0 {
             // SAFETY: the slot's own entry.
             let block = unsafe { *self.slots.add(slot) };
-            // SAFETY: the block that was put there, with its size in front if it has room for it.
+            // SAFETY: the block that was stored there, with its size in front if it is large
+            // enough.
             unsafe {
                 if held > MARK_BYTES && size_in(block) != held - 1 && self.holds {
                     lost_its_size(format_args!("the size in front of a live block of {} bytes", held - 1));
@@ -103,7 +106,8 @@ impl Worker<'_> {
         self.held[slot] = size + 1;
     }
 
-    /// A new block, touched: its size in front, a byte on every further page, and the last byte.
+    /// Allocates and touches a block: its size in front, a byte on every further page, and the last
+    /// byte.
     #[inline(always)]
     pub(super) fn block(&mut self, size: u32) -> *mut u8 {
         let block = if self.shared.legacy && size < ALIGNED_BELOW {
@@ -116,7 +120,8 @@ impl Worker<'_> {
             if size >= MARK_BYTES {
                 block.cast::<u32>().write_volatile(size);
             }
-            // Not `step_by`: for the many blocks below a page its set-up takes longer than the rest.
+            // Not `step_by`: for the many blocks below a page its set-up takes longer than the
+            // rest.
             let mut offset = 4096;
             while offset < size as usize {
                 block.add(offset).write_volatile(1);
@@ -129,7 +134,8 @@ impl Worker<'_> {
         block
     }
 
-    /// As the legacy state asks for small blocks: without alignment, aligned to 8 bytes, to 16 bytes, and again.
+    /// Requests small blocks as the legacy state does: without alignment, aligned to 8 bytes, to 16
+    /// bytes, and again.
     fn aligned(&mut self, size: usize) -> *mut u8 {
         let turn = self.alignment_turn;
         self.alignment_turn = if turn == 2 { 0 } else { turn + 1 };

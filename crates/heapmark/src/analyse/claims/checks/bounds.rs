@@ -1,4 +1,4 @@
-//! Checks that hold values, or quotients of values, against bounds.
+//! Checks that compare values, or quotients of values, with bounds.
 
 use super::super::evidence::{Lack, Spot};
 use super::super::order::{LEAST_SAMPLES, between, quotient};
@@ -46,7 +46,7 @@ impl Look<'_> {
         }
     }
 
-    /// The value over what the check divides by, and a sentence about it.
+    /// The value over the check's divisor, and a sentence about it.
     fn divided(&self, row: &str, number: &Number, spot: &Spot, over: &Over) -> Result<(Number, Vec<Said>), Lack> {
         let place = self.workloads.iter().position(|workload| *workload == spot.workload).unwrap_or(0);
         let workload = over.workloads.as_ref().and_then(|workloads| workloads.get(place));
@@ -70,7 +70,7 @@ impl Look<'_> {
         Ok((value, said))
     }
 
-    /// A place over itself, or over one of another size than is meant, says nothing.
+    /// A place divided by itself, or by one with another size than the claim means, shows nothing.
     fn comparable(&self, spot: &Spot, other: &Spot, over: &Over) -> Result<(), Lack> {
         if over.threads.is_some_and(|threads| threads == spot.threads) {
             return Err(Lack::Other(format!("{spot} is all that fits the cores: there is nothing to compare it with")));
@@ -80,13 +80,13 @@ impl Look<'_> {
         match (value(spot), value(other)) {
             (Some(ours), Some(theirs)) if ours == theirs + 1 => Ok(()),
             (Some(ours), Some(theirs)) => Err(Lack::Other(format!(
-                "{name} is {ours} on {spot} and {theirs} on {other}: it takes one more on the first"
+                "{name} is {ours} on {spot} and {theirs} on {other}: it must be larger by one on the first"
             ))),
             _ => Err(Lack::Workload(other.workload.clone())),
         }
     }
 
-    /// No workload is far above the middle one.
+    /// No workload is far above the median workload.
     pub(super) fn flat(&mut self, who: &[String], except: &[String], factor: f64) {
         let spots = self.spots();
         let Some(first) = spots.first() else { return };

@@ -1,4 +1,5 @@
-//! One function per kind of check: looks at the places that a claim means, and says part by part what it found.
+//! One function per kind of check: examines the places of a claim and reports the result of each
+//! part.
 
 mod bounds;
 mod rows;
@@ -24,14 +25,14 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// What all checks of a claim find.
+    /// The findings of all checks of a claim.
     pub fn of(document: &Document, claim: &Claim, evidence: &Evidence, distribution: Option<&str>) -> Findings {
         let mut findings = Findings::default();
         for check in &claim.checks {
             let mut look = Look::new(document, claim, check, evidence, distribution);
             let Some(needs) = look.see(check) else { continue };
             findings.verdicts.push(combine(&look.parts, needs));
-            // Two checks that lack the same thing lack it once.
+            // A lack that two checks share is listed once.
             let known = |part: &Part| part.place.is_empty() && findings.parts.contains(part);
             let new: Vec<Part> = look.parts.drain(..).filter(|part| !known(part)).collect();
             findings.parts.extend(new);
@@ -40,7 +41,7 @@ impl Findings {
             findings.spots.append(&mut look.spots);
         }
         if findings.parts.is_empty() {
-            findings.parts.push(Part::lack(&Lack::Other("nothing of it is about this machine".into())));
+            findings.parts.push(Part::lack(&Lack::Other("no part of it applies to this machine".into())));
         }
         findings
     }
@@ -51,7 +52,7 @@ impl Findings {
     }
 }
 
-/// Every part decides, or the larger half of those that could be looked at.
+/// Every part decides, or the larger half of those that could be tested.
 fn combine(parts: &[Part], needs: Needs) -> Verdict {
     let all = || parts.iter().map(|part| part.verdict).max().unwrap_or(Verdict::NotTestable);
     let seen = parts.iter().filter(|part| part.verdict != Verdict::NotTestable).count();
@@ -65,7 +66,7 @@ fn combine(parts: &[Part], needs: Needs) -> Verdict {
     }
 }
 
-/// One check, and what it has found so far.
+/// One check and its findings so far.
 struct Look<'a> {
     document: &'a Document,
     evidence: &'a Evidence<'a>,
@@ -102,7 +103,8 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Runs the check; `None` where it is not about this machine. Says how many of its parts decide.
+    /// Runs the check; `None` if it does not apply to this machine. Returns how many of its parts
+    /// decide.
     fn see(&mut self, check: &Check) -> Option<Needs> {
         match check {
             Check::Below { who, than, except, .. } => self.below(who, than, except),
@@ -131,7 +133,7 @@ impl<'a> Look<'a> {
         Some(Needs::All)
     }
 
-    /// The places that are meant; a workload without any is something that is not there.
+    /// The places of the check; a workload without any counts as missing.
     fn spots(&mut self) -> Vec<Spot> {
         let mut all = Vec::new();
         for workload in self.workloads {
@@ -148,19 +150,19 @@ impl<'a> Look<'a> {
         self.evidence.number(self.document, row, spot, self.measure)
     }
 
-    /// The value of a row that the claim names: without it nothing can be said.
+    /// The value of a row that the claim names: without it there is no verdict.
     fn named(&mut self, row: &str, spot: &Spot) -> Option<Number> {
         self.number(row, spot).map_err(|lack| self.lack(&lack)).ok()
     }
 
-    /// The values of all rows that are there: without some of them the claim is one about the others.
+    /// The values of all rows that exist: if some are missing, the claim is about the others.
     fn everyone(&mut self, except: &[String], spot: &Spot) -> Vec<(String, Number)> {
         let mut found = Vec::new();
         for row in self.document.rows.keys().filter(|row| !except.contains(row)) {
             match self.number(row, spot) {
                 Ok(number) => found.push((row.clone(), number)),
                 Err(Lack::Failed { name, summary, .. }) => {
-                    // The words after the colon are the row's own affair.
+                    // The words after the colon describe the row alone.
                     let outcome = summary.split(':').next().unwrap_or_default();
                     self.missing.insert(format!("{name} ({outcome})"));
                 }
@@ -173,7 +175,7 @@ impl<'a> Look<'a> {
         found
     }
 
-    /// The rows that are named, or everyone.
+    /// The named rows, or all.
     fn chosen(&mut self, who: &[String], except: &[String], spot: &Spot) -> Vec<(String, Number)> {
         if who.is_empty() {
             return self.everyone(except, spot);

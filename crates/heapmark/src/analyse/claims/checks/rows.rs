@@ -1,4 +1,4 @@
-//! Checks that hold rows against each other at one place.
+//! Checks that compare rows at one place.
 
 use super::super::order::{Order, between, lies, order, quotient};
 use super::super::{Number, Said, Verdict};
@@ -29,7 +29,7 @@ impl Look<'_> {
         }
     }
 
-    /// The row has the highest median, and nobody's range touches its own.
+    /// The row has the highest median, and no other range touches its own.
     pub(super) fn worst(&mut self, who: &str) {
         for spot in self.spots() {
             let rivals = self.everyone(&[who.to_string()], &spot);
@@ -73,7 +73,7 @@ impl Look<'_> {
                 continue;
             }
             for (_, number) in chosen {
-                // How many times worse than the best, whatever is better.
+                // How many times worse than the best, for either direction of better.
                 let away = if more { quotient(&best, &number) } else { quotient(&number, &best) };
                 let said = match number == best {
                     true => vec![number.clone().into(), "is the best itself".into()],
@@ -102,7 +102,7 @@ fn sentence(ours: &Number, order: Order, theirs: &Number) -> Vec<Said> {
     vec![ours.clone().into(), words.into(), theirs.clone().into()]
 }
 
-/// A quotient whose rows stand beside it already.
+/// A quotient whose rows are already named beside it.
 pub(super) fn times(quotient: &Number) -> Said {
     Said::Number(Number { row: String::new(), ..quotient.clone() })
 }

@@ -1,4 +1,4 @@
-//! Checks of how a value moves as threads are added.
+//! Checks of how a value changes as threads are added.
 
 use super::super::evidence::Lack;
 use super::super::order::{LEAST_SAMPLES, Order, order};
@@ -7,7 +7,7 @@ use super::Look;
 use crate::catalog::claim::Shape;
 
 impl Look<'_> {
-    /// Each of `who` takes the shape.
+    /// Each of `who` has the shape.
     pub(super) fn over_threads(&mut self, who: &[String], except: &[String], shape: Shape, from: u32) {
         let all = self.spots();
         for workload in self.workloads {
@@ -38,7 +38,7 @@ impl Look<'_> {
     }
 }
 
-/// Thread counts without which a shape cannot be seen.
+/// The fewest thread counts that can show a shape.
 fn fewest(shape: Shape) -> usize {
     match shape {
         Shape::Rises | Shape::HighestFirst => 2,
@@ -46,7 +46,7 @@ fn fewest(shape: Shape) -> usize {
     }
 }
 
-/// Whether the end, where values would fall again, was not reached.
+/// Whether the thread counts end before values would fall again.
 fn too_short(shape: Shape, most: u32) -> bool {
     matches!(shape, Shape::Peaks(_, high) if most <= high)
 }
@@ -67,7 +67,7 @@ fn takes(shape: Shape, counts: &[u32], numbers: &[Number]) -> Verdict {
             let rival = (0..numbers.len()).filter(|place| (low..=high).contains(&counts[*place]) != inside);
             let clear = rival.map(|place| order(&numbers[peak], &numbers[place])).all(|found| found == Order::Above);
             match (inside, clear) {
-                // Nothing outside comes near: of these the last is one.
+                // No value outside comes near: the last of these is a peak.
                 (true, true) => Verdict::Holds,
                 (false, true) => Verdict::DoesNotHold,
                 _ => Verdict::Unclear,

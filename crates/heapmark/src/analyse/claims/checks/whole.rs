@@ -1,4 +1,5 @@
-//! Checks with a rule of their own: an order that two workloads share, the longest stop, and curves of two machines.
+//! Checks with rules of their own: an order that two workloads share, the longest stop, and curves
+//! of two machines.
 
 use super::super::evidence::{Lack, Scene, Spot, find};
 use super::super::order::{LEAST_SAMPLES, between};
@@ -8,13 +9,13 @@ use super::Look;
 use crate::analyse::stats::{mean, median};
 use crate::catalog::claim::Measure;
 
-/// Rows from which a correlation of ranks says anything.
+/// The fewest rows for which a rank correlation means anything.
 const LEAST_ROWS: usize = 5;
-/// A correlation of ranks from which one order decides the other.
+/// A rank correlation of at least this means that one order decides the other.
 const STRONG: f64 = 0.7;
-/// One up to which it does not.
+/// A rank correlation of at most this means that it does not.
 const WEAK: f64 = 0.3;
-/// One process watched itself: only a multiple says something.
+/// The pauses of one process only: less than this factor is not clear.
 const CLEAR_FACTOR: f64 = 2.0;
 /// Points of a curve that are compared.
 const POINTS: usize = 21;
@@ -22,7 +23,8 @@ const POINTS: usize = 21;
 const SAME_SHAPE: f64 = 0.15;
 
 impl Look<'_> {
-    /// Every allocator of the runs counts, whether the document has it or not: the claim is about what decides, not about whom.
+    /// Every allocator of the runs counts, whether the document has it or not: the claim names no
+    /// allocators.
     pub(super) fn correlates(&mut self, with: &str) {
         for spot in self.spots() {
             let other = Spot { workload: with.into(), ..spot.clone() };
@@ -37,7 +39,7 @@ impl Look<'_> {
             if pairs.len() < LEAST_ROWS {
                 let count = pairs.len();
                 self.lack(&Lack::Other(format!(
-                    "{count} allocators have values on {spot} and {other}: it takes {LEAST_ROWS}"
+                    "{count} allocators have values on {spot} and {other}: {LEAST_ROWS} are needed"
                 )));
                 continue;
             }
@@ -55,7 +57,7 @@ impl Look<'_> {
         }
     }
 
-    /// The longest release against the longest pause, each of one process that watched itself.
+    /// The longest release against the longest pause, each of one process that recorded its own.
     pub(super) fn longest_release(&mut self, releases: &[String], collects: &[String]) {
         for spot in self.spots() {
             let mut longest = |rows: &[String], figure: &str| {
@@ -82,12 +84,12 @@ impl Look<'_> {
                 pause.into(),
                 "(each of one process)".into(),
             ];
-            // Not counted as too few processes: there is only one that tells.
+            // Not counted as too few processes: only one process records pauses.
             self.parts.push(Part { verdict, place: spot.to_string(), said });
         }
     }
 
-    /// Curves against those of runs of another architecture.
+    /// Curves compared with those of runs on another architecture.
     pub(super) fn alike_elsewhere(&mut self, who: &[String], column: &str) {
         let strangers = |scene: &&Scene| {
             let theirs = scene.measured.head.machine.get("architecture");
@@ -115,7 +117,7 @@ impl Look<'_> {
                 let apart: Vec<f64> = ours.curve.iter().zip(&theirs.curve).map(|(a, b)| (a - b).abs()).collect();
                 let samples = ours.samples.min(theirs.samples);
                 let distance = number(mean(&apart).unwrap_or(f64::NAN), samples);
-                // RssCrossCheck the limit is another shape; between, nobody can say.
+                // Twice the limit is another shape; between the two is unclear.
                 let verdict = match between(&distance, 0.0, SAME_SHAPE) {
                     Verdict::DoesNotHold if distance.median <= 2.0 * SAME_SHAPE => Verdict::Unclear,
                     verdict => verdict,
@@ -129,7 +131,8 @@ impl Look<'_> {
         }
     }
 
-    /// The middle curve of a row's processes, from its first point to its last, 0 where it began and 1 at its highest.
+    /// The middle curve of a row's processes, from its first point to its last, scaled from 0 at
+    /// its start to 1 at its highest point.
     fn shape(&self, scenes: &[&Scene], row: &str, spot: &Spot, column: &str) -> Option<Shape> {
         let entry = self.document.rows.get(row)?;
         let mut all: Vec<Vec<f64>> = Vec::new();
@@ -151,7 +154,7 @@ struct Shape {
     samples: usize,
 }
 
-/// At equal distances of time, the last point before each counts.
+/// At equal time intervals; the last point before each counts.
 fn resampled(times: &[u64], values: &[u64]) -> Option<Vec<f64>> {
     let (start, end) = (*times.first()?, *times.last()?);
     let first = *values.first()? as f64;
@@ -167,7 +170,7 @@ fn resampled(times: &[u64], values: &[u64]) -> Option<Vec<f64>> {
     Some((0..POINTS).map(at).collect())
 }
 
-/// 0 for the lowest median; equal ones share their places.
+/// 0 for the lowest median; equal ones share their ranks.
 fn ranks(numbers: &[Number]) -> Vec<f64> {
     let count = |wanted: fn(&f64, &f64) -> bool, own: f64| {
         numbers.iter().filter(|other| wanted(&other.median, &own)).count() as f64
@@ -178,7 +181,7 @@ fn ranks(numbers: &[Number]) -> Vec<f64> {
     numbers.iter().map(rank).collect()
 }
 
-/// Pearson's; of ranks it is Spearman's.
+/// Pearson's correlation; of ranks it is Spearman's.
 fn correlation(a: &[f64], b: &[f64]) -> f64 {
     let (Some(mean_a), Some(mean_b)) = (mean(a), mean(b)) else { return 0.0 };
     let sum = |f: &dyn Fn(f64, f64) -> f64| a.iter().zip(b).map(|(a, b)| f(a - mean_a, b - mean_b)).sum::<f64>();

@@ -21,8 +21,8 @@ fn between_thread_counts_1_is_linear_growth() {
     let check = format!(
         r#"{{ kind = "between", who = ["a"], over = {{ threads = 1, per-thread = true }}, bounds = [0.8, 1.5], {wall} }}"#
     );
-    // The time of one operation that each thread spends grows with the threads where they take turns; its wall time
-    // is that over the threads.
+    // The time that each thread spends on one operation grows with the threads if they take turns;
+    // the wall time per operation is that divided by the threads.
     expect(
         &check,
         &[

@@ -1,4 +1,5 @@
-//! Claims by values: artificial runs in, verdicts out. Every kind of check with every verdict that it can give.
+//! Claims by values: artificial runs in, verdicts out. Every kind of check with every verdict that
+//! it can return.
 
 mod bounds;
 mod rows;
@@ -77,7 +78,8 @@ impl Stage {
         stage
     }
 
-    /// The claim that consists of this check, on `churn`, by time, for all thread counts there are.
+    /// Judges the claim that consists of this check, on `churn`, by time, for all existing thread
+    /// counts.
     pub fn judge(self, check: &str) -> Judged {
         judge_runs(check, &[self.measured])
     }
@@ -106,7 +108,8 @@ fn split(place: &str) -> (&str, u32) {
     (workload, threads.parse().unwrap())
 }
 
-/// Whether the check says this of each list of points; the last with 4 processes each must be unclear, whatever they say.
+/// Asserts the check's verdict on each list of points; the last list with 4 processes each must be
+/// unclear in any case.
 pub(super) fn expect(check: &str, cases: &[(Verdict, &[Point])]) {
     for (verdict, points) in cases {
         assert_eq!(Stage::of(points, 5).verdict(check), *verdict, "{check} on {points:?}");

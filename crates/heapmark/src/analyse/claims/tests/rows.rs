@@ -15,7 +15,7 @@ fn below_and_above() {
                 (NotTestable, &[("a", "churn@1", 10.0), ("c", "churn@1", 20.0)]),
             ],
         );
-        // What is seen to fail fails, whatever else is missing.
+        // A part that fails decides, whatever is missing.
         let half = [("a", "churn@1", 20.0), ("b", "churn@1", 10.0), ("c", "churn@2", 10.0)];
         assert_eq!(Stage::of(&half, 5).verdict(check), DoesNotHold);
     }

@@ -44,7 +44,7 @@ fn peaks() {
             (Holds, &over([10.0, 20.0, 30.0, 10.0])),
             (DoesNotHold, &over([10.0, 20.0, 30.0, 40.0])),
             (Unclear, &over([10.0, 20.0, 30.0, 30.1])),
-            // Nobody saw whether it falls.
+            // Too few thread counts to show a fall.
             (NotTestable, &over([10.0, 20.0, 30.0])),
         ],
     );

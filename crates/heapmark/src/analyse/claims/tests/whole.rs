@@ -56,7 +56,7 @@ fn curves_of_two_architectures() {
 
 #[test]
 fn memory_over_time_becomes_numbers() {
-    // 10 MiB were requested of an artificial process.
+    // An artificial process requests 10 MiB.
     let mib = |values: &[u64]| values.iter().map(|value| value << 20).collect::<Vec<_>>();
     let stage = || Stage::new().curve("a", "churn@1", &mib(&[3, 8, 8]), &mib(&[20, 60, 30]));
     let value = |measure: &str| {

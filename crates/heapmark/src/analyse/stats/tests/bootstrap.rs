@@ -26,7 +26,7 @@ fn the_mean_of_one_cell_is_its_shift() {
     assert!((ours.low - theirs.low).abs() < 0.2 * width && (ours.high - theirs.high).abs() < 0.2 * width);
 }
 
-/// Blocks are drawn for all cells at once: cells that repeat each other are no further evidence.
+/// Blocks are drawn for all cells at once: cells that repeat each other add no evidence.
 #[test]
 fn a_cell_twice_is_one_cell() {
     let random = &mut ChaCha8Rng::seed_from_u64(12);
@@ -54,7 +54,8 @@ fn few_blocks_have_no_interval_and_none_have_no_mean() {
     assert_eq!(mean_shift(&[BTreeMap::from([(0, f64::NAN)])], 1), None);
 }
 
-/// Batches of many blocks cover the truth as often as they should, and are about as wide as drawing is.
+/// Intervals by batches of many blocks cover the truth as often as they should, and are about as
+/// wide as those by drawing.
 #[test]
 fn many_blocks_in_batches_cover_the_truth() {
     let random = &mut ChaCha8Rng::seed_from_u64(15);
@@ -72,7 +73,7 @@ fn many_blocks_in_batches_cover_the_truth() {
     assert!((0.6..1.6).contains(&(batched / drawn)), "{drawn} {batched}");
 }
 
-/// Fewer blocks put the percentiles further out; many leave them where they would be.
+/// Few blocks move the percentiles further out; many leave them where they would be.
 #[test]
 fn few_blocks_are_paid_for() {
     assert!(tail(6) < tail(10) && tail(10) < tail(40) && tail(40) < 0.025);

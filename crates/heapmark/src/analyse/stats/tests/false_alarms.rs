@@ -1,5 +1,6 @@
-//! How often equals are called different, and differences are found, on a simulated noisy machine. The habits that this crate
-//! is there to replace go through the same noise, so the limits are limits that something breaks.
+//! How often equals are called different, and how often differences are found, on a simulated noisy
+//! machine. The habits that this crate replaces are tested with the same noise, so that the limits
+//! are ones that some method breaks.
 
 use super::super::stopping::{Next, Stopping, half_width};
 use super::super::{Finding, THRESHOLD, judge_family, mean, paired, shift, signed_rank};
@@ -58,7 +59,7 @@ fn two_percent_of_cpu_time_are_found_in_thirty_blocks() {
     assert!((found - 0.91).abs() <= 0.05, "{found}");
 }
 
-/// All of the one, then all of the other, and two percent apart is different.
+/// All processes of one, then all of the other, and a difference of two percent counts.
 #[test]
 fn one_after_the_other_calls_equals_different() {
     let random = &mut ChaCha8Rng::seed_from_u64(4);
@@ -76,7 +77,8 @@ fn one_after_the_other_calls_equals_different() {
     }
 }
 
-/// A look after each block from the sixth to the fortieth, the end at the first p below 5 %: measured, 23 to 25 %.
+/// A look after each block from the sixth to the fortieth, ending at the first p below 5 %:
+/// measured, 23 to 25 %.
 #[test]
 fn stopping_on_significance_calls_equals_different() {
     let random = &mut ChaCha8Rng::seed_from_u64(5);
@@ -101,7 +103,8 @@ fn until_precise(precision: f64, mut most: impl FnMut(usize) -> Vec<f64>) -> Vec
     differences
 }
 
-/// An interval that is narrow by chance ends the run, and such intervals miss the truth more often: p below 5 % comes in 6 to 7 % of such runs.
+/// An interval that is narrow by chance ends the run, and such intervals miss the truth more often:
+/// p falls below 5 % in 6 to 7 % of these runs.
 #[test]
 fn stopping_on_precision_does_not() {
     let random = &mut ChaCha8Rng::seed_from_u64(6);
@@ -130,7 +133,7 @@ fn stopping_on_precision_does_not() {
     assert!(at_alpha > 0.055, "{at_alpha}: a level of its own had nothing to do");
 }
 
-/// 24 rows that all lie just as far from the baseline as is too far to be the same.
+/// 24 rows whose distance from the baseline is just too large to be the same.
 #[test]
 fn rows_at_the_threshold_are_rarely_called_the_same() {
     let random = &mut ChaCha8Rng::seed_from_u64(7);

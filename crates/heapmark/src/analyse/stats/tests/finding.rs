@@ -1,4 +1,4 @@
-//! What may be said, and how many more blocks it would take to say more.
+//! Findings, and how many more blocks they would take.
 
 use super::super::{BlocksMore, Finding, Judgement, THRESHOLD, holm, judge_family, paired, signed_rank};
 use super::noise::normal;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// Even scatter about a place: `n` values within `width` of it, symmetric.
+/// Uniform scatter: `n` values within `width` of a place, symmetric.
 fn around(place: f64, width: f64, n: usize) -> Vec<f64> {
     (0..n).map(|i| place + width * (2.0 * i as f64 / (n - 1) as f64 - 1.0)).collect()
 }
@@ -65,7 +65,7 @@ fn too_few_blocks_are_unclear_whatever_they_say() {
     }
 }
 
-/// What one comparison may say alone, it may not say as one of eight.
+/// A finding of one comparison alone may not hold as one of eight.
 #[test]
 fn a_family_is_judged_together() {
     let doubtful = around(0.05, 0.125, 20);
@@ -92,7 +92,7 @@ fn what_is_the_same_alone_is_not_yet_as_one_of_many() {
 }
 
 proptest! {
-    /// Of one comparison, the two say the same thing.
+    /// For one comparison, both agree.
     #[test]
     fn a_comparison_is_the_same_where_its_interval_lies_inside_the_threshold(
         place in -0.01..0.01f64,
@@ -121,7 +121,8 @@ fn holm_asks_less_at_each_step_and_never_turns_back() {
     assert_eq!(holm(&[0.1, 1.1]), None);
 }
 
-/// The sqrt law by hand: 20 blocks, half-width h, distance d; a clear finding takes 20 (h (1.96 + 0.84) / (1.96 d))^2 in all.
+/// The sqrt law by hand: 20 blocks, half-width h, distance d; a clear finding takes 20 (h (1.96 +
+/// 0.84) / (1.96 d))^2 in all.
 #[test]
 fn blocks_more_follow_from_the_half_width_and_the_distance() {
     let width_of = |judgement: &Judgement| {
@@ -143,7 +144,8 @@ fn a_larger_family_takes_more_blocks() {
     assert!(of(1) < of(8) && of(8) < of(100));
 }
 
-/// Where the truth is known, the count is right most of the time: unclear after 12 blocks, then as many more as it said.
+/// With a known truth, the count is right most of the time: unclear after 12 blocks, then as many
+/// more as estimated.
 #[test]
 fn that_many_blocks_more_are_mostly_enough() {
     let random = &mut ChaCha8Rng::seed_from_u64(7);

@@ -1,4 +1,5 @@
-//! Against vectors from SciPy (`scripts/scipy_vectors.py`), and properties that hold for any numbers.
+//! Compares with vectors from SciPy (`scripts/scipy_vectors.py`), and tests properties that hold
+//! for any numbers.
 
 mod bootstrap;
 mod false_alarms;
@@ -28,7 +29,7 @@ fn close(ours: f64, theirs: &Value, what: &str) {
     assert!((ours - theirs).abs() <= 1e-12 * theirs.abs().max(1e-3), "{what}: {ours} is not {theirs}");
 }
 
-/// A vector without an interval says nothing of it; one that is null says that there is none.
+/// A vector without the `interval` key does not test it; null means that there is none.
 #[track_caller]
 fn same_shift(shift: &Shift, vector: &Value, name: &str) {
     close(shift.estimate, &vector["estimate"], name);
@@ -96,7 +97,8 @@ fn holm_agrees_with_the_closed_test() {
     }
 }
 
-/// Bounds of different resamples: as near as their Monte Carlo errors let them be, ours and that of 50,000 resamples there.
+/// Bounds from different resamples: as near as their Monte Carlo errors allow, ours and that of
+/// SciPy's 50,000 resamples.
 #[test]
 fn bootstrap_agrees_with_scipy() {
     for tails in vectors()["bootstrap_tails"].as_array().unwrap() {
@@ -156,7 +158,8 @@ proptest! {
         prop_assert_eq!(signed_rank(&d).unwrap().p, signed_rank(&swapped).unwrap().p);
     }
 
-    // Whole numbers: floating point adds them exactly, so equality may be asked for, and they bring ties and zeros.
+    // Whole numbers: floating point adds them exactly, so equality can be tested, and they include
+    // ties and zeros.
     #[test]
     fn a_constant_moves_estimate_and_interval_with_it(d in prop::collection::vec(-50..50i32, 1..70), by in -50..50i32) {
         let plain: Vec<f64> = d.iter().map(|x| f64::from(*x)).collect();

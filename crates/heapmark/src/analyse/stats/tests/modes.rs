@@ -1,4 +1,5 @@
-//! Two modes are found, one mode is not taken for two: over samples of 10 to 60 values, of many shapes with one mode.
+//! Two modes are found, and one mode is not taken for two: over samples of 10 to 60 values, of many
+//! shapes with one mode.
 
 use super::super::modes;
 use super::noise::{CPU, WALL, exponential, normal, share};
@@ -7,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 
 const SIZES: [usize; 5] = [10, 15, 20, 30, 60];
 
-/// Samples with one mode, in units so wide that being 25 % apart spares nobody.
+/// Samples with one mode, in units so wide that the 25 % condition never decides.
 fn one_mode(n: usize, shape: &str, random: &mut ChaCha8Rng) -> Vec<f64> {
     let scattered = |log: fn(&mut ChaCha8Rng) -> f64, random: &mut ChaCha8Rng| (0..n).map(|_| log(random)).collect();
     match shape {
@@ -55,7 +56,8 @@ fn one_mode_is_rarely_taken_for_two() {
     }
 }
 
-/// RssCrossCheck as long in one mode, 5 % of scatter, either mode with 20 to 80 % of the values, in any order.
+/// Twice as long in one mode, 5 % of scatter, either mode with 20 to 80 % of the values, in any
+/// order.
 #[test]
 fn two_modes_are_found() {
     let random = &mut ChaCha8Rng::seed_from_u64(9);

@@ -34,7 +34,7 @@ fn the_most_blocks_are_never_fewer_than_the_least() {
     assert_eq!((Stopping::usual(10).most, Stopping::usual(60).most), (40, 60));
 }
 
-/// The same scatter around another place ends at the same block.
+/// The same scatter around another value ends at the same block.
 #[test]
 fn where_an_interval_lies_does_not_matter() {
     let width = |by: f64| half_width(&shift(&[1.0, 2.0, 4.0, 8.0, 16.0, 32.0].map(|d| d + by)).unwrap());

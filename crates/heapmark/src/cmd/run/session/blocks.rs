@@ -1,4 +1,5 @@
-//! The blocks: each part of each, those that something else disturbed once more, until there is enough.
+//! The blocks: runs each part of each block, repeats disturbed parts, and stops when there are
+//! enough blocks.
 
 use super::calibrate::Pace;
 use super::{Progress, Session};
@@ -10,7 +11,8 @@ use crate::plan::{Cell, Counter, Part, Plan};
 use crate::store::{Purpose, RunFile};
 use anyhow::Result;
 
-/// Iterations of a process in which each call, of the kernel or of the allocator, is watched and takes many times longer.
+/// Iterations of a process in which each call, of the kernel or of the allocator, is traced and
+/// takes many times longer.
 const SLOW_ITERATIONS: u32 = 3;
 
 impl Session {
@@ -31,12 +33,12 @@ impl Session {
                 break;
             }
         }
-        // Whatever disturbed them then may be over now.
+        // What disturbed them before may be over now.
         self.repeat(left_over, 2, paces, progress).map(|_| ())
     }
 
-    /// Runs parts that something else disturbed once more, all together at most as many as were planned; returns those that
-    /// were disturbed again.
+    /// Repeats disturbed parts, in total at most as many as were planned; returns those that were
+    /// disturbed again.
     fn repeat(&mut self, parts: Vec<Part>, attempt: u32, paces: &[Pace], progress: &mut Progress) -> Result<Vec<Part>> {
         let (planned, mut still) = (self.planned_parts(), Vec::new());
         for part in parts {
@@ -58,7 +60,8 @@ impl Session {
         plan.blocks as usize * plan.block(0).len()
     }
 
-    /// The baseline and a few others, one after the other. Says whether nothing else disturbed them.
+    /// Runs one part: the baseline and a few others, one after the other. Returns whether nothing
+    /// disturbed them.
     fn part(&mut self, part: &[Cell], paces: &[Pace], progress: &mut Progress) -> Result<bool> {
         for cell in part {
             progress.begin(&cell.id);
@@ -80,15 +83,16 @@ impl Session {
         Stopping { least, most, precision: plan.precision.unwrap_or(0.0) }
     }
 
-    /// Counted over all processes, so that a run that is taken up again ends where it would have ended.
+    /// Counted over all processes, so that a resumed run ends where it would have ended without the
+    /// interruption.
     fn over_budget(&self) -> bool {
         let usages = || self.known.all().iter().filter_map(|record| record.usage.as_ref());
         let spent_s = || usages().map(|usage| usage.wall_ns).sum::<u64>() as f64 / 1e9;
         self.selection.plan.budget_s.is_some_and(|budget_s| spent_s() >= budget_s)
     }
 
-    /// What a cell of a block is run for. Where single calls are timed no iteration is set apart as a warm-up: that a heap
-    /// grows is a part of the tail.
+    /// Purpose and job of a cell of a block. If single calls are timed, no iteration is excluded as
+    /// a warm-up: the growth of the heap is a part of the tail.
     pub(in crate::cmd) fn measured(&self, cell: &Cell, iterations: u32) -> Result<(Purpose, Job)> {
         let case = self.case(cell);
         if let Some(counter) = self.selection.plan.counter {

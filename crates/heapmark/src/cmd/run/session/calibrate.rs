@@ -1,4 +1,5 @@
-//! How much work a process does and how long it may take, found by the first process of the baseline.
+//! How much work a process does and how long it may take, measured by the first process of the
+//! baseline.
 
 use super::{Progress, Session};
 use crate::catalog::Iterations;
@@ -8,25 +9,25 @@ use crate::store::Purpose;
 use anyhow::Result;
 use std::time::Duration;
 
-/// Measured iterations of a calibration: enough that one slow one does not decide.
+/// Measured iterations of a calibration: enough that a single slow one does not decide.
 const CALIBRATION_ITERATIONS: u32 = 3;
-/// A process may take this many times what the baseline takes: slow is a number, not a hang.
+/// A process may take this many times the baseline's time: slow is a result, not a hang.
 const PATIENCE: f64 = 100.0;
-/// And never less than this.
+/// The timeout is never less than this.
 const LEAST_TIMEOUT: Duration = Duration::from_secs(20);
-/// Before anything is known.
+/// The timeout before anything is known.
 pub(in crate::cmd) const FIRST_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// A check of a kernel, which makes more calls and slower ones, may take this many times what a timed process of the baseline takes,
-/// whatever the user allows for a timed one.
+/// The check of a kernel makes more and slower calls. It may take this many times the time of a
+/// timed process of the baseline, whatever timeout the user set for a timed one.
 const CHECKED: f64 = 30.0;
 
-/// What a calibration tells about a case.
+/// The result of calibrating a case.
 pub(in crate::cmd) struct Pace {
     pub(in crate::cmd) iterations: u32,
     pub(in crate::cmd) timeout: Duration,
     expected_s: f64,
-    /// Of a checked process: as many iterations as a timed one makes, cold ones included.
+    /// For a checked process: as many iterations as a timed one makes, cold ones included.
     pub(in crate::cmd) checked: u32,
 }
 
@@ -39,7 +40,8 @@ impl Session {
         }
     }
 
-    /// Where the work is fixed, the baseline's check tells how long it takes: longer than a timed process, never less.
+    /// If the work is fixed, the baseline's check shows how long it takes: never less than a timed
+    /// process.
     fn fixed(&mut self, case: usize, iterations: u32, progress: &Progress) -> Result<Pace> {
         let cell = self.selection.plan.check_of_baseline(case);
         let checked = self.iterations_of(&cell, iterations)?;
@@ -67,18 +69,18 @@ impl Session {
         Ok(self.paced(iterations, checked, process_s * share))
     }
 
-    /// What a process of a block makes of so many iterations, cold ones included.
+    /// How many iterations a process of a block makes, cold ones included.
     fn iterations_of(&self, cell: &Cell, iterations: u32) -> Result<u32> {
         let (_, job) = self.measured(cell, iterations)?;
         Ok(job.cold + job.iterations)
     }
 
-    /// The pace of a case whose timed processes are expected to take so long.
+    /// The pace of a case whose timed processes are expected to take `expected_s` seconds.
     fn paced(&self, iterations: u32, checked: u32, expected_s: f64) -> Pace {
         Pace { iterations, timeout: self.patience(expected_s), expected_s, checked }
     }
 
-    /// How long a check may take.
+    /// The timeout of a check.
     pub(in crate::cmd) fn check_timeout(&self, cell: &Cell, pace: &Pace) -> Duration {
         match self.runs_kernel(cell) {
             true => pace.timeout.max(Duration::from_secs_f64(pace.expected_s * CHECKED)),
@@ -86,7 +88,7 @@ impl Session {
         }
     }
 
-    /// How long the first process of a case may take.
+    /// The timeout of the first process of a case.
     fn first_timeout(&self) -> Duration {
         self.selection.timeout_s.map_or(FIRST_TIMEOUT, Duration::from_secs_f64)
     }
@@ -97,7 +99,7 @@ impl Session {
         usage.map_or(0.0, |usage| usage.wall_ns as f64 / 1e9)
     }
 
-    /// How long a process may take of which this long is expected.
+    /// The timeout of a process that is expected to take this long.
     fn patience(&self, expected_s: f64) -> Duration {
         match self.selection.timeout_s {
             Some(seconds) => Duration::from_secs_f64(seconds),
@@ -106,7 +108,7 @@ impl Session {
     }
 }
 
-/// The middle one of the measured iterations.
+/// The median of the measured iterations.
 fn one_iteration_ns(measurement: &Measurement) -> u64 {
     let mut walls: Vec<u64> = measurement.measured().map(|iteration| iteration.wall_ns).collect();
     walls.sort_unstable();

@@ -1,5 +1,5 @@
-//! The checked processes: as many iterations as a timed process makes, side by side while there are idle CPUs, and not again
-//! what an earlier run has passed.
+//! The checked processes: each makes as many iterations as a timed process; they run side by side
+//! while there are idle CPUs. Checks that an earlier run has passed are not repeated.
 
 use super::calibrate::Pace;
 use super::passed::{self, Kept, Shelf};
@@ -17,30 +17,31 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::scope;
 use std::time::Duration;
 
-/// A workload that lasts for a time, or is cut after one, gets so many times of it in a check, whose calls take longer.
+/// A workload with a time limit gets this many times the limit in a check, whose calls take longer.
 const LONGER: f64 = 4.0;
-/// Parameters that are such times.
+/// The parameters that are such limits.
 const TIMES: [&str; 2] = ["seconds", "cap-seconds"];
-/// Another allocator may need so many times the memory of the baseline.
+/// Another allocator may need this many times the memory of the baseline.
 const MEMORY: u64 = 3;
 
-/// A check that has ended: which one, when it began, what came of it.
+/// The end of a check: its index, when it began, its result.
 type Ending = (usize, String, Result<Option<Attempt>>);
 
-/// A check that is to be run.
+/// A check that must run.
 struct Due {
     cell: Cell,
     job: Job,
     timeout: Duration,
-    /// Where it is kept once it is passed.
+    /// Where its result is kept if it passes.
     place: Option<PathBuf>,
 }
 
 impl Session {
-    /// The job of a check, in a case whose timed processes make so many iterations, cold ones included.
+    /// The job of a check, in a case whose timed processes make this many iterations, cold ones
+    /// included.
     pub(in crate::cmd) fn checked(&self, cell: &Cell, iterations: u32) -> Result<Job> {
         let case = self.case(cell);
-        // A program is held against what it prints, once.
+        // The output of a program is checked once.
         let of_kernel = self.runs_kernel(cell);
         let mut job = Job::new(case, cell, 0, if of_kernel { iterations } else { 1 }, true)?;
         for name in TIMES {
@@ -66,7 +67,7 @@ impl Session {
         }
     }
 
-    /// All checks of the plan.
+    /// Runs all checks of the plan.
     pub(super) fn checks(&mut self, cells: &[Cell], paces: &[Pace], progress: &mut Progress) -> Result<()> {
         let (mut first, mut others) = (Vec::new(), Vec::new());
         for cell in cells {
@@ -74,7 +75,7 @@ impl Session {
             let known = self.known.has(&cell.id);
             let timeout = self.check_timeout(cell, pace);
             match self.due(cell, pace.checked, timeout)? {
-                // What memory a case needs is not known before the baseline's check.
+                // How much memory a case needs is not known before the baseline's check.
                 Some(check) if self.is_of_baseline(cell) => first.push(check),
                 Some(check) => others.push(check),
                 None => progress.step(!known),
@@ -102,7 +103,8 @@ impl Session {
         Ok(())
     }
 
-    /// What is to be done for a check: nothing if it is stored, or was passed by an earlier run, which is stored then.
+    /// The check that must run; `None` if it is stored, or if an earlier run has passed it, which
+    /// is then stored.
     fn due(&mut self, cell: &Cell, iterations: u32, timeout: Duration) -> Result<Option<Due>> {
         if self.known.has(&cell.id) {
             return Ok(None);
@@ -111,7 +113,8 @@ impl Session {
         let place = self.place(cell, &job)?;
         let known = place.as_deref().filter(|_| !self.check_again).and_then(|place| passed::find(place, iterations));
         let Some(Kept { passed, measurement, .. }) = known else {
-            // A machine is not always equally fast: with twice as many iterations the next run finds enough of them.
+            // The speed of a machine varies: with twice as many iterations the next run finds
+            // enough of them.
             let iterations = if job.iterations > 1 { job.iterations.saturating_mul(2) } else { job.iterations };
             let job = Job { iterations, ..job };
             return Ok(Some(Due { cell: cell.clone(), job, timeout, place }));
@@ -122,7 +125,8 @@ impl Session {
         Ok(None)
     }
 
-    /// Where a check is kept; `None` for programs, which are more than files that could be hashed.
+    /// Where a passed check is kept; `None` for programs, which consist of more files than could be
+    /// hashed.
     fn place(&mut self, cell: &Cell, job: &Job) -> Result<Option<PathBuf>> {
         if !self.runs_kernel(cell) {
             return Ok(None);
@@ -131,7 +135,7 @@ impl Session {
         self.place_of(&subject, &job.work(&subject))
     }
 
-    /// Where what was found of a library in this work is kept.
+    /// Where the findings about a library in this work are kept.
     fn place_of(&mut self, subject: &Subject, work: &str) -> Result<Option<PathBuf>> {
         if self.shelf.is_none() {
             let control = self.known.get(super::CONTROL);
@@ -141,7 +145,8 @@ impl Session {
         shelf.map(|shelf| shelf.place(subject, work)).transpose()
     }
 
-    /// Looks once at the calls of each allocator that few workloads make, unless all its checks have failed.
+    /// Tests once, for each allocator, the functions that few workloads call, unless all its checks
+    /// have failed.
     pub(super) fn corners(&mut self, progress: &Progress) -> Result<()> {
         for (cell, corner) in self.selection.plan.corners() {
             let runs = |record: &&Record| record.allocator == cell.allocator && record.outcome.is_ok();
@@ -177,7 +182,7 @@ impl Session {
         cell.allocator == self.case(cell).baseline(&self.selection.plan.baseline)
     }
 
-    /// How many such checks may run at a time: each has CPUs of its own, and memory.
+    /// How many such checks may run at a time: each needs its own CPUs and memory.
     fn lanes(&self, check: &Due) -> usize {
         let plan = &self.selection.plan;
         let peak = self.known.get(&plan.check_of_baseline(check.cell.case).id).and_then(Record::peak_rss_bytes);
@@ -197,7 +202,7 @@ impl Session {
         self.shelve(check)
     }
 
-    /// Runs checks of kernels, so many at a time. Each is stored as soon as it has ended.
+    /// Runs checks of kernels, this many at a time. Each is stored as soon as it has ended.
     fn side_by_side(&mut self, lanes: usize, checks: &[Due], progress: &mut Progress) -> Result<()> {
         if lanes == 1 {
             for check in checks {
@@ -212,14 +217,15 @@ impl Session {
         let (guest, stop) = (self.guest.clone(), self.stop.clone());
         let (next, (ended, endings)) = (AtomicUsize::new(0), channel::<Ending>());
         let lane = |number: usize, ended: Sender<Ending>| {
-            // What one process inherits is not for the others. If the system does not let us, one after the other will do.
+            // Each lane needs its own file descriptors, which its processes inherit. If the system
+            // refuses that, one lane runs all checks.
             if !own_descriptors() && number > 0 {
                 return;
             }
             while let Some(index) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|index| *index < checks.len()) {
                 let (check, started) = (&checks[index], now());
                 let attempt = execute::run(&guest, &subjects[index], &check.job, check.timeout, &stop);
-                // If nobody listens any more, something else has failed.
+                // If the receiver is gone, something else has failed.
                 _ = ended.send((index, started, attempt));
             }
         };
@@ -230,7 +236,7 @@ impl Session {
             }
             drop(ended);
             let again = self.take_in(checks, endings, progress);
-            // What went wrong is told at once, not after all that is still to be run.
+            // A failure ends the lanes now, not after all remaining checks.
             next.store(checks.len(), Ordering::Relaxed);
             again
         });
@@ -243,13 +249,13 @@ impl Session {
         Ok(())
     }
 
-    /// Stores checks as they end; returns those that must be run alone.
+    /// Stores checks as they end; returns those that must run again, alone.
     fn take_in(&mut self, checks: &[Due], endings: Receiver<Ending>, progress: &mut Progress) -> Result<Vec<usize>> {
         let mut again = Vec::new();
         for (index, started, attempt) in endings {
             let check = &checks[index];
             let attempt = attempt?.ok_or(Interrupted)?;
-            // Memory that another check has is no fault of this one.
+            // A lack of memory that another check caused is not a fault of this one.
             if matches!(attempt.outcome, Outcome::Oom { .. } | Outcome::Unsupported { .. }) {
                 again.push(index);
                 continue;
@@ -266,7 +272,7 @@ impl Session {
         Ok(again)
     }
 
-    /// Keeps a check that was passed for later runs, and forgets one that was not.
+    /// Keeps a passed check for later runs, and removes the stored one if it failed.
     fn shelve(&self, check: &Due) -> Result<()> {
         let (Some(place), Some(record)) = (&check.place, self.known.get(&check.cell.id)) else { return Ok(()) };
         let kept = record.measurement.as_ref().zip(record.usage.as_ref()).map(|(measurement, usage)| Kept {

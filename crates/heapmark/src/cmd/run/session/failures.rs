@@ -1,16 +1,17 @@
-//! How often the processes of a row have failed. Counted as they are stored: no look at all of them before each next one.
+//! How often the processes of a row have failed. Counted as they are stored, so that not all
+//! records are searched before each process.
 
 use crate::plan::{Case, Cell};
 use crate::store::{Purpose, Record};
 use std::collections::HashMap;
 
-/// Failed processes of one allocator and case after which the rest is not run.
+/// The rest of a row is skipped after this many failed processes of one allocator and case.
 const MOST: usize = 2;
 
 /// Workload, threads, allocator.
 type Row = (String, u32, String);
 
-/// By row, where anything has failed.
+/// By row, for rows with a failure.
 #[derive(Default)]
 pub(super) struct Failures(HashMap<Row, Failed>);
 
@@ -27,7 +28,7 @@ impl Failures {
         failures
     }
 
-    /// Looks at one more record.
+    /// Counts one more record.
     pub(super) fn add(&mut self, record: &Record) {
         if record.outcome.is_ok() {
             return;
@@ -40,7 +41,7 @@ impl Failures {
         }
     }
 
-    /// Whether the check of a cell's row has failed, or enough of it for people to be told.
+    /// Whether the check of a cell's row has failed, or enough of its processes to report the row.
     pub(super) fn are_enough(&self, case: &Case, cell: &Cell) -> bool {
         let row = (case.workload.clone(), case.threads, cell.allocator.clone());
         self.0.get(&row).is_some_and(|failed| failed.check || failed.others >= MOST)

@@ -1,5 +1,5 @@
-//! Takes a plan through its processes: the negative control, a calibration per case, a checked process per case and
-//! allocator, then the blocks. Every process is stored before the next one starts.
+//! Runs the processes of a plan: the negative control, a calibration per case, a checked process
+//! per case and allocator, then the blocks. Every process is stored before the next one starts.
 
 mod blocks;
 mod calibrate;
@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// A run that is going on.
+/// A run in progress.
 pub(in crate::cmd) struct Session {
     guest: Guest,
     selection: Selection,
@@ -38,33 +38,34 @@ pub(in crate::cmd) struct Session {
     known: Records,
     failures: Failures,
     counters: Counters,
-    /// Parts that were run once more.
+    /// Parts that were repeated.
     repeats: usize,
     measured_ns: u64,
     stop: Arc<AtomicBool>,
     reference: user_command::Known,
-    /// Checks that earlier runs have passed, once the negative control has shown the C library.
+    /// Checks that earlier runs have passed; open once the negative control has shown the C
+    /// library.
     shelf: Option<Shelf>,
-    /// Whether they are run again all the same.
+    /// Whether they are repeated nevertheless.
     check_again: bool,
-    /// Memory that could be had before the first process.
+    /// Memory that was available before the first process.
     memory_bytes: Option<u64>,
 }
 
 /// The negative control's cell.
 const CONTROL: &str = "control";
 
-/// How a run came to its end.
+/// How a run ended.
 pub(in crate::cmd) struct Ended {
-    /// Not where a signal ended it early.
+    /// False if a signal ended it early.
     pub(in crate::cmd) whole: bool,
-    /// All of it: starts, proofs, calibration, checks, the store.
+    /// The whole run: process starts, proofs, calibration, checks, the store.
     pub(in crate::cmd) took: Duration,
-    /// The measured phases in it, cold iterations too.
+    /// The measured phases in it, including cold iterations.
     pub(in crate::cmd) measured: Duration,
 }
 
-/// A signal came: stop, with everything stored.
+/// A signal has stopped the run; everything measured is stored.
 #[derive(Debug)]
 pub(in crate::cmd) struct Interrupted;
 
@@ -105,7 +106,8 @@ impl Session {
         }
     }
 
-    /// Runs what is not stored yet; with `check_again`, also the checks that earlier runs have passed.
+    /// Runs what is not stored yet; with `check_again`, also the checks that earlier runs have
+    /// passed.
     pub(in crate::cmd) fn run(mut self, head: &RunFile, root: &Root, check_again: bool) -> Result<Ended> {
         self.check_again = check_again;
         let (checks, began) = (self.selection.plan.checks(), Instant::now());
@@ -135,8 +137,8 @@ impl Session {
         self.blocks(head, &paces, progress)
     }
 
-    /// The negative control: without preload the proof must show libc. Once per run, and again where it has failed: no
-    /// `--resume` gets around it.
+    /// The negative control: without a preload the proof must show libc. Once per run, and again if
+    /// it failed: `--resume` does not skip it.
     fn control(&mut self) -> Result<()> {
         if self.known.get(CONTROL).is_some_and(|record| record.outcome.is_ok()) {
             return Ok(());
@@ -158,7 +160,7 @@ impl Session {
         &self.selection.plan.cases[cell.case]
     }
 
-    /// Stores a process, and its memory over time if somebody looked at that.
+    /// Stores a process, with its memory over time if that was sampled.
     fn keep(&mut self, mut record: Record, series: Option<&str>) -> Result<()> {
         if let (Purpose::Sample, Some(measurement)) = (record.purpose, &record.measurement) {
             self.measured_ns += measurement.iterations.iter().map(|iteration| iteration.wall_ns).sum::<u64>();

@@ -1,5 +1,5 @@
-//! Checks that were passed, kept beside what was built: with the same library, guest and work a check finds the same again. A
-//! check that fails is never kept.
+//! Passed checks, kept beside the builds: with the same library, guest and work a check gives the
+//! same result again. A failed check is never kept.
 
 use crate::build;
 use crate::execute::{Guest, Measurement, Subject};
@@ -11,14 +11,14 @@ use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// Changes whenever the same names mean something else.
+/// Changes whenever the same names get another meaning.
 const FORMAT: &str = "heapmark check 1";
 
-/// What is kept of a check that was passed.
+/// What is kept of a passed check.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Kept {
     pub(super) passed: Passed,
-    /// What it said.
+    /// What it reported.
     pub(super) measurement: Option<Measurement>,
     pub(super) findings: Vec<String>,
 }
@@ -26,14 +26,15 @@ pub(super) struct Kept {
 /// The folder of passed checks.
 pub(super) struct Shelf {
     folder: PathBuf,
-    /// Hashes of what is a part of every checked process: the guest, and the C library below all allocators.
+    /// Hashes of the files that every checked process uses: the guest, and the C library below all
+    /// allocators.
     common: Vec<String>,
-    /// Of files that were hashed already.
+    /// Hashes that are already computed.
     hashes: HashMap<PathBuf, String>,
 }
 
 impl Shelf {
-    /// The folder that belongs to this guest, and to the C library that the negative control has shown.
+    /// The folder for this guest and for the C library that the negative control has shown.
     pub(super) fn open(guest: &Guest, control: &Record) -> Result<Shelf> {
         let proof = control.proof.as_ref().context("the negative control shows no C library")?;
         let objects = proof.objects.iter().map(|object| Path::new(&object.path));
@@ -41,7 +42,7 @@ impl Shelf {
         Ok(Shelf { folder: build::cache_root()?.join("checks"), common, hashes: HashMap::new() })
     }
 
-    /// Where the check of this work lies if it was passed.
+    /// Where the check of this work is kept if it was passed.
     pub(super) fn place(&mut self, subject: &Subject, work: &str) -> Result<PathBuf> {
         let mut parts = vec![FORMAT.to_owned()];
         parts.extend(self.common.iter().cloned());
@@ -63,14 +64,14 @@ impl Shelf {
     }
 }
 
-/// The check that lies there, if it made at least so many iterations.
+/// The check that is kept there, if it made at least this many iterations.
 pub(super) fn find(place: &Path, iterations: u32) -> Option<Kept> {
     let text = std::fs::read(place).ok()?;
     let kept: Kept = serde_json::from_slice(&text).ok()?;
     (kept.passed.iterations >= iterations).then_some(kept)
 }
 
-/// Keeps a check that was passed; forgets an earlier one where it was not.
+/// Keeps a passed check; removes an earlier one if this one failed.
 pub(super) fn keep(place: &Path, kept: Option<&Kept>) -> Result<()> {
     let Some(kept) = kept else {
         return match std::fs::remove_file(place) {

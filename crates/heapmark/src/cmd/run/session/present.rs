@@ -1,20 +1,22 @@
-//! Free memory that the machine has at hand, before each measured process.
+//! Makes free memory present in the machine before each measured process.
 //!
-//! A virtual machine hands free memory back to its host after seconds (free page reporting, balloons), and the next first touch
-//! of such a page fetches it again, for up to fifty times what a page costs otherwise. How much of that a process meets depends
-//! on what ran before it, not on its allocator: allocators that take huge pages came out in two modes, ten times apart. So as much as
-//! a process will touch is touched here and given back a moment before: the kernel then has it at hand for every process alike.
+//! A virtual machine returns free memory to its host after seconds (free page reporting, balloons).
+//! The next first touch of such a page fetches it again and takes up to fifty times as long as
+//! usual. How many of these pages a process meets depends on what ran before it, not on its
+//! allocator: allocators that take huge pages showed two modes, ten times apart. So as many bytes
+//! as a process will touch are touched here and freed just before it: the kernel then has them
+//! ready for every process alike.
 
 use crate::observe::cgroup::Groups;
 use crate::observe::root::Root;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::ptr::null_mut;
 
-/// The smallest page of any machine: no page is left out.
+/// The smallest page of any machine: no page is skipped.
 const PAGE_BYTES: usize = 4096;
 
-/// Touches so many bytes and gives them back: at most half of what can be had, so that nothing is pushed out for it. Where
-/// memory cannot be had the process itself will say so.
+/// Touches this many bytes and frees them: at most half of the available memory, so that nothing is
+/// evicted for it. If memory is short, the measured process itself reports it.
 pub(super) fn make_present(root: &Root, bytes: u64) {
     let groups = Groups::of(root, "memory");
     let limit = groups.and_then(|groups| groups.memory_left(root)).map(|left| left.bytes);
@@ -27,7 +29,7 @@ pub(super) fn make_present(root: &Root, bytes: u64) {
     unsafe {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         let Ok(begin) = mmap_anonymous(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags) else { return };
-        // Whole huge pages are what costs most; a kernel without them gives small ones.
+        // Huge pages cost most when fetched again; a kernel without them gives small ones.
         _ = madvise(begin, bytes, Advice::LinuxHugepage);
         for offset in (0..bytes).step_by(PAGE_BYTES) {
             begin.cast::<u8>().add(offset).write_volatile(1);
@@ -43,7 +45,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// The most that was ever resident of this process.
+    /// The peak resident set of this process.
     fn peak_bytes() -> u64 {
         let status = read_to_string("/proc/self/status").unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

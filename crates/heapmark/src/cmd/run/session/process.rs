@@ -1,4 +1,4 @@
-//! One process of a run: started, looked at meanwhile, and stored with what was seen of it.
+//! One process of a run: starts it, samples it while it runs, and stores the result.
 
 use super::present::make_present;
 use super::{Interrupted, Progress, Session};
@@ -43,7 +43,7 @@ impl Session {
         let watch: Option<Watch<'_>> = if looks { Some(&mut look) } else { None };
         let before = self.counters.snapshot();
         let attempt = self.start(cell, &job, timeout, watch);
-        // Also where something failed: nothing of a process may run beside the next one.
+        // Also after an error: nothing of a process may run beside the next one.
         end_orphans();
         let attempt = attempt?.ok_or(Interrupted)?;
         let counts = attempt.usage.is_some() && purpose.is_of_a_block();
@@ -73,14 +73,14 @@ impl Session {
         self.keep(Record { disturbance, course, mean_heap, ..record }, series.as_deref())
     }
 
-    /// The highest resident set that any process of this case has had.
+    /// The highest resident set of any process of this case.
     fn largest_bytes(&self, cell: &Cell) -> u64 {
         let case = self.case(cell);
         let of_case = |record: &&Record| record.workload == case.workload && record.threads == case.threads;
         self.known.all().iter().filter(of_case).filter_map(Record::peak_rss_bytes).max().unwrap_or(0)
     }
 
-    /// The guest under an allocator, a program under one, or a program by itself.
+    /// Runs the guest under an allocator, a program under one, or a program by itself.
     pub(in crate::cmd) fn start(
         &self,
         cell: &Cell,
@@ -104,7 +104,7 @@ impl Session {
                 callgrind::count(&self.guest, subject, job, timeout, &self.stop)
             }
             None => execute::run_watched(&self.guest, subject, job, timeout, &self.stop, watch),
-            // Whatever for: a program that is calibrated or checked would be run for nothing.
+            // For any purpose: calibrating or checking such a program would be useless.
             Some(_) if self.selection.plan.is_for_kernels() => {
                 let why = "a program's calls cannot be watched one by one: --latency, --counter and --retained are for kernels".into();
                 Ok(Some(Attempt::without_process(Outcome::Unsupported { why })))
@@ -125,12 +125,12 @@ impl Session {
     }
 }
 
-/// The time of day, as records have it.
+/// The current time, as records have it.
 pub(super) fn now() -> String {
     jiff::Timestamp::now().to_string()
 }
 
-/// What is stored of a process, but for what was seen of it from outside.
+/// What is stored of a process, without what was observed from outside.
 pub(super) fn record(
     purpose: Purpose,
     cell: &Cell,

@@ -1,4 +1,5 @@
-//! Processes of a command of the user's: held against what it does under the baseline, and watched as a tree.
+//! Processes of the user's command: compared with what it does under the baseline, and observed as
+//! a process tree.
 
 use super::Session;
 use crate::cmd::usage;
@@ -10,15 +11,16 @@ use anyhow::{Result, anyhow, bail};
 use std::cell::OnceCell;
 use std::path::PathBuf;
 
-/// The library that says who serves memory, and the one that times calls.
+/// The library that reports which allocator serves memory, and the one that times calls.
 pub(in crate::cmd) const TOOLS: [&str; 2] = ["witness", "time-in-malloc"];
 
-/// What the command does under the baseline; found out once in each session, by a process of its own.
+/// What the command does under the baseline; measured once in each session, by a process of its
+/// own.
 #[derive(Default)]
 pub(super) struct Known(OnceCell<Reference>);
 
 impl Session {
-    /// One process of the command under a cell's allocator.
+    /// Runs the command once under a cell's allocator.
     pub(super) fn tried(
         &self,
         trial: &UserCommand,
@@ -44,7 +46,8 @@ impl Session {
         let Some(mut attempt) = of(self.subject(&cell.allocator)?).run(reference, &mut look)? else { return Ok(None) };
         if let Some(measurement) = &mut attempt.measurement {
             let seen = watcher.seen();
-            // The kernel's own peak of the largest process misses nothing; the sum over a tree is seen from outside.
+            // The kernel's own peak of the largest process misses nothing; the sum over a tree is
+            // sampled from outside.
             measurement.peak_rss_bytes = measurement.peak_rss_bytes.max(seen.peak_rss_bytes);
             let figure = |name: &str| measurement.figures.get(name).map_or(0, |value| *value as u64);
             let missed = seen.missed(figure("largest_process_rss_bytes"), figure("processes") as usize);
@@ -56,7 +59,8 @@ impl Session {
         Ok(Some(attempt))
     }
 
-    /// Stops before anything is measured where the command does not run under the baseline: nothing could be compared with it.
+    /// Fails before anything is measured if the command does not run under the baseline: nothing
+    /// could be compared with it.
     pub(super) fn refuse_what_does_not_run(&self) -> Result<()> {
         for (place, case) in self.selection.plan.cases.iter().enumerate() {
             let check = self.selection.plan.check_of_baseline(place);

@@ -1,4 +1,4 @@
-//! The client of a server: one process below a launcher of its own, which is its clock.
+//! The client of a server: one process below its own launcher, which measures its time.
 
 use crate::execute::child::{end_tree, spawn};
 use crate::execute::exit::STDERR_BYTES;
@@ -18,7 +18,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 pub(super) struct Process {
     account: File,
     stderr: File,
-    /// As long as it runs.
+    /// Set while it runs.
     child: Option<Child>,
 }
 
@@ -38,7 +38,7 @@ impl Process {
         Ok(())
     }
 
-    /// Whether it has come to its end.
+    /// Whether it has ended.
     pub fn has_ended(&mut self) -> Result<bool> {
         let _ = keep_last(&self.stderr, STDERR_BYTES);
         let Some(child) = &mut self.child else { return Ok(true) };
@@ -49,12 +49,12 @@ impl Process {
         Ok(ended)
     }
 
-    /// How it ended, as far as it did.
+    /// How it ended, once it has.
     pub fn account(&self) -> Option<Launched> {
         Launched::parse(&text(&self.account, 0))
     }
 
-    /// What went wrong with one that has ended.
+    /// What went wrong with an ended client.
     pub fn went_wrong(&self) -> Option<String> {
         let Some(account) = self.account() else { return Some("the client left no account".into()) };
         if account.errno != 0 {
@@ -67,7 +67,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Whoever stops early leaves no client behind, nor what that has started.
+        // An early stop leaves neither the client nor its descendants behind.
         if let Some(child) = &mut self.child {
             end_tree(Pid::from_child(child));
             let _ = child.wait();

@@ -1,14 +1,15 @@
-//! Which process answers on a port: the kernel says which socket listens there, and the server's processes which sockets they have.
+//! Which process answers on a port: the kernel lists the socket that listens there, and the sockets
+//! that the server's processes have open.
 
 use crate::execute::descendants;
 use std::collections::BTreeSet;
 use std::fs::{read_dir, read_link, read_to_string};
 
-/// What a listening socket's state is called.
+/// The state of a listening socket in the kernel's tables.
 const LISTENS: &str = "0A";
 
-/// Whether a process below this one listens on a port; `None` where that is not told: of a server that runs as another user, or where a rule
-/// of the network hands the port on.
+/// Whether a process below this one listens on a port. `None` if that is unknown: the server runs
+/// as another user, or a network rule forwards the port.
 pub(super) fn is_below(launcher: i32, port: u16) -> Option<bool> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| read_to_string(table).unwrap_or_default());
     let wanted: BTreeSet<String> = listeners(&tables.concat(), port).map(|inode| format!("socket:[{inode}]")).collect();
@@ -23,12 +24,12 @@ pub(super) fn is_below(launcher: i32, port: u16) -> Option<bool> {
             None => silent.push(pid),
         }
     }
-    // What has ended meanwhile says nothing, and is none of it.
+    // A process that has ended meanwhile cannot be read, and does not count.
     let still = descendants(launcher);
     if silent.iter().any(|pid| still.contains(pid)) { None } else { Some(false) }
 }
 
-/// The inodes of the sockets that listen on a port, of a table of the kernel's.
+/// The inodes of the sockets that listen on a port, from a table of the kernel.
 fn listeners(table: &str, port: u16) -> impl Iterator<Item = &str> {
     let end = format!(":{port:04X}");
     table.lines().filter_map(move |line| {
@@ -38,7 +39,7 @@ fn listeners(table: &str, port: u16) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a process has one of these files; `None` where it does not let us look.
+/// Whether a process has one of these files open; `None` if it may not be read.
 fn has_any(pid: i32, wanted: &BTreeSet<String>) -> Option<bool> {
     let mut files = read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
     Some(files.any(|file| read_link(file.path()).is_ok_and(|file| file.to_str().is_some_and(|it| wanted.contains(it)))))
@@ -65,7 +66,7 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let own = std::process::id() as i32;
         assert_eq!(is_below(own, port), Some(false));
-        // A child inherits it, as a server's workers do.
+        // A child inherits the socket, as a server's workers do.
         let file = std::os::fd::OwnedFd::from(listener.try_clone().unwrap());
         let mut child = std::process::Command::new("sleep").arg("600").stdin(file).spawn().unwrap();
         assert_eq!(is_below(own, port), Some(true));

@@ -1,5 +1,6 @@
-//! A server that a client drives: wait until it answers, let the client run, note what the server used meanwhile, end it. All of it
-//! in short looks of the thread that waits for the server.
+//! A server that a client drives: wait until it answers, run the client, note what the server used
+//! meanwhile, end the server. All of it happens in short looks of the thread that waits for the
+//! server.
 
 mod client;
 mod listener;
@@ -23,15 +24,15 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 use usage::Used;
 
-/// From one look to the next.
+/// Time between two looks.
 const LOOK: Duration = Duration::from_millis(1);
-/// How long a server may take until it answers, and then to end when it is asked to.
+/// How long a server may take until it answers, and how long to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long an answer may take on this machine.
+/// How long a connection may take on this machine.
 const ANSWER: Duration = Duration::from_millis(200);
-/// How long it may seem that another process answers in place of the server.
+/// How long another process may seem to answer in place of the server.
 const DOUBT: Duration = Duration::from_secs(1);
-/// What helps against the most likely reason for a server that ends early and well.
+/// Advice for the most likely reason why a server ends early with exit code 0.
 const STAY: &str = "; if it went to the background, tell it to stay in front";
 
 /// What the client measured.
@@ -39,7 +40,7 @@ pub(super) struct Served {
     pub wall_ns: u64,
     /// CPU time of the server's processes while the client ran.
     pub cpu_ns: u64,
-    /// Calls of malloc and free meanwhile, where they were timed.
+    /// Calls of malloc and free meanwhile, if they were timed.
     pub calls: Calls,
     /// CPU time of the client itself.
     pub client_cpu_ns: u64,
@@ -52,14 +53,14 @@ impl Served {
     }
 }
 
-/// Where it stands.
+/// The current step.
 #[derive(Clone, Copy)]
 enum Step {
     /// The server does not answer yet.
     Waits,
     /// The client runs; this is what the server had used before.
     Runs(Used),
-    /// The server was asked to end, then.
+    /// SIGTERM was sent to the server at this time.
     Ends(Instant),
 }
 
@@ -70,14 +71,14 @@ pub(super) struct Drive<'a> {
     times: Option<&'a Times>,
     step: Step,
     began: Instant,
-    /// Since then something else has answered.
+    /// When another process was first seen to answer.
     doubted: Option<Instant>,
-    /// What the server's launcher writes: nothing, while the server lives.
+    /// The account that the server's launcher writes; empty while the server lives.
     server: &'a File,
     driver: Process,
-    /// While the client ran.
+    /// What the server used while the client ran.
     used: Used,
-    /// Why it went wrong.
+    /// Why it failed.
     fault: Option<Outcome>,
 }
 
@@ -102,7 +103,8 @@ impl<'a> Drive<'a> {
     /// One look; `launcher` is the process that has started the server.
     pub fn look(&mut self, launcher: i32) -> Duration {
         match self.step {
-            // Its launcher ends soon. What answers meanwhile would not have been measured to its end.
+            // The server has ended, so its launcher ends soon. What answers now could not be
+            // measured to its end.
             Step::Waits | Step::Runs(_) if self.server.metadata().is_ok_and(|account| account.len() > 0) => {}
             Step::Waits if answers(self.client.port) => self.answered(launcher),
             Step::Waits if self.began.elapsed() > PATIENCE => {
@@ -126,7 +128,7 @@ impl<'a> Drive<'a> {
         LOOK
     }
 
-    /// What came of it, once the server has ended.
+    /// The result, once the server has ended.
     pub fn served(mut self, server: &End) -> Result<Served> {
         let fault = self.fault(Some(server));
         let (wall_ns, client_cpu_ns) =
@@ -134,9 +136,10 @@ impl<'a> Drive<'a> {
         Ok(Served { wall_ns, cpu_ns: self.used.cpu_ns, calls: self.used.calls, client_cpu_ns, fault })
     }
 
-    /// What went wrong, once the server has ended; how it did so is not always known.
+    /// What went wrong, once the server has ended; its end is not always known.
     pub fn fault(&mut self, server: Option<&End>) -> Option<Outcome> {
-        // How it ended says more than that it did, where a signal ended it that is not the one it was sent.
+        // A signal as the cause of the end is more specific than the fact that it ended, unless it
+        // is the SIGTERM that heapmark sent.
         let ended = server.and_then(|server| server.outcome(Phase::Run, &Report::parse("")));
         let ended = ended.filter(|outcome| match outcome {
             Outcome::Crash { signal, .. } => !(signal == "SIGTERM" && matches!(self.step, Step::Ends(_))),
@@ -147,7 +150,7 @@ impl<'a> Drive<'a> {
     }
 
     fn went_wrong(&self, server: Option<&End>) -> Option<String> {
-        // Who goes to the background leaves no words and no code.
+        // A process that goes to the background leaves no output and no exit code.
         let why = |server: &End| match server.code()? {
             0 => None,
             code => Some(with_words(&format!(" (exit code {code})"), &server.last_words())),
@@ -160,7 +163,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Something answers.
+    /// Called when a process answers on the port.
     fn answered(&mut self, launcher: i32) {
         let port = self.client.port;
         if is_below(launcher, port) != Some(false) {
@@ -175,7 +178,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Looks at what the server has used, then starts the client.
+    /// Notes what the server has used, then starts the client.
     fn begin(&mut self, launcher: i32) -> Result<()> {
         let before = Used::until_now(launcher, self.times)?;
         self.driver.start(self.tried, &self.client.command)?;
@@ -199,7 +202,8 @@ impl<'a> Drive<'a> {
     }
 
     fn ask_to_end(&mut self, launcher: i32) {
-        // The launcher's children are the server; it lives to tell what they used.
+        // The launcher's child is the server; the launcher must live to report what the server
+        // used.
         let server = held_descendants(launcher).into_iter().next();
         server.iter().for_each(|server| _ = pidfd_send_signal(server, Signal::TERM));
         self.step = Step::Ends(Instant::now());
@@ -211,7 +215,7 @@ impl<'a> Drive<'a> {
     }
 }
 
-/// Whether something on this machine takes connections there.
+/// Whether a process on this machine accepts connections on the port.
 fn answers(port: u16) -> bool {
     let places = [SocketAddr::from((Ipv4Addr::LOCALHOST, port)), SocketAddr::from((Ipv6Addr::LOCALHOST, port))];
     places.iter().any(|place| TcpStream::connect_timeout(place, ANSWER).is_ok())

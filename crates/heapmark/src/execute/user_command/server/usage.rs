@@ -1,4 +1,5 @@
-//! What a server has used until a moment: only what lies between two of them, its client's start and end, is measured.
+//! What a server has used up to a moment. Only the difference between the start and the end of its
+//! client is measured.
 
 use crate::execute::descendants;
 use crate::execute::user_command::in_malloc::{Calls, Times};
@@ -8,12 +9,13 @@ use anyhow::Result;
 #[derive(Clone, Copy, Default)]
 pub(super) struct Used {
     pub cpu_ns: u64,
-    /// Calls of malloc and free, where they are timed.
+    /// Calls of malloc and free, if they are timed.
     pub calls: Calls,
 }
 
 impl Used {
-    /// Until now, by all that a launcher has started; nothing any more, once the server itself has ended.
+    /// Usage until now of all processes that a launcher has started; zero once the server itself
+    /// has ended.
     pub fn until_now(launcher: i32, times: Option<&Times>) -> Result<Used> {
         let calls = times.map(Times::read).transpose()?.unwrap_or_default();
         let tree = descendants(launcher);
@@ -21,14 +23,15 @@ impl Used {
         Ok(Used { cpu_ns: if lives { tree.into_iter().map(cpu_ns).sum() } else { 0 }, calls })
     }
 
-    /// What was used after that. `None` where less is known than before: who had used it is gone.
+    /// What was used after that. `None` if it shrank: a process that had used CPU time is gone.
     pub fn since(self, earlier: Used) -> Option<Used> {
         let cpu_ns = self.cpu_ns.checked_sub(earlier.cpu_ns)?;
         Some(Used { cpu_ns, calls: self.calls.since(earlier.calls) })
     }
 }
 
-/// CPU time of a process and of the children that it has waited for, as the kernel tells of other processes.
+/// CPU time of a process and of the children that it has waited for, as the kernel reports it for
+/// other processes.
 fn cpu_ns(pid: i32) -> u64 {
     let mut clock = 0;
     // SAFETY: writes into locals.
@@ -44,13 +47,13 @@ fn stat(pid: i32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default()
 }
 
-/// Whether it only waits for its launcher to see that it has ended, or not even that.
+/// Whether it is a zombie, or gone.
 fn has_ended(stat: &str) -> bool {
     let state = stat.rsplit_once(')').and_then(|(_, fields)| fields.split_whitespace().next());
     matches!(state, None | Some("Z" | "X"))
 }
 
-/// The 16th and 17th field, counted from the end of the second: a program's name may hold anything.
+/// Fields 16 and 17, counted from the end of field 2, because a program's name may hold anything.
 fn of_its_children_ns(stat: &str) -> u64 {
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
     let ticks: u64 = fields.split_whitespace().skip(13).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();

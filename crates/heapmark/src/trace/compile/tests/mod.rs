@@ -1,4 +1,4 @@
-//! Programs made up at random, compiled, and played by threads whose turns are made up too.
+//! Random programs, compiled, and played by threads in random turns.
 
 mod stage;
 
@@ -141,7 +141,7 @@ fn touched_pages_are_known_before_the_block_is_made() {
     let of = |thread| {
         let token = Token { thread, index: 0 };
         let mut events = vec![(thread, Event::Malloc { size: 1 << 20, operator: false })];
-        // So many that the first chunk is written before the object ends.
+        // Enough events that the first chunk is written before the object ends.
         events.extend((0..500).map(|_| (thread, Event::FreeNull)));
         events.push((thread, Event::Touch { token, resident_pages: 7, pages: 256 }));
         events.push((thread, Event::Free { token }));
@@ -154,7 +154,7 @@ fn touched_pages_are_known_before_the_block_is_made() {
     assert_eq!(words[first + 1..first + 3], known);
     assert!(words.windows(3).any(|it| it == [Rare::Pages.word(compiled::ALL_PAGES), Rare::Malloc.word(0), 1 << 33]));
     assert_eq!((head.requested_peak_bytes, head.peak), (1 << 33, (0, 503)));
-    // And where another thread plays than the one that has made it.
+    // And if another thread plays than the one that made it.
     let (words, head) = compiled(&of(3), Order::Alone);
     assert!(words.windows(2).any(|it| it == known));
     assert_eq!(head.peak, (0, 503));

@@ -1,10 +1,11 @@
-//! A guest in small: holds a compiled trace to what its slots and waits promise.
+//! A small model of the guest: checks that the slots and waits of a compiled trace are correct.
 
 use heapmark_wire::compiled::{self, Head, Op, Rare, Thread};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Plays a compiled trace as the guest does, with threads taking turns at random. Says how it went wrong, if it did.
+/// Plays a compiled trace as the guest does, with threads taking turns at random. Returns what went
+/// wrong, if anything.
 pub(super) struct Stage<'s> {
     words: &'s [u64],
     pub(super) slots: Vec<bool>,
@@ -12,7 +13,7 @@ pub(super) struct Stage<'s> {
     pub(super) live_bytes_at_strict_points: Vec<u64>,
     pub(super) calls: u64,
     pub(super) starts: u64,
-    /// Calls of different threads one after the other.
+    /// How often a call follows one of another thread.
     pub(super) changes: u64,
     last: usize,
 }
@@ -63,7 +64,7 @@ impl<'s> Stage<'s> {
         if std::mem::replace(&mut self.slots[slot], false) { Ok(()) } else { Err(format!("slot {slot} is empty")) }
     }
 
-    /// One op of a thread; `false` where it has to wait.
+    /// Runs one op of a thread; `false` if it has to wait.
     fn step(&mut self, who: usize) -> Result<bool, String> {
         let at = self.threads[who].at;
         let word = self.words[at];
@@ -83,7 +84,7 @@ impl<'s> Stage<'s> {
                 }
                 Rare::End | Rare::Exit => {
                     self.threads[who].state = State::Over;
-                    // What follows is that the thread is joined.
+                    // The exit of the thread counts as one more op.
                     self.threads[who].done += 1;
                     return Ok(true);
                 }
@@ -131,7 +132,7 @@ impl<'s> Stage<'s> {
             }
             idle = if moved { 0 } else { idle + 1 };
             if idle > 100_000 {
-                return Err("nobody can go on".into());
+                return Err("no thread can go on".into());
             }
         }
         Ok(self)
