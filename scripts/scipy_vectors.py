@@ -1,6 +1,6 @@
 """Writes the vectors that the statistics are tested against, computed with SciPy and NumPy.
 
-Run from the repository's root, with scipy 1.17.1 and numpy 2.4.6: python3 scripts/scipy_vectors.py > crates/heapmark/src/analyse/stats/vectors.json
+Run from the repository's root, with scipy 1.17.1 and numpy 2.4.6: python3 scripts/scipy_vectors.py > crates/stats/src/vectors.json
 
 p is `scipy.stats.wilcoxon`: exact if n <= 50 without ties, every sign pattern by its permutation method if there are ties
 (small n only), normal with continuity correction beyond 50. The interval is computed without Walsh quantiles: all shifts

@@ -8,8 +8,8 @@
 use anyhow::{Context, Error, Result, bail, ensure};
 use heapmark::execute::Guest;
 use heapmark::execute::recording::{Recorder, Recording};
-use heapmark::trace::Reader;
-use heapmark::trace::finish::finish;
+use heapmark_trace::Reader;
+use heapmark_trace::finish::finish;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

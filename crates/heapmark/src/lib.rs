@@ -1,8 +1,8 @@
 //! heapmark finds out which memory allocator suits a program and a machine, and by how much.
 //!
 //! The host is a library of stages. A stage uses only the stages to its left:
-//! `file < trace < catalog < build < plan < execute, observe < store < analyse < report < cmd`
-//! (`tests/ladder.rs` reads the `use crate::` lines and checks that order).
+//! `file < catalog < build < plan < execute, observe < store < analyse < report < cmd`
+//! (`tests/source/ladder.rs` reads the `use crate::` lines and checks that order).
 
 pub mod analyse;
 pub mod build;
@@ -14,4 +14,3 @@ pub mod observe;
 pub mod plan;
 pub mod report;
 pub mod store;
-pub mod trace;

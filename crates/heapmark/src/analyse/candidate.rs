@@ -5,7 +5,7 @@ use super::conclusion::LeftOut;
 use super::group::Group;
 use super::memory::Memory;
 use super::ratio::Ratio;
-use super::stats::geometric_mean;
+use heapmark_stats::geometric_mean;
 use std::collections::BTreeMap;
 
 /// An allocator with numbers in every case.

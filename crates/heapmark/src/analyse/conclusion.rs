@@ -12,9 +12,10 @@ use super::memory::MemoryRatio;
 use super::pairwise::{self, PairwiseTest};
 use super::ratio::Ratio;
 use super::row::{Role, Row};
-use super::stats::{THRESHOLD, Tested, mean, paired};
-use crate::plan::{Case as PlannedCase, blocks_needed};
+use crate::plan::Case as PlannedCase;
 use crate::store::RunFile;
+use heapmark_stats::blocks_needed;
+use heapmark_stats::{THRESHOLD, Tested, mean, paired};
 use serde::Serialize;
 
 /// The conclusion of a run.

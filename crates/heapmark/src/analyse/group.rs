@@ -4,11 +4,11 @@
 use super::failure::Failed;
 use super::interference;
 use super::process::Process;
-use super::stats::median;
 use crate::execute::Measurement;
 use crate::observe::mean_heap::MeanHeap;
 use crate::plan::Case as PlannedCase;
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
+use heapmark_stats::median;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// One more than the last block that has a sample.

@@ -5,12 +5,12 @@
 use super::failure::Failed;
 use super::group::RecordsByRow;
 use super::row::Role;
-use super::stats::median;
 use crate::execute::Latency;
 use crate::execute::latency::{Calls, Stall};
 use crate::plan::Case;
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
 use hdrhistogram::Histogram;
+use heapmark_stats::median;
 use serde::Serialize;
 use std::collections::BTreeSet;
 

@@ -2,9 +2,9 @@
 
 use super::group::Group;
 use super::spread::Spread;
-use super::stats::geometric_mean;
 use crate::execute::Measurement;
 use crate::observe::mean_heap::MeanHeap;
+use heapmark_stats::geometric_mean;
 use serde::Serialize;
 
 /// The least requested memory for which an overhead describes the allocator.

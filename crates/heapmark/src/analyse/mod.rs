@@ -23,7 +23,6 @@ pub mod process;
 pub mod ratio;
 pub mod row;
 pub mod spread;
-pub mod stats;
 mod user_command;
 pub mod verdict;
 pub mod whole;
@@ -55,8 +54,8 @@ use crate::execute::Measurement;
 use crate::plan::Case as PlannedCase;
 use crate::store::{Record, RunFile};
 use group::{Group, RecordsByRow};
+use heapmark_stats::{half_width, shift};
 use serde::Serialize;
-use stats::{half_width, shift};
 use verdict::{Judged, Verdicts};
 
 /// All that is derived from a run.

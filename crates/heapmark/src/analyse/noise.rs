@@ -2,9 +2,9 @@
 //! that does not exist, and how many blocks it takes to see a small one.
 
 use super::process::Process;
-use super::stats::{Finding, half_width, judge_family, median};
-use crate::plan::ALPHA;
 use crate::store::{Purpose, Record};
+use heapmark_stats::ALPHA;
+use heapmark_stats::{Finding, half_width, judge_family, median};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

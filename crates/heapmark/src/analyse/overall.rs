@@ -4,9 +4,9 @@
 use super::Case;
 use super::group::Group;
 use super::row::Role;
-use super::stats::{MeanShift, mean_shift};
 use crate::plan::Case as PlannedCase;
 use crate::store::RunFile;
+use heapmark_stats::{MeanShift, mean_shift};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -3,8 +3,8 @@
 
 use super::candidate::Candidate;
 use super::ratio::Ratio;
-use super::stats::{BlocksMore, Finding, Judgement, Rule, Tested, judge_tested, mean, paired};
 use crate::plan::pairs;
+use heapmark_stats::{BlocksMore, Finding, Judgement, Rule, Tested, judge_tested, mean, paired};
 use serde::Serialize;
 
 /// The leader against one other candidate.

@@ -3,7 +3,7 @@
 
 use super::group::Group;
 use super::process::Process;
-use super::stats::{Shift, shift};
+use heapmark_stats::{Shift, shift};
 use serde::Serialize;
 
 /// Candidate over other, estimated from log ratios of the same block. Below 1: the candidate takes

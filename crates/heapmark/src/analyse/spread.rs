@@ -1,7 +1,7 @@
 //! A few values that summarise many: the median and both extremes, or two modes.
 
 use super::group::Group;
-use super::stats::{Modes, median, modes};
+use heapmark_stats::{Modes, median, modes};
 use serde::Serialize;
 
 /// `ns_per_op`, if processes fall into two modes with nothing between.

@@ -4,8 +4,8 @@
 use super::group::Group;
 use super::process::Process;
 use super::row::Role;
-use super::stats::{BlocksMore, Finding, Judgement, Shift, judge_family, shift};
-use crate::plan::blocks_needed;
+use heapmark_stats::blocks_needed;
+use heapmark_stats::{BlocksMore, Finding, Judgement, Shift, judge_family, shift};
 use serde::Serialize;
 
 /// The verdict on a row relative to the baseline.

@@ -16,11 +16,11 @@ pub const LIBRARIES: [&str; 5] = [
 /// The sources that decide which compiled trace is made of a trace.
 pub const COMPILED_TRACES: [&str; 6] = [
     "../wire/src/compiled",
-    "src/trace/codec",
-    "src/trace/event.rs",
-    "src/trace/live.rs",
-    "src/trace/reader.rs",
-    "src/trace/compile",
+    "../trace/src/codec",
+    "../trace/src/event.rs",
+    "../trace/src/live.rs",
+    "../trace/src/reader.rs",
+    "../trace/src/compile",
 ];
 
 /// The fingerprint of all code in files and folders below `root`.

@@ -3,7 +3,7 @@
 
 use super::say;
 use crate::report::{plain, units};
-use crate::trace::Done;
+use heapmark_trace::Done;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::convert::Infallible;
 use std::io::IsTerminal;

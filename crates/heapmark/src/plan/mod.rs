@@ -14,6 +14,7 @@ pub use user_command::{Client, UserCommand};
 
 use crate::catalog::Iterations;
 use heapmark_guest::corners::ALL;
+use heapmark_stats::{ALPHA, ALPHA_UNTIL_PRECISE};
 use rand::RngExt;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -100,25 +101,6 @@ pub type Part = Vec<Cell>;
 /// Processes in a part, the baseline among them. More would put the last one too far from the
 /// baseline.
 const MOST_IN_A_PART: usize = 6;
-
-/// Chance of a false alarm that a verdict accepts, over all its comparisons together.
-pub const ALPHA: f64 = 0.05;
-
-/// The limit for p in a run that may end because its intervals are narrow enough, chosen so that
-/// the chance of a false alarm stays below [`ALPHA`]. Intervals that are narrow by chance end such
-/// a run, and these miss the truth more often: at 0.05 a single comparison of equals is called
-/// different in up to 7.1 % of runs, at this level in up to 4.8 %. Simulated with normal, Laplace,
-/// uniform and contaminated scatter and Student's t with 3 degrees of freedom, of 1.2 to 4 times
-/// the precision; 10 to 40, 16 to 60 and 10 to 200 blocks; 5000 to 40,000 runs of each.
-pub const ALPHA_UNTIL_PRECISE: f64 = 0.033;
-
-/// Blocks that a verdict over this many comparisons needs, with each p compared with `alpha`: with
-/// fewer, not even blocks that all agree could pass the correction for that many.
-pub fn blocks_needed(comparisons: usize, alpha: f64) -> u32 {
-    const LEAST: u32 = 10;
-    let needed = 1.0 + (comparisons as f64 / alpha).log2();
-    LEAST.max(needed.ceil() as u32)
-}
 
 /// The largest number of simultaneous comparisons: of each allocator in each case, or of all pairs
 /// of allocators.

@@ -34,11 +34,11 @@ mod workloads;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use crate::trace::stats::Stats;
 pub use claims::{claims, claims_json, claims_markdown, reason};
 pub use compare::{Subject, comparison, comparison_json, comparison_markdown};
 pub use flags::text as flags;
 pub use format::{Exported, Format, export, write_raw};
+use heapmark_trace::stats::Stats;
 pub use machine::{doctor, warnings};
 pub use page::{PageRun, page};
 pub use recorded::{RecordedProcess, recorded};

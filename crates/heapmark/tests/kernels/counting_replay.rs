@@ -4,8 +4,8 @@ use crate::counter::Counter;
 use heapmark::catalog::Iterations;
 use heapmark::execute::Outcome;
 use heapmark::plan::Case;
-use heapmark::trace::compile::{Order, compile};
-use heapmark::trace::{Event, Token, Variant};
+use heapmark_trace::compile::{Order, compile};
+use heapmark_trace::{Event, Token, Variant};
 use heapmark_wire::compiled::{HEAD_WORDS, Head, Op, Rare, THREAD_WORDS, Thread, wait};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -106,7 +106,7 @@ fn each_kind_of_call_is_made_as_often_as_it_was_recorded() {
         (0, Event::Touch { token: token(7), resident_pages: 2, pages: 5 << 18 }),
         (0, Event::UsableSize { token: token(0) }),
         (0, Event::FreeNull),
-        (0, Event::Failed { call: heapmark::trace::Call::Malloc, size: u64::MAX }),
+        (0, Event::Failed { call: heapmark_trace::Call::Malloc, size: u64::MAX }),
         (0, Event::FreeSized { token: token(1), size: 100 }),
         (0, Event::FreeAlignedSized { token: token(4), align: 4096, size: 10 }),
         (0, Event::Realloc { token: token(0), size: 200_000 }),

@@ -2,7 +2,7 @@
 //! downloaded and readable. Each of these checks also meets a page that was damaged so that it must complain.
 
 use crate::support::Place;
-use heapmark::trace::{Event, Head, Token, Writer};
+use heapmark_trace::{Event, Head, Token, Writer};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

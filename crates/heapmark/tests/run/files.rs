@@ -4,7 +4,7 @@
 use crate::support::live::{finish, send, wait_for};
 use crate::support::stored::{change_lines, stored};
 use crate::support::{End, Place, SMALL, head, samples};
-use heapmark::trace::{Event, Head, Token, Writer};
+use heapmark_trace::{Event, Head, Token, Writer};
 use rustix::process::Signal;
 use std::fs;
 use std::io::Write;

@@ -7,7 +7,7 @@ use crate::support::captured::Captured;
 use crate::support::machine::Machine;
 use crate::support::stored::original;
 use crate::support::{End, Place};
-use heapmark::trace::{Event, Head, Token, Writer};
+use heapmark_trace::{Event, Head, Token, Writer};
 use std::collections::BTreeSet;
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -3,7 +3,7 @@
 use crate::support::live::{processes_of, wait_for};
 use crate::support::stored::stored;
 use crate::support::{End, GUEST, Place, SMALL};
-use heapmark::trace::{Event, Head, Writer};
+use heapmark_trace::{Event, Head, Writer};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::{PermissionsExt, chown};

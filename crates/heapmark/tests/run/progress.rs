@@ -3,7 +3,7 @@
 
 use crate::support::captured::Captured;
 use crate::support::{End, Place};
-use heapmark::trace::{Event, Head, Writer};
+use heapmark_trace::{Event, Head, Writer};
 use heapmark_wire::capture;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -137,7 +137,7 @@ fn finishing_a_capture_whose_trace_nobody_takes_says_how_much_is_done_and_how_lo
     let mut bytes = Vec::new();
     slow.read_to_end(&mut bytes).unwrap();
     assert!(child.wait().unwrap().success());
-    assert_eq!(heapmark::trace::Reader::new(&bytes[..]).unwrap().filter(|event| event.is_ok()).count(), 299_999);
+    assert_eq!(heapmark_trace::Reader::new(&bytes[..]).unwrap().filter(|event| event.is_ok()).count(), 299_999);
 }
 
 #[test]

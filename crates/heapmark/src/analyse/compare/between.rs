@@ -5,10 +5,10 @@ use crate::analyse::group::Group;
 use crate::analyse::process::Process;
 use crate::analyse::ratio::Ratio;
 use crate::analyse::row::Role;
-use crate::analyse::stats::{Tested, unpaired};
 use crate::analyse::{counting, grid, judged};
 use crate::plan::Case;
 use crate::store::{AllocatorInfo, RunFile};
+use heapmark_stats::{Tested, unpaired};
 use std::collections::BTreeSet;
 
 /// Facts of a machine that change from minute to minute.

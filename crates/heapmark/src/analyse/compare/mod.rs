@@ -13,11 +13,12 @@ use super::group::Group;
 use super::process::Process;
 use super::ratio::Ratio;
 use super::row::Role;
-use super::stats::{Rule, Tested, judge_tested, paired};
 use super::verdict::{self, Judged, Verdict};
 use super::{counting, grid, judged};
-use crate::plan::{Case, blocks_needed};
+use crate::plan::Case;
 use crate::store::{Record, RunFile};
+use heapmark_stats::blocks_needed;
+use heapmark_stats::{Rule, Tested, judge_tested, paired};
 use serde::Serialize;
 
 /// The clock that rows are judged by.

@@ -4,7 +4,7 @@ use super::*;
 use crate::analyse::Verdict;
 use crate::analyse::candidate::{Candidate, rank};
 use crate::analyse::pairwise;
-use crate::plan::{ALPHA, blocks_needed};
+use heapmark_stats::{ALPHA, blocks_needed};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::cell::RefCell;

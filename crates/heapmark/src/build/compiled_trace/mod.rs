@@ -7,9 +7,9 @@ pub use shelf::Shelf;
 
 use super::cache;
 use crate::file::mode_of;
-use crate::trace::compile::{Order, checksum, compile};
-use crate::trace::{Done, Event, Fault, Reader, Watched, events_of};
 use anyhow::{Context, Result, anyhow, bail};
+use heapmark_trace::compile::{Order, checksum, compile};
+use heapmark_trace::{Done, Event, Fault, Reader, Watched, events_of};
 use heapmark_wire::compiled::{HEAD_WORDS, Head, MAGIC};
 use rustix::fs::fstatvfs;
 use std::fs::File;
@@ -115,7 +115,7 @@ fn whole(file: &File) -> Option<Head> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Token;
+    use heapmark_trace::Token;
 
     #[test]
     fn a_score_that_the_disk_has_no_room_for_is_refused_before_it_is_begun() {

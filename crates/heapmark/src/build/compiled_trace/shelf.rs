@@ -167,8 +167,8 @@ impl Drop for Unfinished {
 mod tests {
     use super::*;
     use crate::file::PUBLIC;
-    use crate::trace::compile::{Order, compile};
-    use crate::trace::{Event, Fault};
+    use heapmark_trace::compile::{Order, compile};
+    use heapmark_trace::{Event, Fault};
     use std::time::Duration;
 
     const OLDEST: &str = "00000000000a";

@@ -1,8 +1,8 @@
 //! Progress on stderr: a bar on a terminal, a plain line per block otherwise.
 
-use crate::analyse::stats::{Next, Stop};
 use crate::cmd::say;
 use crate::plan::Plan;
+use heapmark_stats::{Next, Stop};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Instant;

@@ -3,7 +3,8 @@
 use super::Args;
 use super::comparison::Comparison;
 use crate::catalog::Suite;
-use crate::plan::{ALPHA, ALPHA_UNTIL_PRECISE, Counter, blocks_needed};
+use crate::plan::Counter;
+use heapmark_stats::{ALPHA, ALPHA_UNTIL_PRECISE, blocks_needed};
 
 /// How many blocks a run makes.
 pub(in crate::cmd) struct Extent {

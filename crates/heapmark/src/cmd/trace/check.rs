@@ -2,8 +2,8 @@
 
 use super::{Exit, exit, open};
 use crate::cmd::{print, say};
-use crate::trace::{check, ended};
 use anyhow::Result;
+use heapmark_trace::{check, ended};
 use std::path::PathBuf;
 
 /// Read whole traces and report what is wrong, by chunk and event

@@ -5,8 +5,8 @@ use crate::catalog::time::time;
 use crate::cmd::output::{Force, Output};
 use crate::cmd::{print, say, usage};
 use crate::report::units;
-use crate::trace::{Stretch, Stretched, cut};
 use anyhow::{Result, anyhow, bail};
+use heapmark_trace::{Stretch, Stretched, cut};
 use std::ops::Range;
 use std::path::PathBuf;
 

@@ -4,8 +4,8 @@ use super::{Exit, exit, open};
 use crate::cmd::output::{Force, Output};
 use crate::cmd::say;
 use crate::report::histogram_csv;
-use crate::trace::stats::stats;
 use anyhow::Result;
+use heapmark_trace::stats::stats;
 use std::path::PathBuf;
 
 /// Write the sizes of objects, or their lifetimes, as CSV

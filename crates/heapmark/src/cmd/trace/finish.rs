@@ -5,9 +5,9 @@ use crate::cmd::long::Long;
 use crate::cmd::output::{Force, Output};
 use crate::cmd::{print, say, usage};
 use crate::report::units;
-use crate::trace::ended;
-use crate::trace::finish::{Finished, Unfinished, finish_all};
 use anyhow::{Error, Result, anyhow};
+use heapmark_trace::ended;
+use heapmark_trace::finish::{Finished, Unfinished, finish_all};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 

@@ -11,8 +11,8 @@ mod stats;
 
 use super::Exit;
 use super::long::Long;
-use crate::trace::{Fault, Kind, Reader, Watched};
 use anyhow::{Context, Result};
+use heapmark_trace::{Fault, Kind, Reader, Watched};
 use rustix::fs::FileType;
 use std::fs::File;
 use std::path::Path;

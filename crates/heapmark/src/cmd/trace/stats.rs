@@ -4,8 +4,8 @@ use super::{Exit, exit, open};
 use crate::cmd::output::{Force, Output};
 use crate::cmd::say;
 use crate::report::{stats as table, stats_json, timeline_csv, trace_page};
-use crate::trace::stats::stats;
 use anyhow::Result;
+use heapmark_trace::stats::stats;
 use std::path::PathBuf;
 
 /// Show statistics of a trace: sizes, lifetimes, live bytes over time, threads, growth

@@ -2,11 +2,11 @@
 //! `compare.py` can test for a difference.
 
 use super::{Entry, Foreign, told};
-use crate::analyse::stats::{mean, median, standard_deviation};
 use crate::analyse::{Analysis, Process, processes};
 use crate::execute::Measurement;
 use crate::report::text::plain;
 use crate::store::{Record, RunFile};
+use heapmark_stats::{mean, median, standard_deviation};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 

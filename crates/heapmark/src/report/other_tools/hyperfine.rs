@@ -3,11 +3,11 @@
 //! of a result here.
 
 use super::{Entry, Foreign, told};
-use crate::analyse::stats::{mean, median, standard_deviation};
 use crate::analyse::{Analysis, Process, Spread, processes};
 use crate::execute::{Iteration, Measurement};
 use crate::report::text::plain;
 use crate::store::{Record, RunFile};
+use heapmark_stats::{mean, median, standard_deviation};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

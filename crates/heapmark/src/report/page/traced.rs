@@ -6,7 +6,7 @@ use super::series_legend::Entry;
 use super::{Head, axes, lay_out, number};
 use crate::report::text::plain;
 use crate::report::{trace, units};
-use crate::trace::stats::{Histogram, Stats};
+use heapmark_trace::stats::{Histogram, Stats};
 use plotly::common::{HoverInfo, Mode};
 use plotly::layout::{Axis, RangeMode};
 use plotly::{Bar, Layout, Scatter};
@@ -163,7 +163,7 @@ fn threads(stats: &Stats) -> Section {
     let timed = threads.iter().all(|it| it.last_ns > it.first_ns);
     // A thread with a single timestamp has no rate.
     let rate = |count: u64, seconds: f64| if timed { short(count as f64 / seconds / 1e6) } else { count as f64 };
-    let of = |count: fn(&crate::trace::stats::Thread) -> u64| -> Vec<f64> {
+    let of = |count: fn(&heapmark_trace::stats::Thread) -> u64| -> Vec<f64> {
         threads.iter().map(|it| rate(count(it), (it.last_ns - it.first_ns) as f64 / 1e9)).collect()
     };
     let names: Vec<String> = threads.iter().map(|it| format!("t{}", it.thread)).collect();

@@ -1,7 +1,7 @@
 //! One event as one line, as text or as JSON.
 
 use crate::report::text::plain;
-use crate::trace::{Event, Token};
+use heapmark_trace::{Event, Token};
 use serde_json::{Map, Value};
 
 /// Counts allocations, since a trace does not store the name of a new object.

@@ -2,9 +2,9 @@
 
 use crate::report::text::{self, count, plain};
 use crate::report::units;
-use crate::trace::stats::{Histogram, Stats};
-use crate::trace::{Head, ended};
 use comfy_table::{CellAlignment, Table, presets};
+use heapmark_trace::stats::{Histogram, Stats};
+use heapmark_trace::{Head, ended};
 
 /// Threads that the terminal shows; the page and the files show all.
 const MOST_THREADS: usize = 16;

@@ -2,7 +2,7 @@
 
 use super::{capture, check, dump, finish, free, malloc};
 use crate::support::Place;
-use heapmark::trace::{Mended, Reader, finish as stage};
+use heapmark_trace::{Mended, Reader, finish as stage};
 use heapmark_wire::capture::{CHUNK_BYTES, Event, HEADER_BYTES, MOST_OPEN_BYTES};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -168,7 +168,7 @@ fn any_damage_to_a_capture_gives_a_trace_that_holds_together_or_one_line() {
                 refused += 1;
             }
             Ok(finished) => {
-                let checked = heapmark::trace::check(Reader::new(&trace[..]).unwrap());
+                let checked = heapmark_trace::check(Reader::new(&trace[..]).unwrap());
                 // Sizes that were damaged may be impossible; lives and deaths may not.
                 let dead = checked.faults.iter().find(|fault| fault.to_string().contains("alive"));
                 assert!(

@@ -4,8 +4,8 @@
 // The test uses a part of it.
 #![allow(dead_code)]
 
-use heapmark::trace::finish::{Finished, Unfinished, finish_all};
-use heapmark::trace::{Call, Done, Event, Fault, Reader};
+use heapmark_trace::finish::{Finished, Unfinished, finish_all};
+use heapmark_trace::{Call, Done, Event, Fault, Reader};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

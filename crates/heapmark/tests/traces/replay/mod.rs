@@ -8,7 +8,7 @@ mod shared;
 mod wrong;
 
 use crate::support::{End, Place, head, of_purpose, samples, word};
-use heapmark::trace::{Event, Head, Token, Writer};
+use heapmark_trace::{Event, Head, Token, Writer};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -176,7 +176,7 @@ fn more_threads_than_cpus_are_said_and_one_alone_is_not() {
 #[test]
 fn a_thread_of_the_last_number_is_one_thread_and_not_65535() {
     let place = Place::new();
-    let last = heapmark::trace::MOST_THREADS - 1;
+    let last = heapmark_trace::MOST_THREADS - 1;
     write(&place.at("gap.trace"), &[(0, malloc(100)), (last, malloc(100)), (last, free(0, 0)), (0, free(last, 0))]);
     let end = replay(&place, &["gap.trace", "-a", "glibc", "--blocks", "1"]);
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);

@@ -2,7 +2,7 @@
 
 use super::{Told, free, malloc, pipeline, replay, write};
 use crate::support::{Place, of_purpose, samples};
-use heapmark::trace::Event;
+use heapmark_trace::Event;
 use serde_json::Value;
 use std::fs;
 

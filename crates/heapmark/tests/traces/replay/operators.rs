@@ -2,7 +2,7 @@
 
 use super::{Told, free, malloc, replay, write};
 use crate::support::{Place, of_purpose, samples, word};
-use heapmark::trace::{Event, Token, Variant};
+use heapmark_trace::{Event, Token, Variant};
 use std::process::Command;
 
 fn new(size: u64) -> Event {

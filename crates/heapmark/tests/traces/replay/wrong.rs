@@ -2,7 +2,7 @@
 
 use super::{free, malloc, pipeline, replay, write};
 use crate::support::{Place, samples, word};
-use heapmark::trace::{Event, Variant};
+use heapmark_trace::{Event, Variant};
 use serde_json::Value;
 use std::fs;
 

@@ -5,8 +5,8 @@ use super::super::order::{LEAST_SAMPLES, between, quotient};
 use super::super::{Number, Said, Verdict};
 use super::Look;
 use super::rows::times;
-use crate::analyse::stats::median;
 use crate::catalog::claim::{Over, Take};
+use heapmark_stats::median;
 
 impl Look<'_> {
     /// A value, or its quotient, lies between two bounds.

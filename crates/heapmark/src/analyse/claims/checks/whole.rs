@@ -6,8 +6,8 @@ use super::super::order::{LEAST_SAMPLES, between};
 use super::super::values::curves;
 use super::super::{Number, Part, Said, Verdict};
 use super::Look;
-use crate::analyse::stats::{mean, median};
 use crate::catalog::claim::Measure;
+use heapmark_stats::{mean, median};
 
 /// The fewest rows for which a rank correlation means anything.
 const LEAST_ROWS: usize = 5;

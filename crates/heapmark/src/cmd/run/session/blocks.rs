@@ -5,11 +5,11 @@ use super::calibrate::Pace;
 use super::{Progress, Session};
 use crate::analyse::half_widths;
 use crate::analyse::interference::disturbed_by;
-use crate::analyse::stats::{Next, Stopping};
 use crate::execute::Job;
 use crate::plan::{Cell, Counter, Part, Plan};
 use crate::store::{Purpose, RunFile};
 use anyhow::Result;
+use heapmark_stats::{Next, Stopping};
 
 /// Iterations of a process in which each call, of the kernel or of the allocator, is traced and
 /// takes many times longer.

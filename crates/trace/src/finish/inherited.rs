@@ -1,8 +1,8 @@
 //! The live objects of a process, and the calls that could make them: a forked child inherits them.
 
-use crate::trace::addresses::Addresses;
-use crate::trace::cut::birth;
-use crate::trace::{Event, Live};
+use crate::addresses::Addresses;
+use crate::cut::birth;
+use crate::{Event, Live};
 
 /// Maintained only for processes that have children: it takes as long as the merge itself.
 #[derive(Default)]

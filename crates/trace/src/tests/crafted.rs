@@ -1,7 +1,7 @@
 //! Crafted files: false lengths, counts and claims, each with a correct checksum.
 
 use super::*;
-use crate::trace::layout::{CHUNK_HEADER, ChunkHeader, Codec, Content, FILE_HEADER, file_header};
+use crate::layout::{CHUNK_HEADER, ChunkHeader, Codec, Content, FILE_HEADER, file_header};
 
 /// The only fault of a file, as text; its kind must be this.
 fn refused(bytes: &[u8], kind: Kind) -> String {

@@ -2,7 +2,7 @@
 //! that was not written.
 
 use super::*;
-use crate::trace::check;
+use crate::check;
 use proptest::prelude::*;
 
 /// Possible sequences of events, of a few threads.

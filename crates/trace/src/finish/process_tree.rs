@@ -3,7 +3,7 @@
 //! while its own trace is written.
 
 use super::capture::Capture;
-use crate::trace::{Done, Event};
+use crate::{Done, Event};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};

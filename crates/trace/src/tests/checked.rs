@@ -1,7 +1,7 @@
 //! Traces whose bytes are whole: impossible events are found, and unusual ones are noted.
 
 use super::*;
-use crate::trace::check;
+use crate::check;
 
 fn checked(events: &[Event]) -> Checked {
     let events: Vec<_> = events.iter().map(|event| (0, event.clone())).collect();

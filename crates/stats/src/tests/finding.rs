@@ -2,7 +2,7 @@
 
 use super::super::{BlocksMore, Finding, Judgement, THRESHOLD, holm, judge_family, paired, signed_rank};
 use super::noise::normal;
-use crate::plan::ALPHA;
+use crate::ALPHA;
 use proptest::prelude::*;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;

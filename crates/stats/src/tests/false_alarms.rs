@@ -5,7 +5,7 @@
 use super::super::stopping::{Next, Stopping, half_width};
 use super::super::{Finding, THRESHOLD, judge_family, mean, paired, shift, signed_rank};
 use super::noise::{CPU, Noise, WALL, normal, share};
-use crate::plan::{ALPHA, ALPHA_UNTIL_PRECISE};
+use crate::{ALPHA, ALPHA_UNTIL_PRECISE};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 

@@ -3,9 +3,9 @@
 use super::capture::Capture;
 use super::clock::Rate;
 use super::stream::{Part, Stream};
-use crate::trace::Event;
-use crate::trace::addresses::{Addresses, MemoryPoint, Mended, Object, birth, death};
-use crate::trace::fault::Fault;
+use crate::Event;
+use crate::addresses::{Addresses, MemoryPoint, Mended, Object, birth, death};
+use crate::fault::Fault;
 use heapmark_wire::capture;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

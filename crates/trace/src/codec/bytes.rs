@@ -1,34 +1,34 @@
 //! Numbers and texts: appended to a buffer when written, taken off its front when read.
 
 use super::{MOST_MARK, OPERATION_BITS};
-use crate::trace::fault::{Fault, damaged};
+use crate::fault::{Fault, damaged};
 use heapmark_wire::varint;
 
 /// A buffer that events are written to.
-pub(in crate::trace) struct Pen {
+pub(crate) struct Pen {
     bytes: Box<[u8]>,
     used: usize,
 }
 
 impl Pen {
-    pub(in crate::trace) fn new(room: usize) -> Pen {
+    pub(crate) fn new(room: usize) -> Pen {
         Pen { bytes: vec![0; room].into(), used: 0 }
     }
 
-    pub(in crate::trace) fn written(&self) -> &[u8] {
+    pub(crate) fn written(&self) -> &[u8] {
         &self.bytes[..self.used]
     }
 
-    pub(in crate::trace) fn left(&self) -> usize {
+    pub(crate) fn left(&self) -> usize {
         self.bytes.len() - self.used
     }
 
-    pub(in crate::trace) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.used = 0;
     }
 
     #[inline(always)]
-    pub(in crate::trace) fn number(&mut self, number: u64) {
+    pub(crate) fn number(&mut self, number: u64) {
         let rest = &mut self.bytes[self.used..];
         assert!(rest.len() >= varint::MOST_BYTES, "the caller looks at `left`");
         let start = rest.as_mut_ptr();
@@ -55,14 +55,14 @@ impl Pen {
 }
 
 /// A payload; events are taken off its front.
-pub(in crate::trace) struct Bytes<'a> {
-    pub(in crate::trace) all: &'a [u8],
-    pub(in crate::trace) at: usize,
+pub(crate) struct Bytes<'a> {
+    pub(crate) all: &'a [u8],
+    pub(crate) at: usize,
 }
 
 impl Bytes<'_> {
     #[inline(always)]
-    pub(in crate::trace) fn number(&mut self) -> Result<u64, Fault> {
+    pub(crate) fn number(&mut self) -> Result<u64, Fault> {
         let Some((number, length)) = varint::get(&self.all[self.at..]) else {
             return Err(damaged("the chunk ends within an event"));
         };

@@ -1,8 +1,8 @@
 //! A capture as a file: its chunks, and the stream of each. At first only headers are read, so that
 //! a file of any length takes the memory of one chunk per stream.
 
-use crate::trace::fault::{Fault, foreign};
-use crate::trace::{Done, Head};
+use crate::fault::{Fault, foreign};
+use crate::{Done, Head};
 use heapmark_wire::capture::{CHUNK_BYTES, Chunk, HEADER_BYTES, Kind, Start, Wrong};
 use rustix::fs::{SeekFrom, seek};
 use std::cell::Cell;

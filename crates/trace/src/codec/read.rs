@@ -1,15 +1,15 @@
 //! Reads events. Any bytes give events or a fault.
 
 use super::*;
-use crate::trace::Event;
-use crate::trace::fault::damaged;
-use crate::trace::layout::MOST_LIVE;
+use crate::Event;
+use crate::fault::damaged;
+use crate::layout::MOST_LIVE;
 use heapmark_wire::capture::{Call, Variant};
 
 impl State {
     /// Reads the next event of a payload and its thread.
     #[inline]
-    pub(in crate::trace) fn read(&mut self, bytes: &mut Bytes) -> Result<(u32, Event), Fault> {
+    pub(crate) fn read(&mut self, bytes: &mut Bytes) -> Result<(u32, Event), Fault> {
         let mut first = bytes.number()?;
         if first & 7 == SWITCH {
             self.switch(first >> OPERATION_BITS)?;

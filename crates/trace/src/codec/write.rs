@@ -1,12 +1,12 @@
 //! Writes events.
 
 use super::*;
-use crate::trace::Event;
+use crate::Event;
 
 impl State {
     /// Appends an event of a thread.
     #[inline]
-    pub(in crate::trace) fn write(&mut self, pen: &mut Pen, thread: u32, event: &Event) -> Result<(), Fault> {
+    pub(crate) fn write(&mut self, pen: &mut Pen, thread: u32, event: &Event) -> Result<(), Fault> {
         if thread != self.thread || self.threads.is_empty() {
             self.switch(thread.into())?;
             pen.first(SWITCH, thread.into());

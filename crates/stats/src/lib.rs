@@ -4,6 +4,7 @@
 //! Nothing here drops an outlier. A value that is not finite makes the result `None`: the caller
 //! decides what a missing result means.
 
+pub mod alpha;
 pub mod bootstrap;
 pub mod finding;
 pub mod hodges_lehmann;
@@ -16,6 +17,7 @@ pub mod stopping;
 pub mod two_samples;
 pub mod wilcoxon;
 
+pub use alpha::{ALPHA, ALPHA_UNTIL_PRECISE, blocks_needed};
 pub use bootstrap::{MeanShift, mean_shift};
 pub use finding::{
     BlocksMore, Finding, Judgement, Rule, THRESHOLD, Tested, judge_family, judge_tested, paired, unpaired,

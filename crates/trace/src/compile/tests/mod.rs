@@ -3,7 +3,7 @@
 mod stage;
 
 use super::*;
-use crate::trace::{Event, Token, Variant};
+use crate::{Event, Token, Variant};
 use heapmark_wire::compiled::{self, Head, Op, Rare, Thread};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -175,7 +175,7 @@ fn what_a_thread_does_after_its_end_is_done_by_another() {
 #[test]
 fn a_thread_of_the_last_number_makes_no_threads_that_never_play() {
     let malloc = || Event::Malloc { size: 8, operator: false };
-    let last = crate::trace::MOST_THREADS - 1;
+    let last = crate::MOST_THREADS - 1;
     let events = [(7, malloc()), (last, malloc()), (7, Event::ThreadExit), (last, Event::ThreadStart { child: 9 })];
     for order in [Order::Dependent, Order::Timed, Order::Strict] {
         let (words, head) = compiled(&events, order);
