@@ -12,7 +12,7 @@ runs=${1:-heapmark-results/reproduction-$(date -u +%Y-%m-%d-%H%M%S)}
 run() {
     name=$1
     shift
-    "$heapmark" run "$@" --preset quick --no-shadow --no-floor -o "$runs/$name" || [ $? -eq 4 ]
+    "$heapmark" run "$@" --preset quick --no-aa-copy --no-floor -o "$runs/$name" || [ $? -eq 4 ]
 }
 
 run binary-trees binary-trees -w binary-trees,binary-trees-20 --set binary-trees-20.n=15 -a glibc,jemalloc,dlmalloc --blocks 5

@@ -98,7 +98,7 @@ class Heapmark:
         # A thread count that follows from parameters cannot be chosen.
         threads = [] if workload["threads"] else ["-t", self.threads]
         return ["run", "-w", workload["name"], "--preset", preset, *threads, "-a", ",".join(ALLOCATORS),
-                "--blocks", str(blocks), "--no-shadow", "--no-floor"]
+                "--blocks", str(blocks), "--no-aa-copy", "--no-floor"]
 
     def rows(self, workload, preset, blocks):
         """The times of a run."""

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use heapmark::build::Library;
 use heapmark::catalog::{Catalog, Iterations};
 use heapmark::execute::{self, Guest, Job, Outcome, Subject};
-use heapmark::plan::{Case, Cell};
+use heapmark::plan::{Case, Cell, Target};
 use heapmark_trace::compile::{Order, compile};
 use heapmark_trace::{Event, Fault, Token};
 use std::fs::File;
@@ -61,9 +61,7 @@ fn floor(events: u64, consumer: u32) -> Result<(f64, f64, f64)> {
         [("compiled", compiled.as_str()), ("mode", "speed"), ("touch", "none"), ("skew", "1000000"), ("pace", "1")];
     let case = Case {
         workload: "trace:floor".into(),
-        kernel: Some("replay".into()),
-        program: None,
-        trial: None,
+        target: Target::Kernel("replay".into()),
         rows: Vec::new(),
         operation: String::new(),
         threads: head.threads_at_a_time as u32,

@@ -5,6 +5,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use heapmark::execute::Measurement;
+use heapmark::plan::CellId;
 use heapmark::store::{self, Purpose, Record, RunFile, Store};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -139,8 +140,8 @@ fn renamed(record: &Record, name: &str, block: u32) -> Record {
     let mut other = record.clone();
     let case = format!("{}@{}", record.workload, record.threads);
     other.cell = match record.purpose {
-        Purpose::Sample => format!("{case}/b{block:02}/{name}"),
-        Purpose::Check => format!("{case}/check/{name}"),
+        Purpose::Sample => CellId::of_block(&case, block, None, 0, name),
+        Purpose::Check => CellId::of_check(&case, name),
         _ => record.cell.clone(),
     };
     (other.allocator, other.block) = (name.into(), block);

@@ -44,7 +44,7 @@ pub enum Conclusion {
 #[serde(tag = "why", rename_all = "kebab-case")]
 pub enum Withheld {
     /// The A/A copy of the baseline came out different from it, over all cases or in each of them.
-    Shadow {
+    AaCopy {
         /// The copy's time over the baseline's.
         ratio: Ratio,
     },
@@ -117,8 +117,8 @@ pub(super) fn judge(
     }
     // A case in which the A/A copy differs yields no claim; if the copy differs over all cases,
     // none does.
-    let judged: Vec<&Table> = seen.iter().filter(|table| !table.case.shadow_differs).copied().collect();
-    let copy = run.plan.shadow.as_ref().and_then(|shadow| copy(shadow, &seen));
+    let judged: Vec<&Table> = seen.iter().filter(|table| !table.case.aa_copy_differs).copied().collect();
+    let copy = run.plan.aa_copy.as_ref().and_then(|aa_copy| copy(aa_copy, &seen));
     let copy = copy.filter(|copy| judged.is_empty() || copy.p < run.plan.alpha());
     let mut candidates = Vec::new();
     let mut left_out = Vec::new();
@@ -138,7 +138,7 @@ pub(super) fn judge(
         }
     }
     if let Some(copy) = copy.filter(|_| judged.is_empty() || !candidates.is_empty()) {
-        return (Conclusion::Withheld(Withheld::Shadow { ratio: Ratio::of_shift(copy.shift) }), left_out);
+        return (Conclusion::Withheld(Withheld::AaCopy { ratio: Ratio::of_shift(copy.shift) }), left_out);
     }
     if judged.is_empty() || candidates.is_empty() {
         return (Conclusion::NothingOk, left_out);
@@ -168,8 +168,8 @@ fn beside_baseline<'a, 'g>(name: &str, tables: &[&Table<'a, 'g>]) -> Vec<(&'a Gr
 }
 
 /// The A/A copy over the baseline, over all cases.
-fn copy(shadow: &str, tables: &[&Table]) -> Option<Tested> {
-    let copy = Candidate::new(shadow, &beside_baseline(shadow, tables), Vec::new());
+fn copy(aa_copy: &str, tables: &[&Table]) -> Option<Tested> {
+    let copy = Candidate::new(aa_copy, &beside_baseline(aa_copy, tables), Vec::new());
     let blocks = copy.logs.first()?.keys();
     let mean_of = |block: &u32| {
         let logs: Option<Vec<f64>> = copy.logs.iter().map(|logs| logs.get(block).copied()).collect();

@@ -1,6 +1,7 @@
 //! The processes that did not end `ok`. Must not lose one: a failure is a result.
 
 use crate::execute::Outcome;
+use crate::plan::CellId;
 use crate::store::Record;
 use serde::Serialize;
 
@@ -60,7 +61,7 @@ pub fn detail(outcome: &Outcome) -> String {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Failure {
     /// Their cells.
-    pub cells: Vec<String>,
+    pub cells: Vec<CellId>,
     /// Workload name.
     pub workload: String,
     /// Worker threads.

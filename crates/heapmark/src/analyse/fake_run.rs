@@ -6,7 +6,7 @@ use crate::execute::footprint::{Resident, Retained};
 use crate::execute::latency::{Bucket, Calls, Stall};
 use crate::execute::{Footprint, Iteration, Latency, Measurement, Outcome};
 use crate::observe::memory_profile::{MemoryPoint, MemoryProfile};
-use crate::plan::{Case as PlannedCase, Cell, Plan};
+use crate::plan::{Case as PlannedCase, Cell, CellId, Mode, Plan, Target};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile, SCHEMA};
 use std::collections::BTreeMap;
 
@@ -35,14 +35,12 @@ impl FakeRun {
                 most_blocks: None,
                 precision: None,
                 budget_s: None,
-                shadow: None,
+                aa_copy: None,
                 repeats: false,
                 floor: None,
                 baseline: allocators[0].into(),
                 target_ms: 250,
-                latency_every: None,
-                counter: None,
-                memory: false,
+                mode: Mode::Time,
                 named: Vec::new(),
                 cases: workloads.iter().map(|name| case(name)).collect(),
                 allocators: allocators.iter().map(|name| name.to_string()).collect(),
@@ -54,7 +52,7 @@ impl FakeRun {
             timeout_s: None,
             allocators: allocators.iter().map(|name| allocator(name)).collect(),
             machine: BTreeMap::from([("cpu".into(), "Abacus 2".into())]),
-            looks: Default::default(),
+            preflights: Default::default(),
         };
         FakeRun { run, records: Vec::new() }
     }
@@ -77,7 +75,7 @@ impl FakeRun {
     /// Makes the first case one of whole processes, with these programs as additional rows.
     pub fn whole(mut self, programs: &[&str]) -> FakeRun {
         let case = &mut self.run.plan.cases[0];
-        (case.kernel, case.program, case.whole_process) = (None, Some("trees-c".into()), true);
+        (case.target, case.whole_process) = (Target::Program("trees-c".into()), true);
         case.parameters.insert("n".into(), "16".into());
         for name in programs {
             case.rows.push(Row { name: name.to_string(), program: format!("trees-{name}"), ..Row::default() });
@@ -89,7 +87,7 @@ impl FakeRun {
     /// Makes it a run that times one call in `every`; `buckets` gives how many calls of malloc took
     /// how many nanoseconds.
     pub fn timing_calls(mut self, every: u32, buckets: impl Fn(&str) -> Vec<(u64, u64)>) -> FakeRun {
-        self.run.plan.latency_every = Some(every);
+        self.run.plan.mode = Mode::Latency { every };
         for record in self.records.iter_mut().filter(|record| record.purpose == Purpose::Sample) {
             record.purpose = Purpose::Latency;
             if let Some(measurement) = &mut record.measurement {
@@ -102,10 +100,10 @@ impl FakeRun {
     /// Makes it a run that samples memory; `course` gives the live and the resident MiB that were
     /// seen of a process.
     pub fn following_memory(mut self, course: impl Fn(&str) -> Option<(u64, u64)>) -> FakeRun {
-        self.run.plan.memory = true;
+        self.run.plan.mode = Mode::Memory;
         for record in self.records.iter_mut().filter(|record| record.purpose == Purpose::Sample) {
             record.purpose = Purpose::Memory;
-            record.course = course(&record.allocator).map(|(live, heap)| {
+            record.memory = course(&record.allocator).map(|(live, heap)| {
                 let moment = MemoryPoint { live_bytes: live << 20, occupied_bytes: live << 21, heap_bytes: heap << 20 };
                 Box::new(MemoryProfile {
                     points: 10,
@@ -117,7 +115,7 @@ impl FakeRun {
                     sampling_share: 0.003,
                     most_heap_bytes: moment.heap_bytes * 2,
                     at_peak: None,
-                    twice: None,
+                    rss_cross_check: None,
                 })
             });
             if let Some(measurement) = &mut record.measurement {
@@ -139,7 +137,7 @@ impl FakeRun {
 
     /// The record of an existing cell.
     pub fn cell(&mut self, cell: &str) -> &mut Record {
-        self.records.iter_mut().find(|record| record.cell == cell).expect("the cell is in the plan")
+        self.records.iter_mut().find(|record| record.cell == *cell).expect("the cell is in the plan")
     }
 
     /// Gives a cell this outcome.
@@ -180,8 +178,7 @@ pub(crate) fn noise(words: &str, block: u32) -> f64 {
 pub(crate) fn case(name: &str) -> PlannedCase {
     PlannedCase {
         workload: name.into(),
-        kernel: Some(name.into()),
-        program: None,
+        target: Target::Kernel(name.into()),
         rows: Vec::new(),
         threads: 2,
         oversubscribed: false,
@@ -190,7 +187,6 @@ pub(crate) fn case(name: &str) -> PlannedCase {
         cold: 1,
         iterations: Iterations::Fixed(1),
         whole_process: false,
-        trial: None,
         caution: None,
         counts_purge: false,
         series_ns: None,
@@ -207,7 +203,7 @@ fn allocator(name: &str) -> AllocatorInfo {
         sources: String::new(),
         files: Vec::new(),
         sha256: Vec::new(),
-        leaves: Vec::new(),
+        left_to_libc: Vec::new(),
         purge: "called".into(),
         purged_as: None,
     }
@@ -245,8 +241,11 @@ pub(crate) fn measurement(ns_per_op: f64) -> Measurement {
 
 /// The record of a process that ended `ok`, otherwise empty.
 pub(crate) fn record(purpose: Purpose, workload: &str, threads: u32, allocator: &str, block: u32) -> Record {
-    let place = if purpose == Purpose::Check { "check".to_owned() } else { format!("b{block:02}") };
-    let id = format!("{workload}@{threads}/{place}/{allocator}");
+    let case = format!("{workload}@{threads}");
+    let id = match purpose {
+        Purpose::Check => CellId::of_check(&case, allocator),
+        _ => CellId::of_block(&case, block, None, 0, allocator),
+    };
     let cell = Cell { id, allocator: allocator.into(), block, seed: 7, ..Cell::default() };
     let started = "2026-01-01T00:00:01Z".into();
     Record { started, ..Record::new(purpose, &cell, workload, threads, Outcome::Ok) }

@@ -143,7 +143,7 @@ fn row(
         let grown =
             |course: &MemoryProfile| course.most_anon_huge_bytes.saturating_sub(footprint.begin.anon_huge_bytes);
         let course =
-            record.course.as_deref().map(|course| MemoryProfile { most_anon_huge_bytes: grown(course), ..*course });
+            record.memory.as_deref().map(|course| MemoryProfile { most_anon_huge_bytes: grown(course), ..*course });
         Some((footprint, course))
     });
     let (held, courses): (Vec<&Footprint>, Vec<Option<MemoryProfile>>) = followed.unzip();
@@ -206,8 +206,8 @@ fn blow_up(several: &[&Record], one: &[&Record]) -> Option<Spread> {
         return None;
     }
     let of_block = |ours: &&Record| {
-        let theirs = one.iter().filter(|record| record.block == ours.block).find_map(|record| record.course.as_deref());
-        let (ours, theirs) = (ours.course.as_deref()?, theirs?);
+        let theirs = one.iter().filter(|record| record.block == ours.block).find_map(|record| record.memory.as_deref());
+        let (ours, theirs) = (ours.memory.as_deref()?, theirs?);
         overhead_base(&ours.peak_demand)?;
         ratio(most_heap_bytes(ours), most_heap_bytes(theirs))
     };
@@ -222,7 +222,8 @@ fn most_heap_bytes(course: &MemoryProfile) -> u64 {
 /// The error of the count if the process read both values, and if it is too large.
 fn count_off_by(course: &MemoryProfile) -> Option<f64> {
     const TOO_MUCH: f64 = 0.01;
-    let enough = course.twice.into_iter().flatten().filter(|it| it.walked_bytes as f64 >= OVERHEAD_FROM_BYTES);
+    let enough =
+        course.rss_cross_check.into_iter().flatten().filter(|it| it.walked_bytes as f64 >= OVERHEAD_FROM_BYTES);
     let shares = enough.map(|it| it.counted_bytes.abs_diff(it.walked_bytes) as f64 / it.walked_bytes as f64);
     shares.filter(|share| *share > TOO_MUCH).max_by(f64::total_cmp)
 }

@@ -22,31 +22,31 @@ const MOST_STEAL: f64 = 0.1;
 const MOST_MEMORY_STALL: f64 = 0.05;
 
 /// The interference with a process: each load as a share of its limit, and in words.
-fn loads(disturbance: &Interference) -> [(f64, &'static str); 2] {
-    let cpus = disturbance.cpus.map_or(0.0, f64::from);
+fn loads(interference: &Interference) -> [(f64, &'static str); 2] {
+    let cpus = interference.cpus.map_or(0.0, f64::from);
     let most_foreign = MOST_FOREIGN_CPU.max(MOST_FOREIGN_OF_ALL * cpus);
     [
-        (disturbance.foreign_cpu_share.unwrap_or(0.0) / most_foreign, "other programs"),
-        (disturbance.steal_share.unwrap_or(0.0) / MOST_STEAL, "other machines of the same host"),
+        (interference.foreign_cpu_share.unwrap_or(0.0) / most_foreign, "other programs"),
+        (interference.steal_share.unwrap_or(0.0) / MOST_STEAL, "other machines of the same host"),
     ]
 }
 
 /// The causes of interference with a process, in words; empty if there was none.
-pub fn disturbed_by(disturbance: &Interference) -> Vec<&'static str> {
-    loads(disturbance).into_iter().filter(|(load, _)| *load > 1.0).map(|(_, what)| what).collect()
+pub fn disturbed_by(interference: &Interference) -> Vec<&'static str> {
+    loads(interference).into_iter().filter(|(load, _)| *load > 1.0).map(|(_, what)| what).collect()
 }
 
 /// What stalled a process but may be its own doing, in words. Its own control group reports this
 /// more exactly than the whole machine.
-fn stalled_by(disturbance: &Interference) -> Vec<&'static str> {
-    let own_memory = disturbance.own_memory_stall_share;
-    let memory = own_memory.or(disturbance.memory_stall_share).is_some_and(|share| share > MOST_MEMORY_STALL);
+fn stalled_by(interference: &Interference) -> Vec<&'static str> {
+    let own_memory = interference.own_memory_stall_share;
+    let memory = own_memory.or(interference.memory_stall_share).is_some_and(|share| share > MOST_MEMORY_STALL);
     let swapping =
-        own_memory.is_none_or(|share| share > 0.0) && disturbance.swapped_pages.is_some_and(|pages| pages > 0);
+        own_memory.is_none_or(|share| share > 0.0) && interference.swapped_pages.is_some_and(|pages| pages > 0);
     let found = [
         (memory, "waiting for memory"),
         (swapping, "swapping"),
-        (disturbance.throttled_ns.is_some_and(|ns| ns > 0), "the CPU limit of the control group"),
+        (interference.throttled_ns.is_some_and(|ns| ns > 0), "the CPU limit of the control group"),
     ];
     found.into_iter().filter(|(yes, _)| *yes).map(|(_, what)| what).collect()
 }
@@ -94,19 +94,19 @@ pub(super) fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, Interference
         let others = attempts.iter().filter(|(attempt, _)| **attempt != chosen);
         // Interference is no excuse: a process that failed once has failed.
         let ended = others.flat_map(|(_, records)| records).filter(|record| record.outcome.is_ok());
-        dropped.extend(ended.map(|record| record.cell.as_str()));
+        dropped.extend(ended.map(|record| &*record.cell));
     }
-    (records.iter().copied().filter(|record| !dropped.contains(record.cell.as_str())).collect(), interference)
+    (records.iter().copied().filter(|record| !dropped.contains(&*record.cell)).collect(), interference)
 }
 
 /// The causes of interference with a process; empty if it was not observed.
 pub(super) fn causes(record: &Record) -> Vec<&'static str> {
-    record.disturbance.as_ref().map(disturbed_by).unwrap_or_default()
+    record.interference.as_ref().map(disturbed_by).unwrap_or_default()
 }
 
 /// The stalls of a process that may be its own doing; empty if it was not observed.
 pub(super) fn stalls(record: &Record) -> Vec<&'static str> {
-    record.disturbance.as_ref().map(stalled_by).unwrap_or_default()
+    record.interference.as_ref().map(stalled_by).unwrap_or_default()
 }
 
 /// Returns the first quiet one of the complete attempts, or else the one whose worst cause in its
@@ -116,8 +116,8 @@ fn choose(attempts: &BTreeMap<u32, Vec<&Record>>) -> u32 {
     let whole = || attempts.iter().filter(|(_, records)| records.len() == whole);
     let quiet = whole().find(|(_, records)| records.iter().all(|record| causes(record).is_empty()));
     let worst = |records: &[&Record]| {
-        let disturbances = records.iter().filter_map(|record| record.disturbance.as_ref());
-        disturbances.flat_map(loads).map(|(load, _)| load).fold(0.0, f64::max)
+        let interferences = records.iter().filter_map(|record| record.interference.as_ref());
+        interferences.flat_map(loads).map(|(load, _)| load).fold(0.0, f64::max)
     };
     let quietest = || whole().min_by(|(_, a), (_, b)| worst(a).total_cmp(&worst(b)));
     quiet.or_else(quietest).map_or(0, |(attempt, _)| *attempt)

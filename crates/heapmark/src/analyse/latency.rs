@@ -7,7 +7,7 @@ use super::group::RecordsByRow;
 use super::row::Role;
 use crate::execute::Latency;
 use crate::execute::latency::{Calls, Stall};
-use crate::plan::Case;
+use crate::plan::{Case, CellId};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
 use hdrhistogram::Histogram;
 use heapmark_stats::median;
@@ -103,7 +103,7 @@ pub struct Called {
     /// The longest timed call, exactly.
     pub longest: Stall,
     /// The cell of its process.
-    pub longest_cell: String,
+    pub longest_cell: CellId,
 }
 
 impl LatencyRow {
@@ -120,8 +120,7 @@ impl LatencyRow {
 type Told<'a> = (&'a Record, &'a Latency);
 
 /// One table per case of the plan.
-pub(super) fn cases(run: &RunFile, records: &RecordsByRow) -> Vec<LatencyCase> {
-    let every = run.plan.latency_every.unwrap_or(1);
+pub(super) fn cases(run: &RunFile, every: u32, records: &RecordsByRow) -> Vec<LatencyCase> {
     run.plan.cases.iter().map(|case| of_case(run, case, every, records)).collect()
 }
 
@@ -191,7 +190,7 @@ fn called(name: &str, told: &[Told]) -> Option<Called> {
         let mut functions = latency.functions.iter();
         Some((record.cell.clone(), functions.find(|calls| calls.function == name)?.clone()))
     };
-    let all: Vec<(String, Calls)> = told.iter().filter_map(of_name).collect();
+    let all: Vec<(CellId, Calls)> = told.iter().filter_map(of_name).collect();
     // Of equal ones the first.
     let (longest_cell, longest) = all.iter().rev().max_by_key(|(_, calls)| calls.longest.ns)?;
     let longest = &longest.longest;

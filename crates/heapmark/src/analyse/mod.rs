@@ -51,7 +51,7 @@ pub use verdict::Verdict;
 pub use whole::{Whole, reads_figure};
 
 use crate::execute::Measurement;
-use crate::plan::Case as PlannedCase;
+use crate::plan::{Case as PlannedCase, Mode};
 use crate::store::{Record, RunFile};
 use group::{Group, RecordsByRow};
 use heapmark_stats::{half_width, shift};
@@ -123,13 +123,13 @@ pub struct Case {
     /// Whether its times are the recorded ones, which no allocator changes: only memory can differ.
     pub paced: bool,
     /// The user's command, if the case runs one.
-    pub trial: Option<CommandFacts>,
+    pub command: Option<CommandFacts>,
     /// A caution that the table must not be read without.
     pub caution: Option<String>,
     /// The A/A copy over the baseline; `None` if the run had no copy.
-    pub shadow: Option<Ratio>,
+    pub aa_copy: Option<Ratio>,
     /// Whether the A/A copy came out different: then nothing is claimed here.
-    pub shadow_differs: bool,
+    pub aa_copy_differs: bool,
     /// For a program under allocators: the share of the baseline's CPU time that the fastest
     /// allocator saves, 0 if none does. The possible gain is not much larger.
     pub won_at_most: Option<f64>,
@@ -146,14 +146,11 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     let (counting, interference) = interference::pass(&records);
     let bare = Analysis::without_tables(run, &records, interference);
     let filed = RecordsByRow::new(&counting);
-    if run.plan.latency_every.is_some() {
-        return Analysis { latency: latency::cases(run, &filed), ..bare };
-    }
-    if let Some(counter) = run.plan.counter {
-        return Analysis { counts: count::cases(run, counter, &filed), ..bare };
-    }
-    if run.plan.memory {
-        return Analysis { footprints: footprint::cases(run, &filed), ..bare };
+    match run.plan.mode {
+        Mode::Time => {}
+        Mode::Latency { every } => return Analysis { latency: latency::cases(run, every, &filed), ..bare },
+        Mode::Count(counter) => return Analysis { counts: count::cases(run, counter, &filed), ..bare },
+        Mode::Memory => return Analysis { footprints: footprint::cases(run, &filed), ..bare },
     }
     let grid = grid(run, &filed);
     let judged: Vec<Judged> =
@@ -200,7 +197,7 @@ impl Analysis {
             conclusion: Conclusion::NotAsked,
             left_out: Vec::new(),
             later_rounds: None,
-            machine_warnings: run.looks.warnings(),
+            machine_warnings: run.preflights.warnings(),
         }
     }
 }
@@ -268,7 +265,7 @@ fn table(run: &RunFile, case: &PlannedCase, judged: &Judged, calls: &Verdicts) -
     }
     let cpu = |row: &Row| row.numbers().filter(|_| row.role == Role::Candidate)?.cpu_ratio.map(|ratio| ratio.ratio);
     let least =
-        rows.iter().filter_map(cpu).filter(|_| case.whole_process && case.trial.is_none()).min_by(f64::total_cmp);
+        rows.iter().filter_map(cpu).filter(|_| case.whole_process && case.command().is_none()).min_by(f64::total_cmp);
     Case {
         workload: case.workload.clone(),
         baseline: name.to_string(),
@@ -277,13 +274,12 @@ fn table(run: &RunFile, case: &PlannedCase, judged: &Judged, calls: &Verdicts) -
         counts_purge: case.counts_purge,
         whole_process: case.whole_process,
         paced: judged.paced,
-        trial: case
-            .trial
-            .as_ref()
-            .map(|trial| CommandFacts::new(trial, run.plan.precision, judged.baseline(), judged.groups, &rows)),
+        command: case
+            .command()
+            .map(|command| CommandFacts::new(command, run.plan.precision, judged.baseline(), judged.groups, &rows)),
         caution: case.caution.clone(),
-        shadow: calls.shadow.map(Ratio::of_shift),
-        shadow_differs: calls.shadow_differs,
+        aa_copy: calls.aa_copy.map(Ratio::of_shift),
+        aa_copy_differs: calls.aa_copy_differs,
         won_at_most: least.map(|least| (1.0 - least).max(0.0)),
         floor_hides: calls.floor_hides,
         rows,

@@ -100,7 +100,7 @@ impl Numbers {
             Role::Baseline => {
                 group.values(|_, process| value(process)).first().map(|_| Ratio::baseline(group.blocks()))
             }
-            Role::Candidate | Role::Shadow | Role::Program => Ratio::of(group, baseline?, value),
+            Role::Candidate | Role::AaCopy | Role::Program => Ratio::of(group, baseline?, value),
         };
         Some(Numbers {
             samples,

@@ -31,7 +31,7 @@ pub(super) fn overall(
     grid: &[Vec<Group>],
     asked: impl Fn(&PlannedCase) -> bool,
 ) -> Vec<Overall> {
-    let counts = |case: &Case| !case.floor_hides && !case.shadow_differs && case.times_operations();
+    let counts = |case: &Case| !case.floor_hides && !case.aa_copy_differs && case.times_operations();
     let tables =
         cases.iter().zip(grid).zip(&run.plan.cases).filter(|((case, _), planned)| counts(case) && asked(planned));
     let tables: Vec<(&Case, &Vec<Group>)> = tables.map(|(table, _)| table).collect();
@@ -57,7 +57,7 @@ pub(super) fn overall(
 
 /// Cases that are left out because the A/A copy differs there and nothing is claimed.
 pub(super) fn without(run: &RunFile, cases: &[Case], asked: impl Fn(&PlannedCase) -> bool) -> Vec<String> {
-    let differs = |case: &Case| case.shadow_differs && case.times_operations();
+    let differs = |case: &Case| case.aa_copy_differs && case.times_operations();
     let found = cases.iter().zip(&run.plan.cases).filter(|(case, planned)| differs(case) && asked(planned));
     found.map(|(_, planned)| planned.label()).collect()
 }

@@ -18,7 +18,7 @@ pub struct Row {
     /// What it is in the comparison.
     pub role: Role,
     /// Functions of the malloc family that it leaves to libc; a row with any is `partial`.
-    pub leaves: Vec<String>,
+    pub left_to_libc: Vec<String>,
     /// Faults in functions that few workloads call; a row with any is `flawed`.
     pub findings: Vec<String>,
     /// How it returns memory in this case.
@@ -44,7 +44,7 @@ pub enum Role {
     /// Compared with the baseline.
     Candidate,
     /// The A/A copy of the baseline: what this run would call a difference. Never ranks.
-    Shadow,
+    AaCopy,
     /// The harness's own cost: never ranks.
     Floor,
     /// A program with its own memory management: compared with the baseline, never ranks.
@@ -96,7 +96,7 @@ impl Role {
     pub(super) fn of(candidate: &AllocatorInfo, baseline: &str) -> Role {
         match candidate.tier.as_str() {
             "floor" => Role::Floor,
-            "shadow" => Role::Shadow,
+            "aa-copy" => Role::AaCopy,
             _ if candidate.name == baseline => Role::Baseline,
             "program" => Role::Program,
             _ => Role::Candidate,
@@ -115,7 +115,7 @@ impl Row {
             allocator: group.allocator.name.clone(),
             tier: group.allocator.tier.clone(),
             role,
-            leaves: group.allocator.leaves.clone(),
+            left_to_libc: group.allocator.left_to_libc.clone(),
             findings: group.findings.clone(),
             purge: purge(group),
             purged_as: group.allocator.purged_as.clone(),

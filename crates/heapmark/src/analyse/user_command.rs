@@ -55,7 +55,7 @@ pub struct CommandFacts {
 
 impl CommandFacts {
     pub(super) fn new(
-        trial: &UserCommand,
+        command: &UserCommand,
         precision: Option<f64>,
         baseline: Option<&Group>,
         groups: &[Group],
@@ -72,8 +72,8 @@ impl CommandFacts {
             groups.iter().filter_map(of_row).collect()
         };
         CommandFacts {
-            line: trial.line(),
-            client: trial.client.as_ref().map(|client| client.line()),
+            line: command.line(),
+            client: command.client.as_ref().map(|client| client.line()),
             malloc_share,
             least_told: precision.unwrap_or(0.0).max(LEAST_TOLD),
             above_ceiling: malloc_share.map(|share| above(faster_at_most(share), rows)).unwrap_or_default(),

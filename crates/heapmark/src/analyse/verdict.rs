@@ -73,9 +73,9 @@ pub(super) struct Verdicts {
     /// By growth of the resident set: `Faster` is less, `Slower` is more.
     pub memory: Vec<Option<Verdict>>,
     /// The A/A copy over the baseline; `None` if there is none.
-    pub shadow: Option<Shift>,
+    pub aa_copy: Option<Shift>,
     /// Whether the A/A copy came out different.
-    pub shadow_differs: bool,
+    pub aa_copy_differs: bool,
     /// Whether the harness takes more than half of the fastest allocator's time.
     pub floor_hides: bool,
 }
@@ -83,7 +83,11 @@ pub(super) struct Verdicts {
 impl Verdicts {
     /// The verdict that withholds all claims about time, if there is one.
     pub fn withheld(&self) -> Option<Verdict> {
-        if self.shadow_differs { Some(Verdict::ShadowDiffers) } else { self.floor_hides.then_some(Verdict::FloorHides) }
+        if self.aa_copy_differs {
+            Some(Verdict::ShadowDiffers)
+        } else {
+            self.floor_hides.then_some(Verdict::FloorHides)
+        }
     }
 }
 
@@ -128,19 +132,19 @@ pub(super) fn verdicts(tables: &[Judged], alpha: f64) -> Vec<Verdicts> {
     let wall = |process: &Process| Some(process.ns_per_op);
     let cpu = |process: &Process| process.cpu_ns_per_op;
     let family = |role, value: fn(&Process) -> Option<f64>| family(tables, role, value, alpha);
-    let shadows = family(Role::Shadow, wall);
+    let aa_copies = family(Role::AaCopy, wall);
     let mut all: Vec<Verdicts> = tables
         .iter()
-        .zip(&shadows)
-        .map(|(table, shadow)| {
-            let copy = table.of(Role::Shadow).next();
+        .zip(&aa_copies)
+        .map(|(table, aa_copy)| {
+            let copy = table.of(Role::AaCopy).next();
             Verdicts {
                 wall: vec![None; table.groups.len()],
                 cpu: vec![None; table.groups.len()],
                 memory: vec![None; table.groups.len()],
-                shadow: copy.filter(|_| !table.paced).and_then(|copy| shift(&table.logs(copy, wall))),
-                shadow_differs: !table.paced
-                    && shadow
+                aa_copy: copy.filter(|_| !table.paced).and_then(|copy| shift(&table.logs(copy, wall))),
+                aa_copy_differs: !table.paced
+                    && aa_copy
                         .iter()
                         .flatten()
                         .any(|call| matches!(call, Verdict::Faster | Verdict::Slower | Verdict::Small)),

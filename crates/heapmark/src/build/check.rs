@@ -3,20 +3,20 @@
 
 use super::inspect::{self, Inspection, Refusal};
 use crate::catalog::allocator::{Allocator, Recipe};
-use crate::catalog::family;
+use crate::catalog::malloc_api;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Functions that it neither defines nor explains, and functions that it defines although they are
-/// in `leaves`.
+/// in `left-to-libc`.
 pub fn completeness(allocator: &Allocator, exports: &BTreeSet<String>) -> Vec<String> {
     let mut faults = Vec::new();
-    for name in family::required() {
-        match (exports.contains(name), allocator.leaves.contains_key(name)) {
+    for name in malloc_api::required() {
+        match (exports.contains(name), allocator.left_to_libc.contains_key(name)) {
             (false, false) => {
-                faults.push(format!("it does not define {name}; if that is so by nature, say why in `leaves`"))
+                faults.push(format!("it does not define {name}; if that is so by nature, say why in `left-to-libc`"))
             }
-            (true, true) => faults.push(format!("it defines {name}, which `leaves` denies")),
+            (true, true) => faults.push(format!("it defines {name}, which `left-to-libc` denies")),
             _ => {}
         }
     }
@@ -26,7 +26,7 @@ pub fn completeness(allocator: &Allocator, exports: &BTreeSet<String>) -> Vec<St
 /// Names that it exports although they are neither in the malloc family nor in the recipe's
 /// `exports`, and patterns in `exports` without a match.
 pub fn purity(recipe: &Recipe, inspection: &Inspection) -> Vec<String> {
-    let allowed = |name: &&String| recipe.exports.iter().any(|pattern| family::matches(pattern, name));
+    let allowed = |name: &&String| recipe.exports.iter().any(|pattern| malloc_api::matches(pattern, name));
     let mut faults: Vec<String> = inspection
         .others
         .iter()
@@ -34,7 +34,7 @@ pub fn purity(recipe: &Recipe, inspection: &Inspection) -> Vec<String> {
         .map(|name| format!("it exports {name}; add it to `exports` if it is a control function"))
         .collect();
     for pattern in &recipe.exports {
-        if !inspection.others.iter().any(|name| family::matches(pattern, name)) {
+        if !inspection.others.iter().any(|name| malloc_api::matches(pattern, name)) {
             faults.push(format!("nothing it exports matches `{pattern}` in `exports`"));
         }
     }

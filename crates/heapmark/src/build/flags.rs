@@ -3,7 +3,7 @@
 
 use super::toolchain;
 use crate::catalog::allocator::{Allocator, Recipe};
-use crate::catalog::family;
+use crate::catalog::malloc_api;
 use std::collections::BTreeMap;
 
 /// The flags of both builds of one library.
@@ -49,7 +49,7 @@ pub fn flags(allocator: &Allocator) -> Option<Flags<'_>> {
     let of_all: Vec<&str> = for_all().collect();
     let only_ours = ours.iter().filter(|flag| !wanted(flag) && !of_all.contains(flag)).map(|flag| (*flag, true));
     let reason = |flag: &str| {
-        let mut known = allocator.differences.iter().filter(|(pattern, _)| family::matches(pattern, flag));
+        let mut known = allocator.differences.iter().filter(|(pattern, _)| malloc_api::matches(pattern, flag));
         known.next().map(|(_, reason)| reason.as_str())
     };
     let differences: Vec<Difference> =
@@ -57,7 +57,7 @@ pub fn flags(allocator: &Allocator) -> Option<Flags<'_>> {
     let elsewhere = allocator.upstream_flags_for.iter().filter(|(processor, _)| *processor != std::env::consts::ARCH);
     let elsewhere: Vec<&str> = elsewhere.flat_map(|(_, flags)| flags.values().flatten()).map(String::as_str).collect();
     let differing = || differences.iter().map(|difference| difference.flag).chain(elsewhere.iter().copied());
-    let fits = |pattern: &&str| differing().any(|flag| family::matches(pattern, flag));
+    let fits = |pattern: &&str| differing().any(|flag| malloc_api::matches(pattern, flag));
     let needless = allocator.differences.keys().map(String::as_str).filter(|pattern| !fits(pattern)).collect();
     Some(Flags { upstream, ours, differences, needless })
 }

@@ -1,7 +1,7 @@
 //! Reads a shared library without loading it: what it exports, and whether it can be preloaded on
 //! this machine.
 
-use crate::catalog::family;
+use crate::catalog::malloc_api;
 use object::elf::{DF_1_PIE, DT_FLAGS_1, DT_NEEDED, DT_SONAME, FileHeader64, RelocationType};
 use object::read::elf::{Dyn, ElfFile};
 use object::{Architecture, Endianness, Object, ObjectKind, ObjectSection, ObjectSymbol, RelocationFlags};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// What a library's ELF file contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {
-    /// Names of the malloc family (`catalog::family`) that it defines.
+    /// Names of the malloc family (`catalog::malloc_api`) that it defines.
     pub exports: BTreeSet<String>,
     /// Everything else that it exports.
     pub others: BTreeSet<String>,
@@ -168,7 +168,7 @@ fn read(elf: &ElfFile<FileHeader64<Endianness>>) -> Option<Inspection> {
         if let Ok(name) = symbol.name().map(String::from)
             && !name.is_empty()
         {
-            let set = if family::contains(&name) { &mut inspection.exports } else { &mut inspection.others };
+            let set = if malloc_api::contains(&name) { &mut inspection.exports } else { &mut inspection.others };
             set.insert(name);
         }
     }

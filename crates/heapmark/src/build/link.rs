@@ -5,7 +5,7 @@ use super::compile::Bench;
 use super::step;
 use super::toolchain::LINK_FLAGS;
 use crate::catalog::allocator::{Language, Recipe};
-use crate::catalog::family;
+use crate::catalog::malloc_api;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ fn as_text(path: &Path) -> std::borrow::Cow<'_, str> {
 
 /// GNU ld accepts names here that no object defines, so one list is right for all allocators.
 fn version_script(recipe: &Recipe) -> String {
-    let names = family::all().map(String::from).chain(recipe.exports.iter().cloned());
+    let names = malloc_api::all().map(String::from).chain(recipe.exports.iter().cloned());
     let global: String = names.map(|name| format!("    {name};\n")).collect();
     format!("{{\n  global:\n{global}  local: *;\n}};\n")
 }

@@ -54,7 +54,7 @@ pub struct Library {
     pub origin: String,
     /// The version of the pinned crate or the installed package; empty if unknown.
     pub source_version: String,
-    /// The names of `catalog::family` that it defines, over all files.
+    /// The names of `catalog::malloc_api` that it defines, over all files.
     pub exports: BTreeSet<String>,
     /// The catalogue family whose purge call it gets: the library was given by its path, its entry
     /// has no purge, and it exports what identifies that family.

@@ -2,7 +2,7 @@
 //! package has.
 
 use super::inspect::inspect_any;
-use crate::catalog::family::matches;
+use crate::catalog::malloc_api::matches;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;

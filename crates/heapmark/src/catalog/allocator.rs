@@ -70,7 +70,7 @@ pub struct Allocator {
     /// the reason. Files may write `_Z*` for all operators; after reading, each name has its own
     /// entry.
     #[serde(default)]
-    pub leaves: BTreeMap<String, String>,
+    pub left_to_libc: BTreeMap<String, String>,
     /// Known limits: workload name (or `fork`) and the reason; such cells end `unsupported`.
     #[serde(default)]
     pub except: BTreeMap<String, String>,
@@ -105,7 +105,7 @@ pub enum Tier {
 /// Where the library comes from.
 ///
 /// A `same-as` entry takes these from the other unless it sets them itself: `home`, `licence`,
-/// `sources`, `purge`, `version`, `leaves`, `except` and `wrapper`.
+/// `sources`, `purge`, `version`, `left-to-libc`, `except` and `wrapper`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Source {

@@ -5,10 +5,10 @@
 pub mod allocator;
 pub mod allocators;
 pub mod claim;
-pub mod family;
 pub mod faults;
 pub mod folder;
 pub mod formula;
+pub mod malloc_api;
 mod names;
 pub mod parameter;
 pub mod program;

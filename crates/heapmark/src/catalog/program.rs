@@ -41,7 +41,7 @@ pub struct Program {
     pub run: Vec<String>,
     /// It speaks no protocol: the whole process is the workload, and this is the output it must
     /// print. `{NAME}` in `run` is then replaced by the value of a parameter.
-    pub prints: Option<Prints>,
+    pub expects_stdout: Option<Prints>,
     /// Words after `run` that make the process record its own pauses and figures; no timed process
     /// gets them.
     #[serde(default)]
@@ -60,7 +60,7 @@ pub struct Program {
 impl Program {
     /// The parameters on the command line of a program that only prints.
     pub fn placeholders(&self) -> impl Iterator<Item = &str> {
-        let words = self.run.iter().chain(&self.probe).chain(&self.probe_run).filter(|_| self.prints.is_some());
+        let words = self.run.iter().chain(&self.probe).chain(&self.probe_run).filter(|_| self.expects_stdout.is_some());
         words.flat_map(|word| word.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0)))
     }
 }
@@ -212,7 +212,7 @@ fn parse(folder: Folder, faults: &mut Vec<Fault>) -> Option<Program> {
     for (key, _) in commands.chain(probes).chain([("run", &program.run)]).filter(|(_, words)| words.is_empty()) {
         add(key, "no words".into(), "give a command and its arguments".into());
     }
-    if program.prints.is_none() && !(program.probe.is_empty() && program.probe_run.is_empty()) {
+    if program.expects_stdout.is_none() && !(program.probe.is_empty() && program.probe_run.is_empty()) {
         let what = "a program that reads a job is told by `check=1`".into();
         add("probe", what, "remove it, or say what the program prints".into());
     }

@@ -163,7 +163,7 @@ fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
             "name": allocator.name, "family": allocator.family, "tier": tier(allocator), "version": version,
             "sources": sources(allocator), "origin": origin, "state": found.state, "why": found.why,
             "remedy": found.remedy, "about": allocator.about, "home": allocator.home,
-            "licence": allocator.licence, "environment": allocator.environment, "leaves": allocator.leaves,
+            "licence": allocator.licence, "environment": allocator.environment, "leaves": allocator.left_to_libc,
             "except": allocator.except, "upstream_flags": allocator.upstream_flags, "differences": allocator.differences,
         }))
     };

@@ -92,7 +92,7 @@ pub fn run(args: Args) -> Result<Exit> {
         target_ms: args.target_ms,
         cases: cases(&[workload], "quick", &[args.threads.unwrap_or(1)], machine::usable_cpus(), &[]).map_err(usage)?,
         allocators: vec![original_name.clone()],
-        shadow: Some(copy_name.clone()),
+        aa_copy: Some(copy_name.clone()),
         ..Plan::default()
     };
     let selection = Selection::of_parts("noise", plan, vec![original, copy]);

@@ -35,10 +35,10 @@ pub fn run(command: Command) -> Result<Exit> {
     if pace.is_some() && mode.as_deref() != Some("paced") {
         return Err(usage(anyhow!("--pace: only --mode paced plays recorded times")));
     }
-    if run.retained && mode.as_deref() == Some("speed") {
+    if run.instead.retained && mode.as_deref() == Some("speed") {
         return Err(usage(anyhow!("--mode speed: --retained plays in recorded order: leave one of them out")));
     }
-    run.retained |= mode.as_deref() == Some("memory");
+    run.instead.retained |= mode.as_deref() == Some("memory");
     let values = [
         ("mode", mode),
         ("touch", touch),

@@ -79,15 +79,15 @@ pub fn run(args: Args) -> Result<Exit> {
 fn selection(args: &Args) -> Result<Selection> {
     let (flags, catalog) = (&args.comparison, Catalog::load()?);
     let folder = std::env::current_dir().context("cannot tell where this is")?;
-    let mut trial = trial(args, &folder).map_err(usage)?;
-    trial.settings = Settings::of(&catalog.allocators);
-    trial.taken_out = trial.settings.split(std::env::vars_os()).1;
-    let recognised = command::recognise(Path::new(&trial.command[0]));
+    let mut command = command(args, &folder).map_err(usage)?;
+    command.settings = Settings::of(&catalog.allocators);
+    command.taken_out = command.settings.split(std::env::vars_os()).1;
+    let recognised = command::recognise(Path::new(&command.command[0]));
     if let Some(why) = recognised.unreachable() {
         let program = recognised.program().display();
         return Err(usage(anyhow!("{program}: {why}. No allocator can be tried on it")));
     }
-    let cautions = cautions(&recognised, &trial.taken_out);
+    let cautions = cautions(&recognised, &command.taken_out);
     cautions.iter().for_each(|line| say(line));
 
     let suite = catalog.suite("quick").map_err(usage)?;
@@ -127,10 +127,10 @@ fn selection(args: &Args) -> Result<Selection> {
         if subjects.iter().any(|subject| subject.allocator.name == AS_CALLED) {
             return Err(usage(anyhow!("-a {AS_CALLED}: that is the row of --keep-env: give it another name")));
         }
-        subjects.push(as_called(&trial));
+        subjects.push(as_called(&command));
     }
     resolve::must_be_ready(&baseline, &subjects)?;
-    let shadow = controls::shadow(flags, &subjects, &baseline)?;
+    let aa_copy = controls::aa_copy(flags, &subjects, &baseline)?;
     let extent = match flags.blocks {
         Some(blocks) => Extent::exactly(blocks),
         None => Extent::until_precise(flags, None, comparisons(1, subjects.len())),
@@ -140,11 +140,11 @@ fn selection(args: &Args) -> Result<Selection> {
             return Err(usage(anyhow!("--name {name:?}: use a-z, 0-9, `_` and `-` only")));
         }
         Some(name) => name.clone(),
-        None => name_of(&trial.command[0]),
+        None => name_of(&command.command[0]),
     };
-    let case = trial.case(&case, (!cautions.is_empty()).then(|| cautions.join(" ")));
-    let plan = select::plan(flags, extent, baseline, vec![case], &subjects, shadow.as_ref());
-    subjects.extend(shadow);
+    let case = command.case(&case, (!cautions.is_empty()).then(|| cautions.join(" ")));
+    let plan = select::plan(flags, extent, baseline, vec![case], &subjects, aa_copy.as_ref());
+    subjects.extend(aa_copy);
     let tools = TOOLS.iter().map(|name| Ok(programs::ready(catalog.program(name)?, flags.dry_run)));
     let mut selection = Selection::of_parts("try", plan, subjects);
     selection.programs = tools.collect::<Result<_>>()?;
@@ -153,7 +153,7 @@ fn selection(args: &Args) -> Result<Selection> {
 }
 
 /// The words of the command line as a command that can be started.
-fn trial(args: &Args, folder: &Path) -> Result<UserCommand> {
+fn command(args: &Args, folder: &Path) -> Result<UserCommand> {
     let port = args.ready.unwrap_or_default();
     let split = |flag: &str, line: &str| {
         let words = shlex::split(&line.replace("{port}", &port.to_string())).filter(|words| !words.is_empty());
@@ -219,13 +219,13 @@ fn cautions(recognised: &Recognised, taken_out: &BTreeMap<String, String>) -> Ve
 }
 
 /// The command with all of the user's environment, whichever allocator that selects.
-fn as_called(trial: &UserCommand) -> Subject {
+fn as_called(command: &UserCommand) -> Subject {
     let allocator = Allocator {
         name: AS_CALLED.into(),
         family: AS_CALLED.into(),
         about: "the command as its user calls it".into(),
         source: Source::AsCalled,
-        environment: trial.taken_out.clone(),
+        environment: command.taken_out.clone(),
         ..Subject::libc().allocator
     };
     let library = build::Library { origin: "as called".into(), ..Default::default() };

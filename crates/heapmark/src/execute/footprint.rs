@@ -20,7 +20,7 @@ pub struct Footprint {
     pub peak: Option<Peak>,
     /// RSS that the guest read from the kernel in two ways.
     #[serde(skip)]
-    pub twice: Vec<RssCrossCheck>,
+    pub rss_cross_check: Vec<RssCrossCheck>,
 }
 
 /// What was in memory at one moment.
@@ -67,8 +67,8 @@ impl Footprint {
             .filter_map(|(when, resident)| Some(Retained { after_ms: when.parse().ok()?, resident: *resident }));
         let points = report.values("point").filter_map(Point::parse).collect();
         let peak = report.values("peak").find_map(Peak::parse);
-        let twice = report.values("twice").filter_map(RssCrossCheck::parse).collect();
-        Some(Footprint { begin, retained: retained.collect(), points, peak, twice })
+        let rss_cross_check = report.values("rss_cross_check").filter_map(RssCrossCheck::parse).collect();
+        Some(Footprint { begin, retained: retained.collect(), points, peak, rss_cross_check })
     }
 }
 

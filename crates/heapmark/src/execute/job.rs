@@ -3,7 +3,7 @@
 use super::Subject;
 use crate::catalog::Source;
 use crate::catalog::allocator::{Argument, Purge, VersionKind, VersionProbe};
-use crate::plan::{Case, Cell, Counter};
+use crate::plan::{Case, Cell, Mode, Target};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -31,13 +31,8 @@ pub struct Job {
     /// How memory over time is recorded: `polled`, or the path of the file into which the guest
     /// writes its own points.
     pub series: Option<String>,
-    /// Of each thread, one call in this many is timed and counted by duration; `None`: no call is
-    /// timed.
-    pub latency_every: Option<u32>,
-    /// Its memory is sampled, and nothing is timed.
-    pub memory: bool,
-    /// An event is counted, and nothing is timed.
-    pub counter: Option<Counter>,
+    /// What it measures.
+    pub mode: Mode,
     /// The valgrind that runs it, if its instructions are counted.
     pub below: Option<PathBuf>,
     /// Parameters of the kernel.
@@ -48,7 +43,11 @@ impl Job {
     /// The job of a cell.
     pub fn new(case: &Case, cell: &Cell, cold: u32, iterations: u32, check: bool) -> Result<Job> {
         let row = case.row(&cell.allocator);
-        let of_case = case.program.as_ref().or(case.kernel.as_ref()).or(case.trial.as_ref().map(|_| &case.workload));
+        let of_case = match &case.target {
+            Target::Kernel(name) | Target::Program(name) => Some(name),
+            Target::Command(_) => Some(&case.workload),
+            Target::Rows => None,
+        };
         let runs = row.map(|row| &row.program).or(of_case);
         let mut parameters = case.job_parameters()?;
         parameters.extend(row.into_iter().flat_map(|row| row.parameters.clone()));
@@ -62,9 +61,7 @@ impl Job {
             exercise: true,
             padding: cell.padding,
             series: None,
-            latency_every: None,
-            memory: false,
-            counter: None,
+            mode: Mode::Time,
             below: None,
             parameters,
         })
@@ -84,9 +81,7 @@ impl Job {
             exercise: true,
             padding: 0,
             series: None,
-            latency_every: None,
-            memory: false,
-            counter: None,
+            mode: Mode::Time,
             below: None,
             parameters: parameters.map(|(key, value)| (key.to_string(), value.to_string())).into(),
         }
@@ -142,14 +137,11 @@ impl Job {
         if let Some(series) = &self.series {
             let _ = writeln!(text, "series={series}");
         }
-        if let Some(counter) = self.counter {
-            let _ = writeln!(text, "counter={}", counter.word());
-        }
-        if self.memory {
-            text.push_str("memory=1\n");
-        }
-        if let Some(every) = self.latency_every {
-            let _ = writeln!(text, "latency={every}");
+        match self.mode {
+            Mode::Time => {}
+            Mode::Latency { every } => _ = writeln!(text, "latency={every}"),
+            Mode::Count(counter) => _ = writeln!(text, "counter={}", counter.word()),
+            Mode::Memory => text.push_str("memory=1\n"),
         }
         for (name, value) in &self.parameters {
             let _ = writeln!(text, "param.{name}={value}");

@@ -11,7 +11,7 @@ use super::report::Report;
 use super::stdout_program::Printed;
 use super::{Attempt, Guest, Job, LoadedObject, Outcome, Proof, Subject, prove};
 use crate::build::Executable;
-use crate::catalog::family;
+use crate::catalog::malloc_api;
 use crate::catalog::program::{Prints, Serves};
 use crate::catalog::workload::Row;
 use anyhow::{Context, Result};
@@ -38,7 +38,7 @@ pub struct Program {
     pub executable: Executable,
     /// What it must print, if it does not speak the job protocol.
     #[serde(default)]
-    pub prints: Option<Prints>,
+    pub expects_stdout: Option<Prints>,
     /// For a program without the job protocol: a library that counts calls of the malloc family.
     #[serde(default)]
     pub counter: Option<PathBuf>,
@@ -76,7 +76,7 @@ impl Program {
         let mut environment = self.environment.clone();
         environment.extend(row.into_iter().flat_map(|row| row.environment.clone()));
         environment.extend(subject.environment());
-        if let Some(prints) = self.prints {
+        if let Some(prints) = self.expects_stdout {
             let launcher = guest.path();
             return Printed { program: self, prints, row, subject, job, environment, launcher, timeout, stop }.run();
         }
@@ -136,7 +136,8 @@ pub(super) fn bindings(text: &str, wanted: impl Fn(&Path) -> bool) -> Proof {
         let from = from.split(" [").next().unwrap_or_default();
         [from, path].iter().filter(|path| wanted(Path::new(path))).for_each(|path| _ = place(&mut proof, path));
         let function = line.split_once('`').and_then(|(_, rest)| rest.split_once('\''));
-        let Some((function, _)) = function.filter(|(name, _)| family::required().any(|known| known == *name)) else {
+        let Some((function, _)) = function.filter(|(name, _)| malloc_api::required().any(|known| known == *name))
+        else {
             continue;
         };
         let place = place(&mut proof, path);

@@ -33,7 +33,7 @@ pub struct MemoryProfile {
     /// RSS in two ways when most bytes were live, and when the work was done; if the process read
     /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub twice: Option<[RssCrossCheck; 2]>,
+    pub rss_cross_check: Option<[RssCrossCheck; 2]>,
 }
 
 /// RSS at one moment by the kernel's counter and by its page tables; as
@@ -63,7 +63,7 @@ impl MemoryProfile {
     pub fn of_points(
         points: &[heapmark_wire::Point],
         peak: &heapmark_wire::Peak,
-        twice: &[heapmark_wire::RssCrossCheck],
+        cross_checks: &[heapmark_wire::RssCrossCheck],
     ) -> MemoryProfile {
         let of_point = |it: &heapmark_wire::Point| MemoryPoint {
             live_bytes: it.live_bytes,
@@ -92,7 +92,7 @@ impl MemoryProfile {
                 tenth_page_bytes: peak.tenth_page_bytes,
                 sparse_pages: peak.sparse_pages,
             }),
-            twice: twice.first_chunk().map(|moments: &[_; 2]| moments.each_ref().map(asked)),
+            rss_cross_check: cross_checks.first_chunk().map(|moments: &[_; 2]| moments.each_ref().map(asked)),
         }
     }
 }

@@ -124,7 +124,7 @@ impl Watcher for MemorySampler {
         self.pace.next_without(now_ns, walk_ns)
     }
 
-    fn course(&self, before_bytes: u64) -> Option<MemoryProfile> {
+    fn profile(&self, before_bytes: u64) -> Option<MemoryProfile> {
         let moments: Vec<MemoryPoint> = self
             .points
             .iter()
@@ -146,7 +146,7 @@ impl Watcher for MemorySampler {
             sampling_share: (self.cpu_ns.1 - self.cpu_ns.0) as f64 / (last.time_ns - first.time_ns).max(1) as f64,
             most_heap_bytes: most_heap_bytes(&moments),
             at_peak: None,
-            twice: None,
+            rss_cross_check: None,
         })
     }
 
@@ -217,12 +217,12 @@ mod tests {
         let (before, full, low) = (point(0, 5000, 100), point(800, 2100, 200), point(10, 2605, 200));
         let points = vec![before, full, point(400, 2600, 200), low, low, low, idle];
         let short = MemorySampler { points: points[..5].to_vec(), ..MemorySampler::default() };
-        assert_eq!(short.course(900), None, "four looks are too few");
-        let course = MemorySampler { points, ..MemorySampler::default() }.course(900).unwrap();
+        assert_eq!(short.profile(900), None, "four looks are too few");
+        let course = MemorySampler { points, ..MemorySampler::default() }.profile(900).unwrap();
         assert_eq!(course.points, 5, "neither what is not running nor what holds nothing");
         assert_eq!(course.peak_demand, MemoryPoint { live_bytes: 800, occupied_bytes: 800, heap_bytes: 1000 });
         assert_eq!(course.peak_footprint, MemoryPoint { live_bytes: 400, occupied_bytes: 400, heap_bytes: 1500 });
         assert_eq!((course.live_byte_points, course.heap_byte_points, course.most_heap_bytes), (1230, 7015, 1505));
-        assert_eq!(MemorySampler::default().course(900), None);
+        assert_eq!(MemorySampler::default().profile(900), None);
     }
 }

@@ -33,7 +33,7 @@ pub trait Watcher {
     fn look(&mut self, pid: i32, page: &Page) -> Duration;
     /// The profile of the workload, given how much was resident before, without the harness's
     /// tables.
-    fn course(&self, _before_bytes: u64) -> Option<MemoryProfile> {
+    fn profile(&self, _before_bytes: u64) -> Option<MemoryProfile> {
         None
     }
     /// The mean resident heap in the measured iterations, given how much was resident before and

@@ -1,6 +1,6 @@
 //! A workload at a thread count, with every parameter written out.
 
-use super::{UserCommand, distribution};
+use super::{Target, UserCommand, distribution};
 use crate::catalog::workload::Row;
 use crate::catalog::{Iterations, Workload, did_you_mean, time};
 use anyhow::{Result, anyhow, bail};
@@ -17,15 +17,8 @@ const ONE: &str = "one";
 pub struct Case {
     /// Workload name.
     pub workload: String,
-    /// The kernel that every allocator runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kernel: Option<String>,
-    /// Or the program that every allocator runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub program: Option<String>,
-    /// Or the user's own command.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trial: Option<UserCommand>,
+    /// What every allocator runs.
+    pub target: Target,
     /// Further rows: programs with their own memory management.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<Row>,
@@ -62,7 +55,41 @@ impl Case {
 
     /// Whether allocators run it; otherwise it has only rows of programs.
     pub fn is_for_allocators(&self) -> bool {
-        self.kernel.is_some() || self.program.is_some() || self.trial.is_some()
+        !matches!(self.target, Target::Rows)
+    }
+
+    /// The kernel that every allocator runs.
+    pub fn kernel(&self) -> Option<&str> {
+        match &self.target {
+            Target::Kernel(name) => Some(name),
+            Target::Program(_) | Target::Command(_) | Target::Rows => None,
+        }
+    }
+
+    /// The program of the catalogue that every allocator runs.
+    pub fn program(&self) -> Option<&str> {
+        match &self.target {
+            Target::Program(name) => Some(name),
+            Target::Kernel(_) | Target::Command(_) | Target::Rows => None,
+        }
+    }
+
+    /// The user's own command.
+    pub fn command(&self) -> Option<&UserCommand> {
+        match &self.target {
+            Target::Command(command) => Some(command),
+            Target::Kernel(_) | Target::Program(_) | Target::Rows => None,
+        }
+    }
+
+    /// Whether it plays a trace.
+    pub fn is_replay(&self) -> bool {
+        self.kernel() == Some("replay")
+    }
+
+    /// The names of all programs of the catalogue that it starts.
+    pub fn programs(&self) -> impl Iterator<Item = &str> {
+        self.program().into_iter().chain(self.rows.iter().map(|row| row.program.as_str()))
     }
 
     /// The program's row of this name.
@@ -94,7 +121,7 @@ impl Case {
 
     /// Whether it is replayed at the recorded times, so that no allocator changes its duration.
     pub fn is_paced(&self) -> bool {
-        self.kernel.as_deref() == Some("replay") && self.parameters.get("mode").is_some_and(|mode| mode == "paced")
+        self.is_replay() && self.parameters.get("mode").is_some_and(|mode| mode == "paced")
     }
 
     /// Whether one thread replays the calls of several.
@@ -104,7 +131,7 @@ impl Case {
 
     /// Whether it replays a trace repeatedly, and the first round does not count.
     pub fn plays_later_rounds(&self) -> bool {
-        self.kernel.as_deref() == Some("replay") && self.cold > 0
+        self.is_replay() && self.cold > 0
     }
 
     /// The same case replayed by one thread.
@@ -188,9 +215,11 @@ pub fn cases(
         for &threads in implied.as_ref().map_or(threads, std::slice::from_ref) {
             let case = Case {
                 workload: workload.name.clone(),
-                kernel: workload.kernel.clone(),
-                program: workload.program.clone(),
-                trial: None,
+                target: match (&workload.kernel, &workload.program) {
+                    (Some(kernel), _) => Target::Kernel(kernel.clone()),
+                    (None, Some(program)) => Target::Program(program.clone()),
+                    (None, None) => Target::Rows,
+                },
                 rows: workload.rows.clone(),
                 operation: workload.operation.clone(),
                 threads,

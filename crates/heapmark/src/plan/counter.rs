@@ -34,12 +34,4 @@ impl Counter {
             Counter::Kernel => kernel::CALLS.iter().map(|(name, _)| *name).collect(),
         }
     }
-
-    /// The default number of blocks: valgrind counts the same each time.
-    pub fn blocks(self) -> u32 {
-        match self {
-            Counter::Callgrind => 1,
-            Counter::Perf | Counter::Kernel => 5,
-        }
-    }
 }

@@ -2,14 +2,20 @@
 //! always has the same cells, so a run can be resumed from the plan alone.
 
 mod case;
+mod cell;
 mod counter;
 mod distribution;
+mod mode;
+mod target;
 #[cfg(test)]
 mod tests;
 mod user_command;
 
 pub use case::{Case, Override, cases};
+pub use cell::{Cell, CellId, Part};
 pub use counter::Counter;
+pub use mode::Mode;
+pub use target::Target;
 pub use user_command::{Client, UserCommand};
 
 use crate::catalog::Iterations;
@@ -41,12 +47,8 @@ pub struct Plan {
     /// Whether parts with interference are run again.
     #[serde(default)]
     pub repeats: bool,
-    /// Whether memory is sampled instead of timing.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub memory: bool,
-    /// The counter of a run that counts instead of timing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub counter: Option<Counter>,
+    /// What is measured.
+    pub mode: Mode,
     /// Name of the allocator that the others are compared with; one of `allocators`.
     pub baseline: String,
     /// Workloads that the user named directly, not by a suite or a pattern: if nothing of one
@@ -55,48 +57,17 @@ pub struct Plan {
     pub named: Vec<String>,
     /// The time that one process should measure on the baseline, if a case is calibrated.
     pub target_ms: u32,
-    /// Single calls are timed instead of whole processes: one in this many of each thread.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub latency_every: Option<u32>,
     /// Workloads at thread counts.
     pub cases: Vec<Case>,
     /// Names of the allocators.
     pub allocators: Vec<String>,
     /// Name of the A/A copy of the baseline, which shows what this run would call a difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shadow: Option<String>,
+    pub aa_copy: Option<String>,
     /// Name of the null allocator, which shows the harness's own cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<String>,
 }
-
-/// One process to run, with everything that is needed to run it again.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cell {
-    /// Unique in a plan: `larson@2/b03/jemalloc`; `larson@2/b03.1/jemalloc` if a block has several
-    /// parts, and `larson@2/b03~1/jemalloc` if it is run once more.
-    pub id: String,
-    /// Index of its case.
-    pub case: usize,
-    /// Name of its allocator, or of its program's row.
-    pub allocator: String,
-    /// Block, from 0.
-    pub block: u32,
-    /// Part of the block, from 0: pairs the processes that are compared.
-    pub part: u32,
-    /// How often this part ran before.
-    pub attempt: u32,
-    /// Position in its part, from 0.
-    pub position: u32,
-    /// Random state of the workload: the same for every allocator of a block.
-    pub seed: u64,
-    /// Bytes of padding in the environment, which move the stack (0 to 4095).
-    pub padding: u32,
-}
-
-/// Cells that run consecutively: the baseline and a few others, in random order. Compared processes
-/// are neighbours in time.
-pub type Part = Vec<Cell>;
 
 /// Processes in a part, the baseline among them. More would put the last one too far from the
 /// baseline.
@@ -117,12 +88,6 @@ pub fn pairs(of: usize) -> usize {
 const UNMEASURED_SEED: u64 = 1;
 
 impl Plan {
-    /// Whether it measures something that only kernels can report, since all their calls go through
-    /// the guest.
-    pub fn is_for_kernels(&self) -> bool {
-        self.latency_every.is_some() || self.counter.is_some() || self.memory
-    }
-
     /// The limit that the p of its comparisons is compared with.
     pub fn alpha(&self) -> f64 {
         if self.precision.is_some() { ALPHA_UNTIL_PRECISE } else { ALPHA }
@@ -152,20 +117,20 @@ impl Plan {
         let (seed, baseline) = (random.random(), self.cases[case].baseline(&self.baseline));
         let mut others: Vec<&str> = self.rows_of(&self.cases[case]).filter(|name| *name != baseline).collect();
         others.shuffle(random);
-        let count = others.len().div_ceil(MOST_IN_A_PART - 1).max(1);
+        let count = self.parts_of(case);
         let size = others.len().div_ceil(count).max(1);
         (0..count)
             .map(|part| {
                 let mut names = vec![baseline];
                 names.extend(others.iter().skip(part * size).take(size));
                 names.shuffle(random);
-                let place = if count == 1 { format!("b{block:02}") } else { format!("b{block:02}.{part}") };
+                let part = part as u32;
                 let cell = |(position, name): (usize, &str)| Cell {
-                    id: format!("{}/{place}/{name}", self.cases[case].label()),
+                    id: self.id_in_block(case, block, part, 0, name),
                     case,
                     allocator: name.to_string(),
                     block,
-                    part: part as u32,
+                    part,
                     attempt: 0,
                     position: position as u32,
                     seed,
@@ -177,20 +142,32 @@ impl Plan {
     }
 
     /// The same part once more.
-    pub fn again(part: &[Cell], attempt: u32) -> Part {
-        let again = |cell: &Cell| {
-            let (front, allocator) = cell.id.rsplit_once('/').unwrap_or((&cell.id, ""));
-            let front = front.split('~').next().unwrap_or_default();
-            Cell { id: format!("{front}~{attempt}/{allocator}"), attempt, ..cell.clone() }
+    pub fn again(&self, part: &[Cell], attempt: u32) -> Part {
+        let again = |cell: &Cell| Cell {
+            id: self.id_in_block(cell.case, cell.block, cell.part, attempt, &cell.allocator),
+            attempt,
+            ..cell.clone()
         };
         part.iter().map(again).collect()
+    }
+
+    /// In how many parts a block runs the rows of a case.
+    fn parts_of(&self, case: usize) -> usize {
+        let baseline = self.cases[case].baseline(&self.baseline);
+        let others = self.rows_of(&self.cases[case]).filter(|name| *name != baseline);
+        others.count().div_ceil(MOST_IN_A_PART - 1).max(1)
+    }
+
+    fn id_in_block(&self, case: usize, block: u32, part: u32, attempt: u32, row: &str) -> CellId {
+        let part = (self.parts_of(case) > 1).then_some(part);
+        CellId::of_block(&self.cases[case].label(), block, part, attempt, row)
     }
 
     /// The names of the rows of a case: its allocators, the A/A copy and the floor, then its
     /// programs.
     pub fn rows_of<'a>(&'a self, case: &'a Case) -> impl Iterator<Item = &'a str> {
-        let compared = self.allocators.iter().chain(&self.shadow).filter(|_| case.is_for_allocators());
-        let floor = self.floor.iter().filter(|_| case.kernel.is_some());
+        let compared = self.allocators.iter().chain(&self.aa_copy).filter(|_| case.is_for_allocators());
+        let floor = self.floor.iter().filter(|_| case.kernel().is_some());
         compared.chain(floor).chain(case.rows.iter().map(|row| &row.name)).map(String::as_str)
     }
 
@@ -198,7 +175,7 @@ impl Plan {
     /// timed. None for the two extra rows: the A/A copy is the baseline's library, and blocks of
     /// the null allocator overlap by design.
     pub fn checks(&self) -> Vec<Cell> {
-        let along = |name: &&str| [&self.shadow, &self.floor].iter().any(|one| one.as_deref() == Some(*name));
+        let along = |name: &&str| [&self.aa_copy, &self.floor].iter().any(|one| one.as_deref() == Some(*name));
         let pairs = self.cases.iter().enumerate();
         let pairs = pairs
             .flat_map(|(place, case)| self.rows_of(case).filter(|name| !along(name)).map(move |name| (place, name)));
@@ -206,13 +183,13 @@ impl Plan {
     }
 
     fn check(&self, case: usize, name: &str) -> Cell {
-        self.unmeasured(case, name, &format!("check/{name}"))
+        self.unmeasured(case, name, CellId::of_check(&self.cases[case].label(), name))
     }
 
     /// Tests functions that few workloads call: a process for each allocator and kind of call.
     pub fn corners(&self) -> Vec<(Cell, &'static str)> {
         let of = |allocator: &String, corner: &'static str| {
-            let id = format!("corners/{allocator}/{}", corner.replace(' ', "-"));
+            let id = CellId::of_corner(allocator, corner);
             (Cell { id, allocator: allocator.clone(), seed: UNMEASURED_SEED, ..Cell::default() }, corner)
         };
         self.allocators.iter().flat_map(|allocator| ALL.map(|corner| of(allocator, corner))).collect()
@@ -225,11 +202,14 @@ impl Plan {
 
     /// The process on the baseline that measures how long this case takes.
     pub fn calibration(&self, case: usize) -> Cell {
-        self.unmeasured(case, self.cases[case].baseline(&self.baseline), "calibration")
+        self.unmeasured(
+            case,
+            self.cases[case].baseline(&self.baseline),
+            CellId::of_calibration(&self.cases[case].label()),
+        )
     }
 
-    fn unmeasured(&self, case: usize, allocator: &str, kind: &str) -> Cell {
-        let id = format!("{}/{kind}", self.cases[case].label());
+    fn unmeasured(&self, case: usize, allocator: &str, id: CellId) -> Cell {
         Cell { id, case, allocator: allocator.to_string(), seed: UNMEASURED_SEED, ..Cell::default() }
     }
 

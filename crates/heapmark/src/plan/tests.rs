@@ -11,9 +11,7 @@ fn plan(seed: u64) -> Plan {
         blocks: 4,
         baseline: "glibc".into(),
         target_ms: 250,
-        latency_every: None,
-        counter: None,
-        memory: false,
+        mode: Mode::Time,
         named: Vec::new(),
         cases: cases(&workloads, "quick", &[1, 2], 2, &[]).unwrap(),
         allocators: ["glibc", "jemalloc"].map(String::from).to_vec(),
@@ -21,7 +19,7 @@ fn plan(seed: u64) -> Plan {
         most_blocks: None,
         precision: None,
         budget_s: None,
-        shadow: None,
+        aa_copy: None,
         repeats: false,
     }
 }
@@ -58,7 +56,7 @@ fn allocators_do_not_keep_their_places() {
 #[test]
 fn many_allocators_share_blocks_in_parts_that_each_repeat_the_baseline() {
     let names = || ["glibc"].into_iter().map(String::from).chain((0..12).map(|n| format!("a{n}")));
-    let plan = Plan { allocators: names().collect(), shadow: Some("glibc-copy".into()), ..plan(7) };
+    let plan = Plan { allocators: names().collect(), aa_copy: Some("glibc-copy".into()), ..plan(7) };
     let parts = plan.block(3);
     assert_eq!(parts.len(), 4 * 3, "14 others besides the baseline make three parts of a case");
     for case in 0..4 {
@@ -73,7 +71,7 @@ fn many_allocators_share_blocks_in_parts_that_each_repeat_the_baseline() {
         assert_eq!(others.len(), 14);
     }
     assert_eq!(parts, plan.block(3), "a block depends on no other one");
-    let again = Plan::again(&Plan::again(&parts[0], 1), 2);
+    let again = plan.again(&plan.again(&parts[0], 1), 2);
     assert!(again.iter().all(|cell| cell.id.contains("~2/") && !cell.id.contains("~1")), "{}", again[0].id);
 }
 

@@ -1,6 +1,6 @@
 //! A user's command and how it is run: everything that is needed to resume a run.
 
-use super::Case;
+use super::{Case, Target};
 use crate::catalog::{Iterations, Settings};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -56,9 +56,7 @@ impl UserCommand {
     pub fn case(self, name: &str, caution: Option<String>) -> Case {
         Case {
             workload: name.to_owned(),
-            kernel: None,
-            program: None,
-            trial: Some(self),
+            target: Target::Command(Box::new(self)),
             rows: Vec::new(),
             operation: "process".into(),
             threads: 1,
@@ -100,8 +98,8 @@ mod tests {
     #[test]
     fn a_command_is_shown_as_it_would_be_typed() {
         let words = |words: &[&str]| words.iter().map(|word| word.to_string()).collect();
-        let trial =
+        let command =
             UserCommand { command: words(&["/usr/bin/python3", "-c", "print('a b')"]), ..UserCommand::default() };
-        assert_eq!(trial.line(), "python3 -c \"print('a b')\"");
+        assert_eq!(command.line(), "python3 -c \"print('a b')\"");
     }
 }

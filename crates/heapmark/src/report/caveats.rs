@@ -7,9 +7,9 @@ use crate::analyse::Case;
 /// The A/A copy of the baseline, the ceiling, the floor.
 pub(super) fn lines(case: &Case) -> Vec<String> {
     let (name, mut lines) = (&case.baseline, Vec::new());
-    if let Some(shadow) = &case.shadow {
-        let verdict = if case.shadow_differs { ": different, so nothing is claimed here" } else { "" };
-        lines.push(format!("A/A: a copy of {name} takes {} of its time{verdict}", interval(shadow)));
+    if let Some(aa_copy) = &case.aa_copy {
+        let verdict = if case.aa_copy_differs { ": different, so nothing is claimed here" } else { "" };
+        lines.push(format!("A/A: a copy of {name} takes {} of its time{verdict}", interval(aa_copy)));
     }
     if let Some(share) = case.won_at_most {
         lines.push(format!(
@@ -18,7 +18,7 @@ pub(super) fn lines(case: &Case) -> Vec<String> {
             units::percent(share)
         ));
     }
-    lines.extend(case.trial.iter().flat_map(user_command::lines));
+    lines.extend(case.command.iter().flat_map(user_command::lines));
     if case.floor_hides {
         lines.push("the harness takes more than half of the fastest time: nothing is claimed here".to_owned());
     }

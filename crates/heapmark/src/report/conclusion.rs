@@ -55,7 +55,7 @@ fn judged(analysis: &Analysis, verdict: &Conclusion, left_out: &[LeftOut]) -> St
         Conclusion::Withheld(Withheld::Paced) => {
             "No verdict: a paced replay takes the recorded time under every allocator. Compare the memory.".to_owned()
         }
-        Conclusion::Withheld(Withheld::Shadow { ratio }) => {
+        Conclusion::Withheld(Withheld::AaCopy { ratio }) => {
             let (low, high) = ratio.interval.unwrap_or((ratio.ratio, ratio.ratio));
             format!(
                 "No verdict: a copy of {0} took {1:.3}x the time of {0} itself (95 % interval {low:.3}-{high:.3}), so this \
@@ -69,7 +69,7 @@ fn judged(analysis: &Analysis, verdict: &Conclusion, left_out: &[LeftOut]) -> St
 
 /// What was run, and when.
 pub(super) fn head(run: &RunFile) -> String {
-    let tried = run.plan.cases.iter().find_map(|case| case.trial.as_ref());
+    let tried = run.plan.cases.iter().find_map(|case| case.command());
     let what = match tried {
         Some(tried) => format!("try: {}", user_command::line(&tried.line())),
         None => format!("suite {}, preset {}", run.suite, run.preset),
@@ -143,7 +143,7 @@ fn caveat(analysis: &Analysis, leader: &str) -> String {
     let rows = || rows().filter(|(_, row)| row.allocator == leader);
     let unpurged = rows().filter(|(case, row)| case.counts_purge && row.purge <= Purge::None).count();
     let mut caveats = Vec::new();
-    if rows().any(|(_, row)| !row.leaves.is_empty()) {
+    if rows().any(|(_, row)| !row.left_to_libc.is_empty()) {
         caveats.push("is partial".to_owned());
     }
     if rows().any(|(_, row)| row.served.is_some()) {

@@ -139,9 +139,9 @@ mod tests {
         let mut lab = FakeRun::new(&["glibc", "hoard"], &["larson"], 3);
         lab.run.plan.cases[0].caution = Some("Calls that failed: 3.".into());
         let mut lab = lab.fill(|_, _, _| 20.0).following_memory(|_| Some((8, 16)));
-        let course = lab.cell("larson@2/b01/hoard").course.as_mut().unwrap();
+        let course = lab.cell("larson@2/b01/hoard").memory.as_mut().unwrap();
         let end = RssCrossCheck { counted_bytes: 97 << 20, walked_bytes: 100 << 20 };
-        course.twice = Some([RssCrossCheck::default(), end]);
+        course.rss_cross_check = Some([RssCrossCheck::default(), end]);
         let page = exported(Format::Markdown, &lab);
         assert!(page.contains("hoard: the kernel's quick count of memory was 3.0 % off its page tables"), "{page}");
         assert_eq!(page.matches("quick count").count(), 1, "{page}");

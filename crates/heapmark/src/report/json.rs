@@ -3,7 +3,7 @@
 
 use super::text::Escaping;
 use crate::analyse::Analysis;
-use crate::store::{Looks, Record, RunFile};
+use crate::store::{Preflights, Record, RunFile};
 use anyhow::Result;
 use serde::{Serialize, Serializer, ser};
 use std::cell::RefCell;
@@ -12,7 +12,7 @@ use std::io::Write;
 #[derive(Serialize)]
 struct Document<'a, R: Iterator<Item = Result<Record>>> {
     run: &'a RunFile,
-    machine: &'a Looks,
+    machine: &'a Preflights,
     analysis: &'a Analysis,
     #[serde(serialize_with = "one_by_one")]
     records: RefCell<R>,
@@ -26,7 +26,7 @@ pub fn json(
     records: impl Iterator<Item = Result<Record>>,
     out: impl Write,
 ) -> Result<()> {
-    let document = Document { run, machine: &run.looks, analysis, records: records.into() };
+    let document = Document { run, machine: &run.preflights, analysis, records: records.into() };
     let mut out = Escaping(out);
     serde_json::to_writer_pretty(&mut out, &document)?;
     Ok(writeln!(out)?)

@@ -93,7 +93,7 @@ fn longest(case: &LatencyCase) -> Vec<Column> {
         Column::words("function", lines.iter().map(|(_, called)| called.function.clone())),
         number("bytes", |called| called.longest.bytes.map_or("-".into(), |bytes| bytes.to_string())),
         number("after", |called| time(Some(called.longest.at_ns))),
-        Column::words("in", lines.iter().map(|(_, called)| called.longest_cell.clone())),
+        Column::words("in", lines.iter().map(|(_, called)| called.longest_cell.to_string())),
     ]
 }
 
@@ -136,7 +136,7 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
         "A call in which the thread lost its CPU is as long as it was gone: compare with the floor (null), whose calls do \
          nothing.",
     ];
-    let copies = |case: &LatencyCase| case.rows.iter().any(|row| row.role == Role::Shadow);
+    let copies = |case: &LatencyCase| case.rows.iter().any(|row| row.role == Role::AaCopy);
     let copy = "(copy): the same library once more. Its difference from the original is chance.";
     let copy = analysis.latency.iter().any(copies).then_some(copy);
     lines.into_iter().chain(copy).map(String::from).collect()
@@ -199,7 +199,7 @@ No verdict: this run timed single calls, and none of its times is one of through
     #[test]
     fn a_disturbed_run_is_told_to_be_one_and_no_verdict_is_spoken_of() {
         let mut lab = lab();
-        lab.cell("larson@2/b00/glibc").disturbance =
+        lab.cell("larson@2/b00/glibc").interference =
             serde_json::from_str(r#"{"wall_ns": 1, "foreign_cpu_share": 0.9}"#).unwrap();
         let page = exported(Format::Markdown, &lab);
         assert!(

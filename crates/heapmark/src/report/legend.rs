@@ -64,8 +64,8 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
         lines.push("floor: the harness without an allocator; the column is its share of a row's time.".to_owned());
     }
     let partial: BTreeSet<String> = rows()
-        .filter(|(_, row)| !row.leaves.is_empty() && row.numbers().is_some())
-        .map(|(_, row)| format!("{} leaves {}", row.allocator, text::list(&row.leaves)))
+        .filter(|(_, row)| !row.left_to_libc.is_empty() && row.numbers().is_some())
+        .map(|(_, row)| format!("{} leaves {}", row.allocator, text::list(&row.left_to_libc)))
         .collect();
     if !partial.is_empty() {
         lines.push(format!("partial: {} to libc.", text::list(&partial.into_iter().collect::<Vec<_>>())));
@@ -107,7 +107,7 @@ pub(super) fn legend(analysis: &Analysis) -> Vec<String> {
 /// The age of the measured sources: a slow row may be years old.
 fn sources(analysis: &Analysis) -> Option<String> {
     let rows = analysis.cases.iter().flat_map(|case| &case.rows);
-    let dated = rows.filter(|row| row.numbers().is_some() && !row.sources.is_empty() && row.role != Role::Shadow);
+    let dated = rows.filter(|row| row.numbers().is_some() && !row.sources.is_empty() && row.role != Role::AaCopy);
     let all: BTreeSet<String> = dated.map(|row| format!("{} {}", row.allocator, row.sources)).collect();
     (!all.is_empty()).then(|| format!("sources of: {}.", text::list(&all.into_iter().collect::<Vec<_>>())))
 }

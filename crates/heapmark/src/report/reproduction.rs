@@ -6,7 +6,7 @@ use super::units::digits;
 use crate::analyse::claims::{Evidence, Judged, Measured, Reproduced, Row, figures};
 use crate::catalog::Workload;
 use crate::catalog::claim::{Document, Measure};
-use crate::catalog::family::matches;
+use crate::catalog::malloc_api::matches;
 use crate::store::AllocatorInfo;
 
 /// The page.

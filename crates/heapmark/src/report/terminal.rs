@@ -205,7 +205,7 @@ fn failure_text(failure: &Failure, screen: Screen) -> String {
         0 | 1 => String::new(),
         n => format!(" and {} more", n - 1),
     };
-    let cell = failure.cells.first().map(String::as_str).unwrap_or_default();
+    let cell = failure.cells.first().map_or("", |cell| cell);
     let line = format!("  {}{more}: {}", plain(cell), plain(&failure.outcome.to_string()));
     let mut out = format!("{}\n", wrap(&line, screen.width, 4));
     if let Some(last) = failure.stderr.lines().rfind(|line| !line.trim().is_empty()) {

@@ -50,7 +50,7 @@ fn rich() -> FakeRun {
         },
     );
     lab.allocator("null").tier = "floor".into();
-    lab.allocator("rpmalloc").leaves = vec!["posix_memalign".into()];
+    lab.allocator("rpmalloc").left_to_libc = vec!["posix_memalign".into()];
     lab.allocator("hoard").purge = "none".into();
     lab.run.plan.cases[0].oversubscribed = true;
     lab.run.plan.cases[1].counts_purge = true;
@@ -193,7 +193,7 @@ fn every_failure_is_listed_with_its_last_words() {
 fn escape_sequences_are_harmless() {
     let name = "evil\u{1b}[2J\u{9b}31m|*\n<b>\u{202e}";
     let mut lab = FakeRun::new(&["glibc", name], &["larson", "xmal\u{1b}loc"], 6).fill(|_, _, _| 20.0);
-    lab.allocator(name).leaves = vec!["mem\u{1b}]align".into()];
+    lab.allocator(name).left_to_libc = vec!["mem\u{1b}]align".into()];
     let why = "\u{1b}[31mred\r\u{7}".to_owned();
     let lab = lab.fail(&format!("larson@2/b00/{name}"), Outcome::NotLoaded { why });
     for text in texts(&lab) {

@@ -13,7 +13,7 @@ const HARDLY: f64 = 0.01;
 
 /// The user's command of a run.
 pub(super) fn of(analysis: &Analysis) -> Option<(&Case, &CommandFacts)> {
-    analysis.cases.iter().find_map(|case| Some((case, case.trial.as_ref()?)))
+    analysis.cases.iter().find_map(|case| Some((case, case.command.as_ref()?)))
 }
 
 /// The command as it was typed, in one short line.

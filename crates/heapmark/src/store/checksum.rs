@@ -6,17 +6,6 @@ const FRONT: &str = ",\"crc\":\"";
 const BACK: &str = "\"}";
 const DIGITS: usize = 8;
 
-/// The result of comparing a document with its checksum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seal {
-    /// No byte has changed.
-    Whole,
-    /// Some byte has changed.
-    Broken,
-    /// It has no checksum.
-    Absent,
-}
-
 /// A JSON object with one more key, `crc`: the CRC-32 of everything before the comma in front of
 /// it.
 pub fn sealed(object: &str) -> String {
@@ -24,20 +13,11 @@ pub fn sealed(object: &str) -> String {
     format!("{open}{}", end(open.as_bytes()))
 }
 
-/// Compares a document with its checksum.
-pub(super) fn check(document: &[u8]) -> Seal {
+/// Whether a document ends with the checksum of the rest.
+pub(super) fn is_intact(document: &[u8]) -> bool {
     let document = document.trim_ascii_end();
     let end_at = document.len().checked_sub(FRONT.len() + DIGITS + BACK.len());
-    match end_at.map(|at| document.split_at(at)) {
-        Some((open, told)) if told.starts_with(FRONT.as_bytes()) => {
-            if told == end(open).as_bytes() {
-                Seal::Whole
-            } else {
-                Seal::Broken
-            }
-        }
-        _ => Seal::Absent,
-    }
+    end_at.map(|at| document.split_at(at)).is_some_and(|(open, seal)| seal == end(open).as_bytes())
 }
 
 fn end(open: &[u8]) -> String {
@@ -59,21 +39,20 @@ mod tests {
         assert_eq!(sealed("{\"a\":1}"), "{\"a\":1,\"crc\":\"a702fc6e\"}");
         let pretty: serde_json::Value = serde_json::from_str(&sealed("{\n  \"a\": 1\n}\n")).unwrap();
         assert_eq!((&pretty["a"], pretty["crc"].as_str().map(str::len)), (&1.into(), Some(8)));
-        assert_eq!(check(b"{\"a\":1}"), Seal::Absent);
-        assert_eq!(check(b""), Seal::Absent);
+        assert!(!is_intact(b"{\"a\":1}") && !is_intact(b""));
     }
 
     #[test]
     fn no_byte_can_change_without_being_seen() {
         let whole = sealed("{\"wall_ns\":1234,\"cell\":\"a\"}");
-        assert_eq!(check(format!("{whole}\n").as_bytes()), Seal::Whole);
+        assert!(is_intact(format!("{whole}\n").as_bytes()));
         for place in 0..whole.len() {
             for bit in 0..8 {
                 let mut bytes = whole.clone().into_bytes();
                 bytes[place] ^= 1 << bit;
-                assert_ne!(check(&bytes), Seal::Whole, "bit {bit} of byte {place}");
+                assert!(!is_intact(&bytes), "bit {bit} of byte {place}");
             }
-            assert_ne!(check(&whole.as_bytes()[..place]), Seal::Whole, "torn after {place} bytes");
+            assert!(!is_intact(&whole.as_bytes()[..place]), "torn after {place} bytes");
         }
     }
 }

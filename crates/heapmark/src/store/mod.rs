@@ -16,7 +16,7 @@ mod tables;
 
 pub use crate::plan::Case;
 pub use checksum::sealed;
-pub use preflights::Looks;
+pub use preflights::Preflights;
 pub use read::{Run, read, read_for_tables};
 pub use record::{Passed, Purpose, Record};
 pub use record_index::Lines;
@@ -107,7 +107,7 @@ impl Store {
     }
 
     /// Stores a preflight of the machine beside those of earlier parts of the run.
-    pub fn keep_look(&self, when: When, look: Preflight) -> Result<()> {
+    pub fn keep_preflight(&self, when: When, look: Preflight) -> Result<()> {
         preflights::add(&self.dir, when, look)
     }
 

@@ -1,7 +1,7 @@
 //! Reads a run directory. After a kill, a full disk or a changed byte, each line is either a record
 //! as it was written, or none.
 
-use super::checksum::{self, Seal};
+use super::checksum::is_intact;
 use super::{Lines, Record, Records, RunFile, SCHEMA, latency, light_record, no_run, preflights, samples_of, tables};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -27,9 +27,6 @@ pub struct Run {
 /// No line that heapmark writes is as long.
 const MOST_LINE: usize = 64 << 20;
 
-/// From this schema on each document ends with its checksum.
-const SEALED_SINCE: u64 = 2;
-
 /// Parses a line into a record.
 type Parse<'a> = &'a dyn Fn(&[u8]) -> serde_json::Result<Record>;
 
@@ -46,11 +43,10 @@ pub fn read_for_tables(dir: &Path, reads: fn(&str) -> bool) -> Result<Run> {
 
 fn read_with(dir: &Path, parse: Parse) -> Result<Run> {
     let mut head = head(dir)?;
-    head.looks = preflights::read(dir)?;
+    head.preflights = preflights::read(dir)?;
     let samples = samples_of(dir);
-    let sealed = u64::from(head.schema) >= SEALED_SINCE;
     let read = || match samples.exists() {
-        true => records(BufReader::new(File::open(&samples)?), sealed, parse),
+        true => records(BufReader::new(File::open(&samples)?), parse),
         false => Ok(Found::default()),
     };
     let Found { kept, places, unreadable_lines } =
@@ -58,7 +54,7 @@ fn read_with(dir: &Path, parse: Parse) -> Result<Run> {
     let mut records = kept.into_all();
     records.iter_mut().for_each(|record| latency::count(dir, record));
     let damaged_tables = tables::damaged(dir, &records);
-    let lines = Lines { dir: dir.to_path_buf(), sealed, places };
+    let lines = Lines { dir: dir.to_path_buf(), places };
     Ok(Run { head, records, lines, unreadable_lines, damaged_tables })
 }
 
@@ -69,25 +65,17 @@ fn head(dir: &Path) -> Result<RunFile> {
     let value: Value = serde_json::from_slice(&text).with_context(damaged)?;
     let schema = value.get("schema").and_then(Value::as_u64).unwrap_or(0);
     // Before the checksum, which a newer schema may place elsewhere.
-    if schema > u64::from(SCHEMA) {
+    if schema != u64::from(SCHEMA) {
+        let age = if schema > u64::from(SCHEMA) { "a newer" } else { "an older" };
         bail!(
-            "{} has schema {schema}, this heapmark reads up to {SCHEMA}: it was written by a newer heapmark",
+            "{} has schema {schema}, this heapmark reads {SCHEMA}: read it with {age} heapmark, or run it again",
             path.display()
         );
     }
-    if !is_intact(&text, schema >= SEALED_SINCE) {
+    if !is_intact(&text) {
         bail!("{}: its checksum does not fit; bring back the file as it was written", damaged());
     }
     serde_json::from_value(value).with_context(damaged)
-}
-
-/// Whether a document is as it was written; if `sealed`, it must have a checksum.
-pub(super) fn is_intact(document: &[u8], sealed: bool) -> bool {
-    match checksum::check(document) {
-        Seal::Whole => true,
-        Seal::Broken => false,
-        Seal::Absent => !sealed,
-    }
 }
 
 /// The records of `samples.jsonl`.
@@ -110,7 +98,7 @@ pub(super) fn next_line(samples: &mut impl BufRead, line: &mut Vec<u8>) -> io::R
 }
 
 /// Line by line: the file may be larger than the records that are kept.
-pub(super) fn records(mut samples: impl BufRead, sealed: bool, parse: Parse) -> io::Result<Found> {
+pub(super) fn records(mut samples: impl BufRead, parse: Parse) -> io::Result<Found> {
     let (mut found, mut line, mut at) = (Found::default(), Vec::new(), 0);
     loop {
         let length = next_line(&mut samples, &mut line)?;
@@ -118,7 +106,7 @@ pub(super) fn records(mut samples: impl BufRead, sealed: bool, parse: Parse) -> 
             return Ok(found);
         }
         match parse(&line) {
-            Ok(record) if is_intact(&line, sealed) => {
+            Ok(record) if is_intact(&line) => {
                 let number = found.kept.add(record);
                 found.places.resize(found.places.len().max(number + 1), at);
                 found.places[number] = at;

@@ -4,7 +4,7 @@ use crate::execute::{Measurement, Outcome, Proof, Usage};
 use crate::observe::interference::Interference;
 use crate::observe::mean_heap::MeanHeap;
 use crate::observe::memory_profile::MemoryProfile;
-use crate::plan::Cell;
+use crate::plan::{Cell, CellId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ impl Purpose {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Passed {
     /// The cell's name in that run.
-    pub cell: String,
+    pub cell: CellId,
     /// UTC, RFC 3339: the time of that check.
     pub at: String,
     /// Iterations that it made: at least as many as a timed process of the run that reuses it.
@@ -65,7 +65,7 @@ pub struct Record {
     pub purpose: Purpose,
     /// The cell's name, unique in a run: `larson@2/b03/jemalloc`, `larson@2/check/jemalloc`,
     /// `larson@2/calibration`.
-    pub cell: String,
+    pub cell: CellId,
     /// Workload name.
     pub workload: String,
     /// Worker threads.
@@ -102,11 +102,11 @@ pub struct Record {
     pub usage: Option<Box<Usage>>,
     /// Interference by the rest of the machine; only of measured processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disturbance: Option<Interference>,
+    pub interference: Option<Interference>,
     /// Samples of its memory while the workload ran; only of processes that ran for that purpose,
     /// and long enough for a few samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub course: Option<Box<MemoryProfile>>,
+    pub memory: Option<Box<MemoryProfile>>,
     /// The mean resident memory; only of samples whose memory over time was observed from outside,
     /// often enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -151,8 +151,8 @@ impl Record {
             findings: Vec::new(),
             passed: None,
             usage: None,
-            disturbance: None,
-            course: None,
+            interference: None,
+            memory: None,
             mean_heap: None,
             proof: None,
             environment: BTreeMap::new(),

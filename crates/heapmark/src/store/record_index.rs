@@ -1,7 +1,8 @@
 //! Reads records again, complete and one by one: all of a million samples at once would be too
 //! many.
 
-use super::read::{is_intact, next_line};
+use super::checksum::is_intact;
+use super::read::next_line;
 use super::{Record, latency, samples_of};
 use anyhow::{Context, Result, bail};
 use std::fs::File;
@@ -11,8 +12,6 @@ use std::path::PathBuf;
 /// The positions of a run's records in its `samples.jsonl`.
 pub struct Lines {
     pub(super) dir: PathBuf,
-    /// Whether a line must have a checksum.
-    pub(super) sealed: bool,
     /// The first byte of each record's line, in the order of [`Run::records`](super::Run::records).
     pub(super) places: Vec<u64>,
 }
@@ -34,7 +33,7 @@ impl Lines {
             };
             read().with_context(|| format!("cannot read {}", path.display()))?;
             match serde_json::from_slice::<Record>(&line) {
-                Ok(mut record) if is_intact(&line, self.sealed) => {
+                Ok(mut record) if is_intact(&line) => {
                     latency::count(&self.dir, &mut record);
                     Ok(record)
                 }

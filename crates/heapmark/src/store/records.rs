@@ -2,13 +2,14 @@
 //! first.
 
 use super::Record;
+use crate::plan::CellId;
 use std::collections::HashMap;
 
 /// Records, one per cell.
 #[derive(Default)]
 pub struct Records {
     all: Vec<Record>,
-    places: HashMap<String, usize>,
+    places: HashMap<CellId, usize>,
 }
 
 impl Records {

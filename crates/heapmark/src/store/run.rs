@@ -2,14 +2,12 @@
 
 use crate::execute::{Program, Subject};
 use crate::plan::{Case, Plan};
-use crate::store::Looks;
+use crate::store::Preflights;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The version of the store's format. A reader refuses newer ones. 2: run.json and each record end
-/// with their checksums. 3: preflights do too, and a record has the checksums of its tables. 4: a
-/// process may end `absent`.
-pub const SCHEMA: u32 = 4;
+/// The version of the store's format. Readers refuse all others: what was stored is never read as something else.
+pub const SCHEMA: u32 = 5;
 
 /// The head of a run directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -47,13 +45,13 @@ pub struct RunFile {
     /// The preflights of the run, if they were read: separate files, as each part of a run adds to
     /// them.
     #[serde(skip)]
-    pub looks: Looks,
+    pub preflights: Preflights,
 }
 
 impl RunFile {
     /// Whether it contains a user's command line.
     pub fn is_private(&self) -> bool {
-        self.plan.cases.iter().any(|case| case.trial.is_some())
+        self.plan.cases.iter().any(|case| case.command().is_some())
     }
 
     /// The rows of a case: its allocators in plan order, then its programs.
@@ -86,7 +84,7 @@ pub struct AllocatorInfo {
     /// SHA-256 of each of `files`.
     pub sha256: Vec<String>,
     /// Functions of the malloc family that it leaves to libc.
-    pub leaves: Vec<String>,
+    pub left_to_libc: Vec<String>,
     /// `called`, `configured` or `none`.
     pub purge: String,
     /// The catalogue family whose purge is called, for a library given by its path.

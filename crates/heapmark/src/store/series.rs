@@ -2,6 +2,7 @@
 //! columns.
 
 use super::{Purpose, Record, tables};
+use crate::plan::CellId;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
@@ -29,7 +30,7 @@ impl Columns {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     /// Its cell.
-    pub cell: String,
+    pub cell: CellId,
     /// Workload name.
     pub workload: String,
     /// Worker threads.

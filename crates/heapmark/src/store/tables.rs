@@ -4,6 +4,7 @@
 
 use super::{Record, checksum};
 use crate::file::make_folder;
+use crate::plan::CellId;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,12 +23,11 @@ pub(super) fn keep(dir: &Path, folder: &str, record: &mut Record, table: &str) -
     Ok(())
 }
 
-/// A table as it was written; `None` if there is none, or it has changed. Tables of older runs
-/// cannot be checked.
+/// A table as it was written; `None` if there is none, or it has changed.
 pub(super) fn read(dir: &Path, folder: &str, record: &Record) -> Option<String> {
     let text = fs::read_to_string(file_of(dir, folder, &record.cell)).ok()?;
     let is_whole = |told: &String| *told == checksum::checksum(text.as_bytes());
-    record.tables.get(folder).is_none_or(is_whole).then_some(text)
+    record.tables.get(folder).is_some_and(is_whole).then_some(text)
 }
 
 /// The files that records name and that are missing or not as they were written.
@@ -43,10 +43,10 @@ pub(super) fn damaged(dir: &Path, records: &[Record]) -> Vec<PathBuf> {
 
 /// The file of a cell in a folder: that of `memory@2/b03/jemalloc` is
 /// `series/memory@2_b03_jemalloc.csv`.
-fn file_of(dir: &Path, folder: &str, cell: &str) -> PathBuf {
+fn file_of(dir: &Path, folder: &str, cell: &CellId) -> PathBuf {
     dir.join(name_of(folder, cell))
 }
 
-fn name_of(folder: &str, cell: &str) -> PathBuf {
-    Path::new(folder).join(format!("{}.csv", cell.replace('/', "_")))
+fn name_of(folder: &str, cell: &CellId) -> PathBuf {
+    Path::new(folder).join(format!("{}.csv", cell.file_stem()))
 }

@@ -214,7 +214,7 @@ fn the_row_of_a_library_by_path_says_as_what_it_is_purged() {
     place.fake("honest");
     entry(&place, "own-way", &place.at("libcollecting.so"), "purge = { kind = \"call\", symbol = \"mi_collect\" }");
     let words = "./libcollecting.so,./libhonest.so,own-way,glibc";
-    let flags = ["-w", "same-thread", "-t", "1", "--blocks", "1", "--no-floor", "--no-shadow"];
+    let flags = ["-w", "same-thread", "-t", "1", "--blocks", "1", "--no-floor", "--no-aa-copy"];
     let end = place.run(&[&["run", "-o", "run", "--no-repeat", "-a", words], &flags[..]].concat());
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     let note = |row: &str| {

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 /// One process each, of the rows that are asked for and no others.
-const ONCE: [&str; 5] = ["--blocks", "1", "--no-shadow", "--no-floor", "--no-repeat"];
+const ONCE: [&str; 5] = ["--blocks", "1", "--no-aa-copy", "--no-floor", "--no-repeat"];
 
 /// heapmark with a cache that nobody else writes to.
 fn heapmark(place: &Place, args: &[&str]) -> End {

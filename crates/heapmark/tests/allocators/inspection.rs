@@ -4,7 +4,7 @@ use heapmark::build::inspect::Reason;
 use heapmark::build::{self, State, check, inspect};
 use heapmark::catalog::Allocator;
 use heapmark::catalog::allocator::Recipe;
-use heapmark::catalog::{allocators, family};
+use heapmark::catalog::{allocators, malloc_api};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,9 +32,9 @@ fn the_checks_see_planted_faults() {
     assert!(!inspection.exports.contains("free"), "a missing free shows in the exports and is no refusal");
 
     let mut entry = ALL.iter().find(|allocator| allocator.name == "mimalloc3").unwrap().clone();
-    entry.leaves.clear();
+    entry.left_to_libc.clear();
     let faults = check::completeness(&entry, &inspection.exports);
-    assert_eq!(faults.len(), family::required().count() - 1);
+    assert_eq!(faults.len(), malloc_api::required().count() - 1);
     assert!(faults[0].contains("does not define calloc"), "{}", faults[0]);
 
     let recipe = Recipe { exports: vec!["at".into(), "v".into(), "ghost_*".into()], ..Recipe::default() };

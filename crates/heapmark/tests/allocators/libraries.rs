@@ -274,7 +274,7 @@ fn a_row_for_per_cpu_caches_is_made_only_where_they_are_on() {
         assert!(plan.contains("/tcmalloc ") && plan.contains("/tcmalloc-percpu ") == is_on, "{suite}: {plan}");
     }
     let run =
-        "run -o run -a planted,tcmalloc-percpu,glibc -w churn -t 1 --target-ms 2 --blocks 1 --no-floor --no-shadow";
+        "run -o run -a planted,tcmalloc-percpu,glibc -w churn -t 1 --target-ms 2 --blocks 1 --no-floor --no-aa-copy";
     assert!(heapmark(run)[1].contains(&format!("planted: absent: {why}")));
     let rows = heapmark("export run --to csv-rows");
     let is_ok = |name: &str| {
@@ -342,10 +342,10 @@ fn a_failing_build_tells_its_step_and_stops_no_other() {
 #[test]
 fn a_library_that_is_not_what_its_entry_says_is_not_kept() {
     let mut liar = rpmalloc_with("planted-liar", ("PLANTED", "3"));
-    liar.leaves.insert("valloc".into(), "a lie".into());
+    liar.left_to_libc.insert("valloc".into(), "a lie".into());
     liar.build.as_mut().unwrap().exports.clear();
     let error = format!("{:#}", build(&[&liar])[0].result.as_ref().unwrap_err());
-    assert!(error.contains("it defines valloc, which `leaves` denies"), "{error}");
+    assert!(error.contains("it defines valloc, which `left-to-libc` denies"), "{error}");
     assert!(matches!(build::state(&liar, &ALL), State::NotBuilt { .. }));
 
     let mut slow = rpmalloc_with("planted-slow-tls", ("PLANTED", "4"));

@@ -68,7 +68,7 @@ fn a_library_whose_blocks_another_one_serves_is_not_loaded_and_says_who_does() {
 fn libc_is_asked_while_the_blocks_of_the_workload_are_live() {
     let place = Place::new();
     let allocators = words(&place, &["forward_workers"]);
-    let flags = ["--no-shadow", "--no-floor", "--no-repeat", "--blocks", "1"];
+    let flags = ["--no-aa-copy", "--no-floor", "--no-repeat", "--blocks", "1"];
     let end = place
         .run(&[&["run", "-o", "run", "-w", "speed-malloc-free", "-t", "1", "-a", &allocators], &flags[..]].concat());
     assert_eq!(end.code, Some(4), "{}\n{}", end.stdout, end.stderr);

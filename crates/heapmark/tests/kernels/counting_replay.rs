@@ -3,7 +3,7 @@
 use crate::counter::Counter;
 use heapmark::catalog::Iterations;
 use heapmark::execute::Outcome;
-use heapmark::plan::Case;
+use heapmark::plan::{Case, Target};
 use heapmark_trace::compile::{Order, compile};
 use heapmark_trace::{Event, Token, Variant};
 use heapmark_wire::compiled::{HEAD_WORDS, Head, Op, Rare, THREAD_WORDS, Thread, wait};
@@ -30,9 +30,7 @@ fn case(compiled: &Path, threads: u32, mode: &str) -> Case {
     ];
     Case {
         workload: "trace:test".into(),
-        kernel: Some("replay".into()),
-        program: None,
-        trial: None,
+        target: Target::Kernel("replay".into()),
         rows: Vec::new(),
         operation: String::new(),
         threads,

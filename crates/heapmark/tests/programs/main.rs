@@ -7,5 +7,5 @@ mod printed;
 mod programs;
 #[path = "../support/mod.rs"]
 mod support;
-mod trial;
-mod trial_server;
+mod try_command;
+mod try_server;

@@ -36,7 +36,7 @@ printf 'long lived tree of depth %d\t check: %d' $max $(nodes $max)
 "#;
 
 /// A program of that script.
-const PROGRAM: &str = "about = \"a test\"\nallocator = \"none\"\nprints = \"binary-trees\"\n\
+const PROGRAM: &str = "about = \"a test\"\nallocator = \"none\"\nexpects-stdout = \"binary-trees\"\n\
     run = [\"sh\", \"program.sh\", \"{n}\", \"{mode}\"]\nprobe = [\"--probe\"]\n";
 
 /// A workload of size 8 with these keys and rows.
@@ -196,7 +196,7 @@ fn what_a_recipe_or_a_row_says_wrong_is_said_with_the_way_to_mend_it() {
     let said = with("shares = [\"test\"]", "program.sh").stderr;
     assert!(said.contains("`test` and this program both have a file program.sh; rename one"), "{said}");
 
-    let silent = PROGRAM.replace("prints = \"binary-trees\"\n", "").replace("{mode}", "good");
+    let silent = PROGRAM.replace("expects-stdout = \"binary-trees\"\n", "").replace("{mode}", "good");
     home.program("other", &silent, "other.sh", "");
     let said = fault(&home);
     assert!(said.contains("probe: a program that reads a job is told by `check=1`; remove it, or say"), "{said}");
@@ -271,7 +271,7 @@ fn peak_memory_is_the_processs_own_and_not_that_of_heapmark() {
     const LARGE: usize = 32 << 20;
     let home = home_with_modes(&["good"]);
     home.write("programs/test/program.sh", &format!("{MEASURES_HEAPMARK}{SCRIPT}"));
-    let toml = "about = \"a test\"\nallocator = \"none\"\nprints = \"binary-trees\"\nshares = [\"test\"]\n\
+    let toml = "about = \"a test\"\nallocator = \"none\"\nexpects-stdout = \"binary-trees\"\nshares = [\"test\"]\n\
         build = [[\"cc\", \"takes.c\", \"-o\", \"takes\"]]\nrun = [\"./takes\", \"{n}\"]\n";
     home.program("takes", toml, "takes.c", TAKES_64_MIB);
     // A row whose description keeps heapmark large as long as it runs.

@@ -20,7 +20,7 @@ fn run(place: &Place, name: &str, flags: &[&str]) {
         "memory.objects=2000",
         "--set",
         "memory.round=2000",
-        "--no-shadow",
+        "--no-aa-copy",
         "--no-floor",
         "--no-repeat",
         "-o",

@@ -63,7 +63,7 @@ fn a_terminal_shows_them_as_text() {
 #[test]
 fn an_error_that_quotes_a_file_is_plain_too() {
     let place = stored();
-    change_head(&place.at("run"), |head| head["plan"]["counter"] = json!(EVIL));
+    change_head(&place.at("run"), |head| head["plan"]["mode"] = json!(EVIL));
     let end = place.run(&["report", "run"]);
     assert_eq!(end.code, Some(1));
     assert!(end.stderr.contains("<script>alert(1)</script>[2J31m|"), "{}", end.stderr);
@@ -116,7 +116,7 @@ fn tables_for_programs_have_no_escapes() {
         for format in ["csv", "csv-rows", "json", "csv-latency"] {
             if format == "csv-latency" {
                 // It is for runs that time single calls only; that this one has none of them is a line, too.
-                change_head(&place.at("run"), |head| head["plan"]["latency_every"] = json!(16));
+                change_head(&place.at("run"), |head| head["plan"]["mode"] = json!({"latency": {"every": 16}}));
             }
             let end = place.run(&["export", "run", "--to", format]);
             assert_eq!(end.code, Some(0), "{}", end.stderr);

@@ -16,7 +16,7 @@ fn place() -> &'static Place {
         let place = Place::new();
         let honest = format!("glibc,honest={}", place.fake("honest").display());
         let small = ["--blocks", "6", "-t", "1,2", "-w", "churn,same-thread", "--set", "churn.objects=5000"];
-        let quick = ["--target-ms", "2", "--no-repeat", "--no-shadow", "-a", &honest];
+        let quick = ["--target-ms", "2", "--no-repeat", "--no-aa-copy", "-a", &honest];
         let kinds: [(&str, &[&str]); 3] =
             [("run", &[]), ("calls", &["--latency"]), ("series", &["--series", "1ms", "-w", "memory", "-t", "2"])];
         for (name, flags) in kinds {

@@ -111,7 +111,7 @@ fn a_run_records_the_machine_before_and_after_and_each_part_adds_its_own() {
     let looks = |file: &str| -> Vec<Preflight> {
         let text = std::fs::read(place.at("run/machine").join(file)).unwrap();
         let document: serde_json::Value = serde_json::from_slice(&text).unwrap();
-        serde_json::from_value(document["looks"].clone()).unwrap()
+        serde_json::from_value(document["preflights"].clone()).unwrap()
     };
     assert_eq!((looks("before.json").len(), looks("after.json").len()), (1, 1));
     assert_eq!(looks("after.json")[0].warnings(), ["ksm"]);

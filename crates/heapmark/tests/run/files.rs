@@ -248,7 +248,7 @@ fn dumped_argv(path: &Path) -> bool {
 #[test]
 fn a_trial_keeps_its_command_to_itself_and_a_run_of_kernels_is_public() {
     let place = Place::new();
-    let small = ["-a", "glibc", "--blocks", "1", "--no-shadow", "--no-repeat"];
+    let small = ["-a", "glibc", "--blocks", "1", "--no-aa-copy", "--no-repeat"];
     let end = place.run(&[&["try", "-o", "tried"], &small[..], &["--", "true", "--password=hunter2"]].concat());
     assert_eq!(end.code, Some(0), "{}", end.stderr);
     assert_eq!(place.run(&["export", "tried", "--to", "json", "-o", "tried.json"]).code, Some(0));

@@ -33,7 +33,7 @@ const COMPARES: &[Flag] = &[
     ("--allocators", "jemalloc=./libhonest.so,glibc"),
     ("--replace", ""),
     ("--baseline", "jemalloc"),
-    ("--no-shadow", ""),
+    ("--no-aa-copy", ""),
     ("--no-repeat", ""),
     ("--seed", "7"),
     ("--timeout", "90s"),
@@ -85,9 +85,9 @@ const ENDS: &[Flag] = &[("--check-output", ""), ("--expect-exit", "3")];
 const SERVES: &[Flag] = &[("--server", "cat"), ("--client", "true"), ("--ready", "7")];
 
 /// What these leave out is not there where events are counted, or memory is followed.
-const COUNTED: &[Flag] = &[("--no-shadow", "beside      nothing"), ("--no-repeat", "nothing is run again")];
+const COUNTED: &[Flag] = &[("--no-aa-copy", "beside      nothing"), ("--no-repeat", "nothing is run again")];
 const FOLLOWED: &[Flag] = &[
-    ("--no-shadow", "beside      nothing"),
+    ("--no-aa-copy", "beside      nothing"),
     ("--no-floor", "beside      nothing"),
     ("--no-repeat", "nothing is run again"),
 ];

@@ -64,7 +64,7 @@ fn the_end_of_the_terminal_ends_a_run_that_resume_completes() {
 #[test]
 fn a_signal_that_comes_twice_at_once_is_one_also_of_a_trial() {
     let place = Place::new();
-    let flags = ["-o", "run", "-a", "glibc", "--blocks", "400", "--no-shadow", "--no-repeat", "--", "true"];
+    let flags = ["-o", "run", "-a", "glibc", "--blocks", "400", "--no-aa-copy", "--no-repeat", "--", "true"];
     let child = start(&place, &[&["try"], &flags[..]].concat());
     let run = place.at("run");
     wait_for("some blocks", || lines(&run) >= 6);

@@ -154,7 +154,7 @@ fn compiling_a_replay_that_has_to_wait_says_so() {
         "glibc",
         "--target-ms",
         "2",
-        "--no-shadow",
+        "--no-aa-copy",
         "--no-repeat",
         "-o",
         "run",

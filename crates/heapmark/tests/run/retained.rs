@@ -34,7 +34,7 @@ fn what_is_never_given_back_is_still_there_after_5_seconds_and_in_every_overhead
     assert_eq!(followed.len(), 2, "one process each, and nobody rides along");
     for record in followed {
         let (name, footprint) = (word(record, "allocator"), &record["measurement"]["footprint"]);
-        let course = &record["course"];
+        let course = &record["memory"];
         let at = |moment: &str, what: &str| number(&course[moment][what]);
         let (live, occupied, heap) =
             (at("peak_demand", "live_bytes"), at("peak_demand", "occupied_bytes"), at("peak_demand", "heap_bytes"));

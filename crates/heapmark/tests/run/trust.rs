@@ -25,7 +25,7 @@ fn a_copy_that_differs_withholds_every_verdict() {
     assert!(end.stdout.contains("No verdict: a copy of two took"), "{}", end.stdout);
     let rows = place.rows("run");
     let row = |name: &str| rows.iter().find(|row| row["allocator"] == name).unwrap();
-    assert_eq!(row("two (copy)")["role"], "shadow");
+    assert_eq!(row("two (copy)")["role"], "aa-copy");
     assert_eq!(row("glibc")["verdict"], "withheld: A/A");
     let honest = Place::new();
     let end = run(&honest, &["-a", "glibc", "--blocks", "1", "--target-ms", "2", "--no-repeat"]);
@@ -60,7 +60,7 @@ fn what_other_programs_disturb_is_flagged_and_run_again() {
     let measured: Vec<_> = records.iter().filter(|record| word(record, "purpose") == "sample").collect();
     let first = measured.iter().filter(|record| record["attempt"].is_null());
     for record in first {
-        assert!(record["disturbance"]["foreign_cpu_share"].as_f64().unwrap() > 0.25, "{record}");
+        assert!(record["interference"]["foreign_cpu_share"].as_f64().unwrap() > 0.25, "{record}");
     }
     let again: Vec<&str> =
         measured.iter().map(|record| word(record, "cell")).filter(|cell| cell.contains('~')).collect();
@@ -86,7 +86,7 @@ fn blocks(place: &Place) -> u64 {
 
 #[test]
 fn precision_blocks_and_budget_end_a_run_and_significance_does_not() {
-    let tiny = ["-a", "glibc,slow", "--target-ms", "2", "--no-floor", "--no-shadow", "--no-repeat"];
+    let tiny = ["-a", "glibc,slow", "--target-ms", "2", "--no-floor", "--no-aa-copy", "--no-repeat"];
     let slow_is_slow = |place: &Place, flags: &[&str]| {
         let word = format!("glibc,slow={}", place.fake("slow").display());
         let flags = [&["-a", &word][..], &tiny[2..], flags].concat();
@@ -244,7 +244,7 @@ fn without_valgrind_a_count_is_unsupported_and_says_what_brings_it() {
 #[test]
 fn memory_is_at_hand_before_each_measured_process() {
     let place = Place::new();
-    let word = ["-w", "same-thread", "-t", "1", "--set", "same-thread.volume=40000000", "--no-floor", "--no-shadow"];
+    let word = ["-w", "same-thread", "-t", "1", "--set", "same-thread.volume=40000000", "--no-floor", "--no-aa-copy"];
     let flags = [&["run", "-o", "run", "-a", "glibc", "--blocks", "4", "--no-repeat"][..], &word].concat();
     let mut child = live::start(&place, &flags);
     // heapmark itself has touched what it gives back to the kernel before each process: its own highest resident set says so.

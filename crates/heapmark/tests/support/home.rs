@@ -71,7 +71,7 @@ impl Home {
         let _ = fs::remove_dir_all(self.at("run"));
         let blocks = blocks.to_string();
         let plain =
-            ["run", "-o", "run", "--seed", "1", "--no-shadow", "--no-floor", "--no-repeat", "--blocks", &blocks];
+            ["run", "-o", "run", "--seed", "1", "--no-aa-copy", "--no-floor", "--no-repeat", "--blocks", &blocks];
         let end = self.heapmark(&[&plain, arguments].concat());
         assert!(self.at("run/samples.jsonl").exists(), "{}{}", end.stdout, end.stderr);
         (end.stdout, samples(&self.at("run")))

@@ -1,6 +1,7 @@
 //! Runs that go on beside a test: started, watched, signalled, and held against their plan.
 
 use super::{End, GUEST, Place, SMALL, plan, word};
+use heapmark::plan::CellId;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -76,10 +77,10 @@ pub fn is_whole(place: &Place, name: &str) {
     for record in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
         *counts.entry(word(&record, "cell").to_string()).or_insert(0) += 1;
     }
-    let mut planned: Vec<String> = plan.cells().into_iter().chain(plan.checks()).map(|cell| cell.id).collect();
+    let mut planned: Vec<CellId> = plan.cells().into_iter().chain(plan.checks()).map(|cell| cell.id).collect();
     planned.extend(["control".into(), plan.calibration(0).id]);
     planned.extend(plan.corners().into_iter().map(|(cell, _)| cell.id));
-    let expected: BTreeMap<String, i32> = planned.into_iter().map(|cell| (cell, 1)).collect();
+    let expected: BTreeMap<String, i32> = planned.into_iter().map(|cell| (cell.to_string(), 1)).collect();
     assert_eq!(counts, expected);
     tables_are_whole(place, name);
 }

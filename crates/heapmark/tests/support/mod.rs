@@ -33,7 +33,7 @@ pub const SMALL: [&str; 12] = [
     "2",
     "--set",
     "churn.objects=5000",
-    "--no-shadow",
+    "--no-aa-copy",
     "--no-floor",
     // How busy the machine is that runs the tests must not decide how many processes a test sees.
     "--no-repeat",

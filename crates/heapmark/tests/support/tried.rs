@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fs;
 
 /// `heapmark try`, as small as it gets.
-pub const SMALL: [&str; 7] = ["try", "-o", "run", "--blocks", "2", "--no-shadow", "--no-repeat"];
+pub const SMALL: [&str; 7] = ["try", "-o", "run", "--blocks", "2", "--no-aa-copy", "--no-repeat"];
 
 /// Tries it in place of an earlier run.
 pub fn run(place: &Place, arguments: &[&str]) -> (End, Vec<Value>) {

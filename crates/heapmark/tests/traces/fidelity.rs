@@ -43,7 +43,7 @@ fn the_heap_of_a_replayed_program_peaks_within_three_per_cent_of_the_programs() 
     let end = place.run(&[&["replay", "rows.trace"], &flags[..]].concat());
     assert_eq!(end.code, Some(0), "{}{}", end.stdout, end.stderr);
     let records = samples(&place.at("run"));
-    let course = &of_purpose(&records, "memory")[0]["course"];
+    let course = &of_purpose(&records, "memory")[0]["memory"];
     let replayed = course["peak_footprint"]["heap_bytes"].as_u64().unwrap() as f64;
     let ratio = replayed / heap_bytes;
     assert!(
@@ -68,6 +68,6 @@ fn the_heap_of_a_replayed_program_peaks_within_three_per_cent_of_the_programs() 
     ]);
     assert_eq!(untouched.code, Some(0), "{}{}", untouched.stdout, untouched.stderr);
     let records = samples(&place.at("bare"));
-    let bare = of_purpose(&records, "memory")[0]["course"]["peak_footprint"]["heap_bytes"].as_u64().unwrap() as f64;
+    let bare = of_purpose(&records, "memory")[0]["memory"]["peak_footprint"]["heap_bytes"].as_u64().unwrap() as f64;
     assert!(bare < 0.97 * heap_bytes, "untouched memory was counted: {bare} of {heap_bytes}");
 }

@@ -58,7 +58,7 @@ pub struct Stats {
     /// For objects that end: nanoseconds, with the resolution of the trace's clock.
     pub lifetimes_ns: Histogram,
     /// For objects that realloc moved and that ended: how often it moved them.
-    pub ladders: Histogram,
+    pub realloc_chains: Histogram,
     /// What each thread did.
     pub threads: Vec<Thread>,
     /// Which thread frees whose objects, most first.
@@ -124,7 +124,7 @@ impl Count {
             sizes: Histogram::default(),
             lifetimes_bytes: Histogram::default(),
             lifetimes_ns: Histogram::default(),
-            ladders: Histogram::default(),
+            realloc_chains: Histogram::default(),
             threads: Vec::new(),
             pairs: Vec::new(),
             timeline: Vec::new(),
@@ -167,7 +167,7 @@ impl Count {
             self.stats.lifetimes_ns.add(self.stats.duration_ns - object.at_ns);
         }
         if object.steps > 0 && !moves {
-            self.stats.ladders.add(object.steps.into());
+            self.stats.realloc_chains.add(object.steps.into());
         }
     }
 

@@ -167,7 +167,7 @@ impl Points {
     pub fn tell(&self, bench: &Bench) {
         self.taken[..self.count.get()].iter().for_each(|point| bench.say("point", point));
         self.at_peak.get().iter().for_each(|peak| bench.say("peak", peak));
-        self.twice.iter().filter_map(Cell::get).for_each(|twice| bench.say("twice", twice));
+        self.twice.iter().filter_map(Cell::get).for_each(|twice| bench.say("rss_cross_check", twice));
     }
 }
 

@@ -6,8 +6,8 @@ use crate::analyse::group::{Group, RecordsByRow};
 use crate::analyse::interference::{self, InterferenceSummary};
 use crate::analyse::{Role, Spread};
 use crate::catalog::claim::{Document, DocumentRow, Measure, Threads};
-use crate::catalog::family::matches;
-use crate::plan::Case;
+use crate::catalog::malloc_api::matches;
+use crate::plan::{Case, CellId};
 use crate::store::{Columns, Record, RunFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,7 +19,7 @@ pub struct Measured {
     /// Its records.
     pub records: Vec<Record>,
     /// Memory over time by cell, if it was recorded.
-    pub series: BTreeMap<String, Columns>,
+    pub series: BTreeMap<CellId, Columns>,
 }
 
 /// Where a value was measured: a workload at a thread count, under a distribution of sizes if the
@@ -69,7 +69,7 @@ impl<'a> Evidence<'a> {
     pub fn new(runs: &'a [Measured]) -> Evidence<'a> {
         let fact = |run: &Measured, key: &str| run.head.machine.get(key).cloned().unwrap_or_default();
         let machine = |run: &Measured| (fact(run, "architecture"), fact(run, "cpu_model"));
-        let timed = runs.iter().filter(|run| !run.head.plan.is_for_kernels());
+        let timed = runs.iter().filter(|run| !run.head.plan.mode.is_for_kernels());
         let first = runs.first().map(machine).unwrap_or_default();
         let (here, elsewhere): (Vec<_>, Vec<_>) = timed.partition(|run| machine(run) == first);
         let cpus = runs.first().and_then(|run| fact(run, "usable_cpus").parse::<u32>().ok()).unwrap_or(1);
@@ -193,7 +193,7 @@ pub(super) fn find<'g, 'a>(entry: &DocumentRow, groups: &'g [Group<'a>]) -> Opti
 }
 
 fn is_compared(group: &&Group) -> bool {
-    !matches!(Role::of(group.allocator, ""), Role::Shadow | Role::Floor)
+    !matches!(Role::of(group.allocator, ""), Role::AaCopy | Role::Floor)
 }
 
 fn number(scene: &Scene, group: &Group, measure: &Measure) -> Option<Number> {

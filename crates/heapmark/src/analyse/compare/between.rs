@@ -27,7 +27,7 @@ pub fn between(old: &Side, new: &Side, by: By, threshold: f64) -> Comparison {
         let table = judged(new.head, case, groups);
         let floor_hides = table.floor_hides();
         let earlier = counterpart(case, &old.head.plan.cases).map(|place| old_grid[place].as_slice());
-        for group in groups.iter().filter(|group| !matches!(Role::of(group.allocator, ""), Role::Shadow | Role::Floor))
+        for group in groups.iter().filter(|group| !matches!(Role::of(group.allocator, ""), Role::AaCopy | Role::Floor))
         {
             let pair = earlier.as_ref().map_err(String::as_str).and_then(|earlier| {
                 let table =

@@ -11,7 +11,7 @@ fn called(analysis: &Analysis, name: &str) -> Verdict {
 fn with_tier(mut lab: FakeRun, name: &str, tier: &str) -> FakeRun {
     lab.allocator(name).tier = tier.into();
     lab.run.plan.allocators.retain(|known| known != name);
-    let place = if tier == "shadow" { &mut lab.run.plan.shadow } else { &mut lab.run.plan.floor };
+    let place = if tier == "aa-copy" { &mut lab.run.plan.aa_copy } else { &mut lab.run.plan.floor };
     *place = Some(name.into());
     lab
 }
@@ -36,14 +36,14 @@ fn each_word_has_its_difference() {
 
 #[test]
 fn a_copy_that_differs_takes_the_words_away_and_one_that_does_not_leaves_them() {
-    let build = |copy| with_tier(lab(copy, 12), "copy", "shadow");
+    let build = |copy| with_tier(lab(copy, 12), "copy", "aa-copy");
     let equal = run(&build(&[("glibc", 20.0), ("half", 10.0), ("copy", 20.0)]));
     assert_eq!(called(&equal, "half"), Verdict::Faster);
     assert!(matches!(equal.conclusion, Conclusion::Fastest(_)), "{:?}", equal.conclusion);
-    assert!(!equal.cases[0].shadow_differs && (equal.cases[0].shadow.unwrap().ratio - 1.0).abs() < 0.005);
+    assert!(!equal.cases[0].aa_copy_differs && (equal.cases[0].aa_copy.unwrap().ratio - 1.0).abs() < 0.005);
     let other = run(&build(&[("glibc", 20.0), ("half", 10.0), ("copy", 21.0)]));
     assert_eq!(called(&other, "half"), Verdict::ShadowDiffers);
-    let Conclusion::Withheld(Withheld::Shadow { ratio }) = other.conclusion else { panic!("{:?}", other.conclusion) };
+    let Conclusion::Withheld(Withheld::AaCopy { ratio }) = other.conclusion else { panic!("{:?}", other.conclusion) };
     assert!((ratio.ratio - 1.05).abs() < 0.01);
 }
 
@@ -63,21 +63,21 @@ fn a_case_whose_copy_differs_is_left_out_of_what_is_said_over_all() {
             };
             ns * noise(&format!("{workload}{name}"), block)
         });
-        run(&with_tier(lab, "copy", "shadow"))
+        run(&with_tier(lab, "copy", "aa-copy"))
     };
     let ratio = |analysis: &Analysis| (analysis.overall[0].ratio, analysis.overall[0].cases);
     let (all, of_four) = ratio(&build(&[]));
     assert!((all / (0.5f64.powi(3) * 5.0).powf(0.25) - 1.0).abs() < 0.01 && of_four == 4, "{all}");
     // In two cases, in opposite directions, so that nothing differs over all.
     let two = build(&["w2", "w3"]);
-    assert_eq!(two.cases.iter().map(|case| case.shadow_differs).collect::<Vec<_>>(), [false, false, true, true]);
+    assert_eq!(two.cases.iter().map(|case| case.aa_copy_differs).collect::<Vec<_>>(), [false, false, true, true]);
     let (rest, of_two) = ratio(&two);
     assert!((rest / 0.5 - 1.0).abs() < 0.01 && of_two == 2, "{rest}");
     let Conclusion::Fastest(ranking) = &two.conclusion else { panic!("{:?}", two.conclusion) };
     assert_eq!((ranking.leader.as_str(), ranking.cases), ("half", 2));
     assert!(build(&["w1", "w2", "w3"]).overall.is_empty(), "one case is no overall");
     let none = build(&["w0", "w1", "w2", "w3"]);
-    assert!(matches!(none.conclusion, Conclusion::Withheld(Withheld::Shadow { .. })), "{:?}", none.conclusion);
+    assert!(matches!(none.conclusion, Conclusion::Withheld(Withheld::AaCopy { .. })), "{:?}", none.conclusion);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_candidate_is_compared_with_the_baseline_of_its_own_part() {
     for record in lab.records.clone().iter().filter(|record| record.purpose == Purpose::Sample) {
         let mut later = record.clone();
         later.part = 1;
-        later.cell = later.cell.replace("/b", "/c");
+        later.cell = later.cell.replace("/b", "/c").into();
         later.measurement = Some(measurement(if record.allocator == "glibc" { 60.0 } else { 30.0 }));
         match record.allocator.as_str() {
             "glibc" => lab.records.push(later),
@@ -140,14 +140,14 @@ fn memory_has_words_of_its_own() {
 
 #[test]
 fn of_several_attempts_the_first_quiet_one_counts() {
-    let disturbance = |share| Interference { foreign_cpu_share: Some(share), ..Interference::default() };
+    let interference = |share| Interference { foreign_cpu_share: Some(share), ..Interference::default() };
     let mut lab = lab(&[("glibc", 20.0), ("half", 10.0)], 12);
     for record in lab.records.clone().iter().filter(|record| record.block == 3 && record.purpose == Purpose::Sample) {
-        lab.cell(&record.cell).disturbance = Some(disturbance(0.9));
+        lab.cell(&record.cell).interference = Some(interference(0.9));
         for (attempt, share) in [(1, 0.4), (2, 0.0)] {
             let mut again = record.clone();
-            (again.attempt, again.cell) = (attempt, record.cell.replace("b03", &format!("b03~{attempt}")));
-            again.disturbance = Some(disturbance(share));
+            (again.attempt, again.cell) = (attempt, record.cell.replace("b03", &format!("b03~{attempt}")).into());
+            again.interference = Some(interference(share));
             again.measurement = Some(measurement(f64::from(attempt) * 1000.0));
             lab.records.push(again);
         }
@@ -164,9 +164,9 @@ fn of_several_attempts_the_first_quiet_one_counts() {
 fn what_fails_in_a_part_that_does_not_count_has_failed_all_the_same() {
     let mut lab = lab(&[("glibc", 20.0), ("half", 10.0)], 12);
     for record in lab.records.clone().iter().filter(|record| record.block == 3 && record.purpose == Purpose::Sample) {
-        lab.cell(&record.cell).disturbance =
+        lab.cell(&record.cell).interference =
             Some(Interference { foreign_cpu_share: Some(0.9), ..Interference::default() });
-        let (attempt, cell) = (1, record.cell.replace("b03", "b03~1"));
+        let (attempt, cell) = (1, record.cell.replace("b03", "b03~1").into());
         lab.records.push(Record { attempt, cell, ..record.clone() });
     }
     let cell = lab.records.iter().find(|record| record.attempt == 0 && record.block == 3 && record.allocator == "half");

@@ -55,7 +55,7 @@ fn with_one_thread(live: u64, alone: impl Fn(u32) -> u64) -> FakeRun {
     lab.run.plan.cases.push(lab.run.plan.cases[0].played_by_one());
     let mut lab = lab.fill(|_, _, _| 20.0).following_memory(|_| Some((live, 24)));
     for record in lab.records.iter_mut().filter(|record| record.threads == 1) {
-        if let Some(course) = &mut record.course {
+        if let Some(course) = &mut record.memory {
             course.peak_footprint.heap_bytes = 1;
             course.most_heap_bytes = alone(record.block) << 20;
         }
@@ -83,8 +83,9 @@ fn blow_up_is_the_footprint_of_several_threads_over_that_of_one_in_the_same_bloc
 fn a_count_that_is_more_than_a_hundredth_off_the_page_tables_is_told() {
     let off_by = |moments: [(u64, u64); 2]| {
         let mut lab = lab(|_| Some((8, 16)));
-        let course = lab.cell("larson@2/b01/glibc").course.as_mut().unwrap();
-        course.twice = Some(moments.map(|(counted_bytes, walked_bytes)| RssCrossCheck { counted_bytes, walked_bytes }));
+        let course = lab.cell("larson@2/b01/glibc").memory.as_mut().unwrap();
+        course.rss_cross_check =
+            Some(moments.map(|(counted_bytes, walked_bytes)| RssCrossCheck { counted_bytes, walked_bytes }));
         let rows = rows(&lab);
         let of = |name: &str| held(rows.iter().find(|row| row.allocator == name).unwrap()).count_off_by;
         assert_eq!(of("hoard"), None);

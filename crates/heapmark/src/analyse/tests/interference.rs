@@ -46,15 +46,15 @@ fn scripted(stalling: f64, seed: u64) -> (Analysis, Analysis) {
                 let ns =
                     20.0 * (1.0 + foreign / 4.0) * random.random_range(0.98..1.02) * if stalls { 1.4 } else { 1.0 };
                 let own = if stalls { OWN_DOING } else { QUIET };
-                let disturbance = Interference { foreign_cpu_share: Some(foreign), ..own };
-                quiet &= disturbed_by(&disturbance).is_empty();
-                let cell = sample.cell.replace(&format!("b{block:02}"), &format!("b{block:02}~{attempt}"));
+                let interference = Interference { foreign_cpu_share: Some(foreign), ..own };
+                quiet &= disturbed_by(&interference).is_empty();
+                let cell = sample.cell.replace(&format!("b{block:02}"), &format!("b{block:02}~{attempt}")).into();
                 let measurement = Some(measurement(ns));
                 lab.records.push(Record {
                     attempt,
                     cell,
                     measurement,
-                    disturbance: Some(disturbance),
+                    interference: Some(interference),
                     ..sample.clone()
                 });
             }
@@ -92,7 +92,7 @@ fn an_allocator_that_stalls_itself_keeps_its_true_ratio() {
 fn what_may_be_its_own_doing_disturbs_nothing_and_stands_in_the_row() {
     let mut lab = FakeRun::new(&["glibc", "greedy"], &["larson"], 12).fill(|_, _, _| 20.0);
     for block in [0, 3, 4, 7, 11] {
-        lab.cell(&format!("larson@2/b{block:02}/greedy")).disturbance = Some(OWN_DOING);
+        lab.cell(&format!("larson@2/b{block:02}/greedy")).interference = Some(OWN_DOING);
     }
     let analysis = run(&lab);
     assert_eq!((analysis.interference.disturbed, analysis.interference.stalled), (0, 5));
@@ -106,9 +106,9 @@ fn what_may_be_its_own_doing_disturbs_nothing_and_stands_in_the_row() {
 /// own control group shows none of it.
 #[test]
 fn the_own_control_group_knows_better_than_the_machine_who_waited() {
-    let stalled = |disturbance: Interference| {
+    let stalled = |interference: Interference| {
         let mut lab = FakeRun::new(&["glibc"], &["larson"], 1).fill(|_, _, _| 20.0);
-        lab.cell("larson@2/b00/glibc").disturbance = Some(disturbance);
+        lab.cell("larson@2/b00/glibc").interference = Some(interference);
         numbers(&run(&lab), "glibc").stalled.as_ref().map(|stalled| stalled.by.iter().copied().collect::<Vec<_>>())
     };
     let others = Interference { memory_stall_share: Some(0.3), swapped_pages: Some(9), ..QUIET };
@@ -125,12 +125,12 @@ fn the_own_control_group_knows_better_than_the_machine_who_waited() {
 fn chosen(attempts: [Interference; 2]) -> usize {
     let mut lab = FakeRun::new(&["glibc"], &["larson"], 1).fill(|_, _, _| 1.0);
     let first = lab.cell("larson@2/b00/glibc");
-    first.disturbance = Some(attempts[0]);
+    first.interference = Some(attempts[0]);
     let second = Record {
         attempt: 1,
         cell: "larson@2/b00~1/glibc".into(),
         measurement: Some(measurement(2.0)),
-        disturbance: Some(attempts[1]),
+        interference: Some(attempts[1]),
         ..first.clone()
     };
     lab.records.push(second);

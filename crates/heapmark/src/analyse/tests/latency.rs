@@ -2,6 +2,7 @@
 
 use super::super::fake_run::{FakeRun, crash};
 use super::super::{Called, LatencyState, analyse};
+use crate::plan::Mode;
 use crate::store::Purpose;
 use proptest::prelude::*;
 
@@ -22,7 +23,7 @@ fn processes_are_merged_and_their_times_are_not_averaged() {
     slow.functions[0].longest.ns = 91;
     let malloc = malloc(&lab, 0).unwrap();
     assert_eq!((malloc.count, malloc.p50_ns, malloc.p90_ns), (200, Some(30), Some(90)));
-    assert_eq!((malloc.longest.ns, malloc.longest_cell.as_str()), (91, "larson@2/b01/glibc"));
+    assert_eq!((malloc.longest.ns, &*malloc.longest_cell), (91, "larson@2/b01/glibc"));
 }
 
 #[test]
@@ -51,11 +52,11 @@ fn calls_of_a_disturbed_attempt_are_not_counted_where_a_quiet_one_is_there() {
     let mut lab = lab(1, |_| vec![(30, 1000)]);
     let mut again: Vec<_> = lab.records.iter().filter(|record| record.purpose == Purpose::Latency).cloned().collect();
     for record in &mut again {
-        (record.attempt, record.cell) = (1, record.cell.replace("b00", "b00~1"));
+        (record.attempt, record.cell) = (1, record.cell.replace("b00", "b00~1").into());
         let latency = record.measurement.as_mut().unwrap().latency.as_mut().unwrap();
         (latency.functions[0].buckets[0].count, latency.functions[0].count) = (900, 900);
     }
-    lab.cell("larson@2/b00/hoard").disturbance =
+    lab.cell("larson@2/b00/hoard").interference =
         serde_json::from_str(r#"{"wall_ns": 1, "foreign_cpu_share": 0.9}"#).unwrap();
     lab.records.extend(again);
     assert_eq!((malloc(&lab, 0).unwrap().count, malloc(&lab, 1).unwrap().count), (900, 900));
@@ -67,7 +68,7 @@ fn times_of_one_purpose_never_enter_the_results_of_the_other() {
     // A throughput run with stray records of this kind: their times, ten times as long, appear
     // nowhere.
     let mut mixed = lab(10, |_| vec![(30, 1000)]);
-    mixed.run.plan.latency_every = None;
+    mixed.run.plan.mode = Mode::Time;
     assert!(analyse(&mixed.run, &mixed.records).cases[0].rows.iter().all(|row| row.numbers().is_none()));
     // And the opposite.
     let mut samples = lab(10, |_| vec![(30, 1000)]);

@@ -2,7 +2,7 @@
 //! allocators it contains.
 
 use super::{Recognised, Unreachable};
-use crate::catalog::family;
+use crate::catalog::malloc_api;
 use object::elf::{DT_NEEDED, FileHeader64, PT_DYNAMIC, PT_INTERP};
 use object::read::elf::{Dyn, ElfFile, FileHeader, ProgramHeader};
 use object::{Architecture, Endianness, Object, ObjectSymbol};
@@ -88,7 +88,7 @@ pub(super) fn look(data: &[u8]) -> Recognised {
 /// Whether this is a function of the malloc family: most C++ programs import `operator new` and no
 /// `malloc`.
 fn is_of_malloc(name: &str) -> bool {
-    family::required().any(|one| one == name)
+    malloc_api::required().any(|one| one == name)
 }
 
 fn needed(elf: &ElfFile<FileHeader64<Endianness>>) -> Vec<String> {

@@ -2,8 +2,8 @@
 
 use super::{extra, is_name, ours};
 use crate::catalog::allocator::{Allocator, Purge, Source, Tier};
-use crate::catalog::family;
 use crate::catalog::faults::{Fault, nearest};
+use crate::catalog::malloc_api;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -46,7 +46,7 @@ pub(super) fn check_place(file: &str, allocator: &Allocator, faults: &mut Vec<Fa
     }
 }
 
-/// All checks of an entry alone. Expands the patterns in `leaves` to names.
+/// All checks of an entry alone. Expands the patterns in `left-to-libc` to names.
 pub(super) fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Fault>) {
     let mut add = |key: &str, what: &str, mend: &str| faults.push(fault(file, key, what, mend));
     if allocator.about.trim().is_empty() {
@@ -108,18 +108,18 @@ pub(super) fn check(file: &str, allocator: &mut Allocator, faults: &mut Vec<Faul
             add(&format!("{table}.{what}"), "no reason given", "say why");
         }
     }
-    let mut leaves = BTreeMap::new();
-    for (pattern, reason) in &allocator.leaves {
-        let key = format!("leaves.{pattern}");
+    let mut left = BTreeMap::new();
+    for (pattern, reason) in &allocator.left_to_libc {
+        let key = format!("left-to-libc.{pattern}");
         if reason.trim().is_empty() {
             add(&key, "no reason given", "name the library that serves it instead, and why");
         }
-        let names: Vec<_> = family::required().filter(|name| family::matches(pattern, name)).collect();
+        let names: Vec<_> = malloc_api::required().filter(|name| malloc_api::matches(pattern, name)).collect();
         if names.is_empty() {
-            let near = nearest(pattern, family::required()).map(|name| format!("did you mean `{name}`?"));
+            let near = nearest(pattern, malloc_api::required()).map(|name| format!("did you mean `{name}`?"));
             add(&key, "no such function", &near.unwrap_or("use a name of the malloc family, or `_Z*`".into()));
         }
-        leaves.extend(names.into_iter().map(|name| (name.to_string(), reason.clone())));
+        left.extend(names.into_iter().map(|name| (name.to_string(), reason.clone())));
     }
-    allocator.leaves = leaves;
+    allocator.left_to_libc = left;
 }

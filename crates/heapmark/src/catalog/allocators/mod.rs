@@ -91,7 +91,9 @@ fn inherit(entries: &mut [(String, Allocator)], faults: &mut Vec<Fault>) {
         }
         allocator.purge = allocator.purge.take().or_else(|| original.purge.clone());
         allocator.version = allocator.version.take().or_else(|| original.version.clone());
-        for (own, theirs) in [(&mut allocator.leaves, &original.leaves), (&mut allocator.except, &original.except)] {
+        for (own, theirs) in
+            [(&mut allocator.left_to_libc, &original.left_to_libc), (&mut allocator.except, &original.except)]
+        {
             for (key, reason) in theirs {
                 own.entry(key.clone()).or_insert_with(|| reason.clone());
             }
@@ -103,7 +105,7 @@ fn inherit(entries: &mut [(String, Allocator)], faults: &mut Vec<Fault>) {
 mod tests {
     use super::*;
     use crate::catalog::allocator::Purge;
-    use crate::catalog::family;
+    use crate::catalog::malloc_api;
 
     /// A user's folder with these entries.
     fn load_beside(files: &[(&str, &str)]) -> Result<Vec<Allocator>, Faults> {
@@ -152,7 +154,7 @@ mod tests {
         let all = load_with(None).unwrap();
         let find = |name: &str| all.iter().find(|a| a.name == name).unwrap();
         let (variant, original) = (find("jemalloc-decay0"), find("jemalloc"));
-        assert_eq!(variant.leaves, original.leaves);
+        assert_eq!(variant.left_to_libc, original.left_to_libc);
         assert_eq!(variant.licence, original.licence);
         assert!(matches!(variant.purge, Some(Purge::Configured)));
         assert!(matches!(find("glibc-arena1").purge, Some(Purge::Call { .. })));
@@ -163,8 +165,8 @@ mod tests {
     fn patterns_in_leaves_become_names() {
         let all = load_with(None).unwrap();
         let dlmalloc = all.iter().find(|a| a.name == "dlmalloc").unwrap();
-        assert_eq!(dlmalloc.leaves.len(), family::OPERATORS.len());
-        assert!(dlmalloc.leaves.contains_key("_Znwm"));
+        assert_eq!(dlmalloc.left_to_libc.len(), malloc_api::OPERATORS.len());
+        assert!(dlmalloc.left_to_libc.contains_key("_Znwm"));
     }
 
     #[test]
@@ -173,7 +175,7 @@ mod tests {
         let same =
             MINE.replace("kind = \"path\", files = [\"/opt/mine.so\"]", "kind = \"same-as\", name = \"jemaloc\"");
         let faults = load_beside(&[
-            ("mine.toml", &with("[leaves]\nrealocarray = \"x\"\nvalloc = \"\"")),
+            ("mine.toml", &with("[left-to-libc]\nrealocarray = \"x\"\nvalloc = \"\"")),
             ("other.toml", MINE),
             ("broken.toml", "name = "),
             ("wrong.toml", &with("purge = { kind = \"cal\" }")),
@@ -199,9 +201,12 @@ mod tests {
 
     #[test]
     fn leaves_must_name_functions_and_reasons() {
-        let text = format!("{MINE}\n[leaves]\nrealocarray = \"x\"\nvalloc = \"\"");
+        let text = format!("{MINE}\n[left-to-libc]\nrealocarray = \"x\"\nvalloc = \"\"");
         let faults = load_beside(&[("mine.toml", &text)]).unwrap_err().to_string();
-        assert!(faults.contains("leaves.realocarray: no such function; did you mean `reallocarray`?"), "{faults}");
-        assert!(faults.contains("leaves.valloc: no reason given"), "{faults}");
+        assert!(
+            faults.contains("left-to-libc.realocarray: no such function; did you mean `reallocarray`?"),
+            "{faults}"
+        );
+        assert!(faults.contains("left-to-libc.valloc: no reason given"), "{faults}");
     }
 }

@@ -138,5 +138,5 @@ fn find<'a>(catalog: &'a Catalog, name: &str) -> Option<&'a Workload> {
 }
 
 fn matches(pattern: &str, name: &str) -> bool {
-    super::super::family::matches(pattern, name)
+    super::super::malloc_api::matches(pattern, name)
 }

@@ -31,8 +31,8 @@ pub struct Comparison {
     #[arg(long, value_name = "TIME", value_parser = budget)]
     pub(in crate::cmd) budget: Option<Duration>,
     /// Leave out the A/A check (an identical copy of the baseline that shows this run's noise)
-    #[arg(long, overrides_with = "no_shadow")]
-    pub(in crate::cmd) no_shadow: bool,
+    #[arg(long, overrides_with = "no_aa_copy")]
+    pub(in crate::cmd) no_aa_copy: bool,
     /// Keep measurements that other programs disturbed, without repeating them
     #[arg(long, overrides_with = "no_repeat")]
     pub(in crate::cmd) no_repeat: bool,

@@ -6,13 +6,13 @@ use super::comparison::Comparison;
 use crate::build;
 use crate::catalog::{Catalog, Tier};
 use crate::execute::Subject;
-use crate::plan::Case;
+use crate::plan::{Case, Mode};
 use anyhow::{Context, Result};
 
 /// The controls of a run.
 pub(super) struct Companions {
     /// The A/A copy of the baseline, in runs that compare.
-    pub shadow: Option<Subject>,
+    pub aa_copy: Option<Subject>,
     /// The null allocator, in runs of kernels.
     pub floor: Option<Subject>,
 }
@@ -25,24 +25,25 @@ pub(super) fn choose(
     cases: &[Case],
     catalog: &Catalog,
 ) -> Result<Companions> {
+    let mode = args.instead.mode();
     let is_floor = |subject: &Subject| subject.allocator.tier == Tier::Floor && subject.allocator.name != baseline;
     let asked = subjects.iter().position(is_floor).map(|place| subjects.remove(place));
-    let kernels = cases.iter().any(|case| case.kernel.is_some());
+    let kernels = cases.iter().any(|case| case.kernel().is_some());
     let floor = match asked {
         // The null allocator's blocks overlap, and it never has memory to give back.
-        _ if args.retained => None,
+        _ if mode == Mode::Memory => None,
         None if kernels && !args.no_floor => null(catalog),
         asked => asked,
     };
-    let compares = args.counter.is_none() && !args.retained && cases.iter().any(Case::is_for_allocators);
-    let shadow = if compares { shadow(&args.comparison, subjects, baseline)? } else { None };
-    Ok(Companions { shadow, floor })
+    let compares = matches!(mode, Mode::Time | Mode::Latency { .. }) && cases.iter().any(Case::is_for_allocators);
+    let aa_copy = if compares { aa_copy(&args.comparison, subjects, baseline)? } else { None };
+    Ok(Companions { aa_copy, floor })
 }
 
 /// The A/A copy, if there is an allocator to compare with the baseline and no `--no-shadow`.
-pub(in crate::cmd) fn shadow(flags: &Comparison, subjects: &[Subject], baseline: &str) -> Result<Option<Subject>> {
+pub(in crate::cmd) fn aa_copy(flags: &Comparison, subjects: &[Subject], baseline: &str) -> Result<Option<Subject>> {
     let original = subjects.iter().find(|subject| subject.allocator.name == baseline && subject.refused.is_none());
-    original.filter(|_| subjects.len() > 1 && !flags.no_shadow).map(copy_of).transpose()
+    original.filter(|_| subjects.len() > 1 && !flags.no_aa_copy).map(copy_of).transpose()
 }
 
 fn null(catalog: &Catalog) -> Option<Subject> {

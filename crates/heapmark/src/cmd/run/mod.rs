@@ -23,7 +23,7 @@ use crate::catalog::time;
 use crate::execute::Guest;
 use crate::observe::preflight::{Preflight, State, When};
 use crate::observe::root::Root;
-use crate::plan::{Counter, Override};
+use crate::plan::{Counter, Mode, Override};
 use crate::report::{self, Format, Screen};
 use crate::store::{self, Purpose, RunFile, Store};
 use anyhow::{Result, anyhow};
@@ -76,17 +76,35 @@ pub struct Args {
     /// ...
     #[arg(long, value_name = "TIME", value_parser = time::interval)]
     series: Option<std::time::Duration>,
+    #[command(flatten)]
+    pub(super) instead: Instead,
+}
+
+/// What is measured instead of time; one of them at most.
+#[derive(clap::Args)]
+#[group(multiple = false, conflicts_with_all = ["series", "precision", "max_blocks", "budget"])]
+pub struct Instead {
     /// Time single calls instead, 1 of K on average, in processes that measure nothing else
-    #[arg(long, value_name = "K", num_args = 0..=1, default_missing_value = LATENCY_EVERY, value_parser = every,
-          conflicts_with_all = ["series", "precision", "max_blocks", "budget"])]
+    #[arg(long, value_name = "K", num_args = 0..=1, default_missing_value = LATENCY_EVERY, value_parser = every)]
     latency: Option<u32>,
     /// Count events per operation instead of timing
-    #[arg(long, value_name = "COUNTER", conflicts_with_all = ["series", "precision", "max_blocks", "budget", "latency"])]
+    #[arg(long, value_name = "COUNTER")]
     counter: Option<Counter>,
     /// Measure memory instead of time: how much is resident for the live bytes, and how much stays
     /// resident up to 5 s after everything was freed
-    #[arg(long, conflicts_with_all = ["series", "precision", "max_blocks", "budget", "latency", "counter"])]
+    #[arg(long)]
     pub(super) retained: bool,
+}
+
+impl Instead {
+    fn mode(&self) -> Mode {
+        match (self.latency, self.counter) {
+            (Some(every), _) => Mode::Latency { every },
+            (_, Some(counter)) => Mode::Count(counter),
+            _ if self.retained => Mode::Memory,
+            _ => Mode::Time,
+        }
+    }
 }
 
 /// Two clock reads cost as much as some calls: 1 of 16 makes that a small part of the process's
@@ -146,8 +164,8 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
     let more = if plan.most_blocks() > plan.blocks { ", or more" } else { "" };
     say(&format!("{}{more} processes in {}", plan.cells().len() + plan.checks().len(), dir.display()));
     say(&report::warnings(&look.warnings()));
-    store.keep_look(When::Before, look)?;
-    let timed = !plan.is_for_kernels();
+    store.keep_preflight(When::Before, look)?;
+    let timed = !plan.mode.is_for_kernels();
     let ended = Session::new(guest, selection, Some(store), known, stop).run(&head, &root, args.check_again)?;
     let all_ok = print_results(&dir)?;
     if timed {

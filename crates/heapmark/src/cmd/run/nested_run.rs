@@ -17,7 +17,7 @@ pub(in crate::cmd) fn run(selection: Selection, output: Option<PathBuf>) -> Resu
     let (guest, root) = (Guest::find()?, Root::find().map_err(usage)?);
     let head = selection.head(&guest)?;
     let (dir, store) = begin(output.as_deref(), &head)?;
-    store.keep_look(When::Before, Preflight::look(&root, When::Before))?;
+    store.keep_preflight(When::Before, Preflight::look(&root, When::Before))?;
     let ended = Session::new(guest, selection, Some(store), Vec::new(), stop_on_signals()).run(&head, &root, false)?;
     Ok((store::read(&dir)?, ended.whole))
 }

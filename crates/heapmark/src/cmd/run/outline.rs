@@ -6,7 +6,7 @@ use super::select::Selection;
 use crate::catalog::Tier;
 use crate::execute::Subject;
 use crate::observe::machine::usable_cpus;
-use crate::plan::{Case, Cell, Counter, Plan, UserCommand};
+use crate::plan::{Case, Cell, Counter, Mode, Plan, UserCommand};
 use crate::report::units;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(super) fn outline(selection: &Selection, flags: &Comparison, dir: &Path) -> 
     let plan = &selection.plan;
     let mut lines = vec![("suite", format!("{}, preset {}", selection.suite, selection.preset))];
     lines.push(("workloads", workloads(&plan.cases)));
-    lines.extend(plan.cases.iter().filter_map(|case| case.trial.as_ref()).map(|trial| ("command", command(trial))));
+    lines.extend(plan.cases.iter().filter_map(Case::command).map(|command| ("command", described(command))));
     if plan.cases.iter().any(|case| case.oversubscribed) {
         let cpus = usable_cpus();
         lines.push((
@@ -32,7 +32,7 @@ pub(super) fn outline(selection: &Selection, flags: &Comparison, dir: &Path) -> 
     if compared.all(|subject| subject.allocator.wrapper) {
         lines.push(("", "libraries that hand calls on to libc are measured, too".into()));
     }
-    let copy = plan.shadow.as_ref().map(|_| format!("a copy of {}", plan.baseline));
+    let copy = plan.aa_copy.as_ref().map(|_| format!("a copy of {}", plan.baseline));
     let beside: Vec<String> = copy.into_iter().chain(plan.floor.clone()).collect();
     lines.push(("beside", if beside.is_empty() { "nothing".into() } else { beside.join(", ") }));
     lines.push(("measures", measures(plan)));
@@ -98,10 +98,10 @@ fn named(mut names: Vec<String>) -> String {
 }
 
 /// The user's command, with all its settings.
-fn command(trial: &UserCommand) -> String {
-    let UserCommand { stdin, prepare, warmup, check_output, expect_exit, tree_may_differ, client, .. } = trial;
+fn described(command: &UserCommand) -> String {
+    let UserCommand { stdin, prepare, warmup, check_output, expect_exit, tree_may_differ, client, .. } = command;
     let words = [
-        Some(trial.line()),
+        Some(command.line()),
         stdin.as_ref().map(|file| format!("it reads {}", file.display())),
         prepare.as_ref().map(|line| format!("before each process: {line}")),
         (*warmup > 0).then(|| format!("{warmup} for warming up")),
@@ -114,11 +114,11 @@ fn command(trial: &UserCommand) -> String {
 }
 
 fn measures(plan: &Plan) -> String {
-    let what = match (plan.latency_every, plan.counter) {
-        (Some(every), _) => format!("single calls, 1 of {every}"),
-        (_, Some(counter)) => format!("events, counted by {}", counter.word()),
-        _ if plan.memory => "memory for what is live".into(),
-        _ => "time and memory".into(),
+    let what = match plan.mode {
+        Mode::Time => "time and memory".into(),
+        Mode::Latency { every } => format!("single calls, 1 of {every}"),
+        Mode::Count(counter) => format!("events, counted by {}", counter.word()),
+        Mode::Memory => "memory for what is live".into(),
     };
     let series: Vec<u64> = plan.cases.iter().filter_map(|case| case.series_ns).collect();
     let every = |ns: &u64| units::duration(*ns as f64);
@@ -127,7 +127,7 @@ fn measures(plan: &Plan) -> String {
         (Some(ns), false) => format!(", of some workloads memory over time every {}", every(ns)),
         (None, _) => String::new(),
     };
-    let target = match plan.cases.iter().any(Case::is_calibrated) && plan.counter != Some(Counter::Callgrind) {
+    let target = match plan.cases.iter().any(Case::is_calibrated) && plan.mode != Mode::Count(Counter::Callgrind) {
         true => format!(", for {} ms in each process where the preset is calibrated", plan.target_ms),
         false => String::new(),
     };
@@ -148,11 +148,11 @@ fn blocks(plan: &Plan) -> String {
 /// How many processes, and how long they take.
 fn processes(plan: &Plan) -> String {
     let (checks, cells, (seconds, unknown)) = (plan.checks().len(), plan.cells().len(), plan.estimate());
-    let measured = match plan.latency_every {
-        None if plan.memory => "whose memory is followed".to_string(),
-        None if plan.counter.is_some() => "in which events are counted".to_string(),
-        None => "measured ones".to_string(),
-        Some(every) => format!("that time 1 of {every} calls"),
+    let measured = match plan.mode {
+        Mode::Time => "measured ones".to_string(),
+        Mode::Latency { every } => format!("that time 1 of {every} calls"),
+        Mode::Count(_) => "in which events are counted".to_string(),
+        Mode::Memory => "whose memory is followed".to_string(),
     };
     let mut text = format!("seed {}: {checks} checked processes first, then {cells} {measured}\n", plan.seed);
     if seconds > 0.0 {

@@ -18,13 +18,13 @@ pub(super) fn resolve(cases: &[Case], catalog: &Catalog, dry_run: bool) -> Resul
     let mut all: Vec<Program> = Vec::new();
     // All programs that only print are counted with the same library.
     let counter = std::cell::LazyCell::new(|| counter(catalog));
-    let named = cases.iter().flat_map(|case| case.program.iter().chain(case.rows.iter().map(|row| &row.program)));
+    let named = cases.iter().flat_map(Case::programs);
     for name in named {
-        if all.iter().any(|known| known.name == *name) {
+        if all.iter().any(|known| known.name == name) {
             continue;
         }
         let program = ready(catalog.program(name)?, dry_run);
-        let counter = program.prints.filter(|_| !dry_run).and_then(|_| counter.clone());
+        let counter = program.expects_stdout.filter(|_| !dry_run).and_then(|_| counter.clone());
         all.push(Program { counter, ..program });
     }
     Ok(all)
@@ -47,16 +47,15 @@ pub(in crate::cmd) fn ready(entry: &catalog::Program, dry_run: bool) -> Program 
         let word = if absent.is_some() { "absent: " } else { "" };
         say(&format!("program {}: {word}{why}", entry.name));
     }
-    let catalog::Program { name, allocator, environment, prints, .. } = entry.clone();
-    Program { name, allocator, environment, executable, prints, counter: None, refused, absent }
+    let catalog::Program { name, allocator, environment, expects_stdout, .. } = entry.clone();
+    Program { name, allocator, environment, executable, expects_stdout, counter: None, refused, absent }
 }
 
 /// Marks the cases whose rows are whole processes: those of programs that only print.
 pub(super) fn mark(cases: &mut [Case], catalog: &Catalog) {
     for case in cases {
-        let mut names = case.program.iter().chain(case.rows.iter().map(|row| &row.program));
-        let prints = |name: &String| catalog.program(name).is_ok_and(|program| program.prints.is_some());
-        case.whole_process = case.kernel.is_none() && names.all(prints);
+        let prints = |name: &str| catalog.program(name).is_ok_and(|program| program.expects_stdout.is_some());
+        case.whole_process = case.kernel().is_none() && case.programs().all(prints);
     }
 }
 
@@ -105,7 +104,7 @@ pub(super) fn rows(cases: &[Case], programs: &[Program]) -> Result<Vec<Allocator
             sources: String::new(),
             sha256: started.iter().map(|file| build::hash_of_file(Path::new(file))).collect::<Result<_>>()?,
             files: started.into_iter().collect(),
-            leaves: Vec::new(),
+            left_to_libc: Vec::new(),
             purge: "none".into(),
             purged_as: None,
         });

@@ -3,7 +3,7 @@
 use super::Args;
 use super::comparison::Comparison;
 use crate::catalog::Suite;
-use crate::plan::Counter;
+use crate::plan::Mode;
 use heapmark_stats::{ALPHA, ALPHA_UNTIL_PRECISE, blocks_needed};
 
 /// How many blocks a run makes.
@@ -18,17 +18,13 @@ impl Extent {
     /// Flags override the suite; with neither, as many blocks as a verdict over this many
     /// comparisons needs.
     pub fn of_run(args: &Args, suite: &Suite, comparisons: usize) -> Extent {
-        const MEMORY_BLOCKS: u32 = 3;
+        let mode = args.instead.mode();
         let flags = &args.comparison;
         let asked = flags.precision.is_some() || flags.max_blocks.is_some() || flags.budget.is_some();
-        let exactly = flags
-            .blocks
-            .or(args.counter.map(Counter::blocks))
-            .or(args.retained.then_some(MEMORY_BLOCKS))
-            .or(suite.blocks.filter(|_| !asked));
+        let exactly = flags.blocks.or(mode.blocks()).or(suite.blocks.filter(|_| !asked));
         match exactly {
             Some(blocks) => Extent::exactly(blocks),
-            None if args.latency.is_some() || !(asked || suite.adaptive) => {
+            None if matches!(mode, Mode::Latency { .. }) || !(asked || suite.adaptive) => {
                 Extent::exactly(blocks_needed(comparisons, ALPHA))
             }
             None => Extent::until_precise(flags, suite.budget_minutes, comparisons),

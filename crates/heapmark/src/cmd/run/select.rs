@@ -14,7 +14,7 @@ use crate::catalog::{Catalog, Workload};
 use crate::cmd::{tier, usage, version};
 use crate::execute::{Guest, Program, Subject};
 use crate::observe::machine;
-use crate::plan::{Case, Counter, Plan, cases, comparisons};
+use crate::plan::{Case, Counter, Mode, Plan, cases, comparisons};
 use crate::store::{self, AllocatorInfo, RunFile, SCHEMA};
 use anyhow::{Result, anyhow, bail};
 use std::path::Path;
@@ -42,7 +42,7 @@ impl Selection {
         let catalog = Catalog::load()?;
         let suite = catalog.suite(suite).map_err(|error| usage(meant(suite, error, &catalog)))?;
         let suite = &suite.under(args.preset.as_ref().unwrap_or(&suite.preset));
-        let cpus = machine::usable_cpus();
+        let (cpus, mode) = (machine::usable_cpus(), args.instead.mode());
         let patterns = if words.is_empty() { &suite.workloads } else { words };
         let (traces, patterns): (Vec<&String>, Vec<&String>) =
             patterns.iter().partition(|word| traces::file(word).is_some());
@@ -64,7 +64,7 @@ impl Selection {
         let cases = cases(&workloads, preset, &threads, cpus, &args.set).map_err(usage)?;
         let (mut cases, compiled_traces) = {
             let patience_s = args.comparison.timeout.unwrap_or(FIRST_TIMEOUT).as_secs_f64();
-            traces::make_ready(cases, args.retained, cpus, patience_s).map_err(usage)?
+            traces::make_ready(cases, mode, cpus, patience_s).map_err(usage)?
         };
         refuse_idle(args, &workloads, &cases).map_err(usage)?;
         if let Some(interval) = args.series {
@@ -82,23 +82,22 @@ impl Selection {
         must_be_ready(&baseline, &subjects)?;
         programs::mark(&mut cases, &catalog);
         // Programs never start when single calls are timed: no reason to build them.
-        let programs = programs::resolve(&cases, &catalog, dry_run || args.latency.is_some() || args.retained)?;
+        let programs =
+            programs::resolve(&cases, &catalog, dry_run || matches!(mode, Mode::Latency { .. } | Mode::Memory))?;
         let pinned = resolve(programs::pinned(&cases, &subjects, &catalog)?, &catalog, dry_run)?;
-        let Companions { shadow, floor } = controls::choose(args, &mut subjects, &baseline, &cases, &catalog)?;
+        let Companions { aa_copy, floor } = controls::choose(args, &mut subjects, &baseline, &cases, &catalog)?;
         let extent = Extent::of_run(args, suite, comparisons(cases.len(), subjects.len()));
-        let plan = plan(&args.comparison, extent, baseline, cases, &subjects, shadow.as_ref());
+        let plan = plan(&args.comparison, extent, baseline, cases, &subjects, aa_copy.as_ref());
         let plan = Plan {
             // Counts and retained memory hardly change on a busy machine.
-            repeats: plan.repeats && args.counter.is_none() && !args.retained,
+            repeats: plan.repeats && !matches!(mode, Mode::Count(_) | Mode::Memory),
             target_ms: args.target_ms.unwrap_or(suite.target_ms),
-            latency_every: args.latency,
-            counter: args.counter,
-            memory: args.retained,
+            mode,
             named,
             floor: floor.as_ref().map(|floor| floor.allocator.name.clone()),
             ..plan
         };
-        subjects.extend(shadow.into_iter().chain(floor));
+        subjects.extend(aa_copy.into_iter().chain(floor));
         Ok(Selection {
             plan,
             subjects,
@@ -173,7 +172,7 @@ impl Selection {
             allocators: self
                 .subjects
                 .iter()
-                .map(|subject| info(guest, subject, self.plan.shadow.as_ref() == Some(&subject.allocator.name)))
+                .map(|subject| info(guest, subject, self.plan.aa_copy.as_ref() == Some(&subject.allocator.name)))
                 .collect::<Result<_>>()?,
             subjects: self.subjects.clone(),
             pinned: self.pinned.clone(),
@@ -181,7 +180,7 @@ impl Selection {
             programs: self.programs.clone(),
             timeout_s: self.timeout_s,
             machine: machine::describe(),
-            looks: Default::default(),
+            preflights: Default::default(),
         })
     }
 }
@@ -198,13 +197,13 @@ fn refuse_idle(args: &super::Args, workloads: &[&Workload], cases: &[Case]) -> R
             false => bail!("--threads: how many threads these workloads have follows from their parameters (--set)"),
         }
     }
-    if args.target_ms.is_some() && args.counter == Some(Counter::Callgrind) {
+    if args.target_ms.is_some() && args.instead.mode() == Mode::Count(Counter::Callgrind) {
         bail!("--target-ms: --counter callgrind counts one iteration, however long it takes");
     }
     if args.target_ms.is_some() && !cases.iter().any(Case::is_calibrated) {
         bail!("--target-ms: the work of these workloads is fixed, so no process is made longer or shorter");
     }
-    if args.series.is_some() && cases.iter().all(|case| case.kernel.is_none()) {
+    if args.series.is_some() && cases.iter().all(|case| case.kernel().is_none()) {
         bail!("--series: memory over time is followed in kernels only, and these workloads are programs");
     }
     Ok(())
@@ -242,7 +241,7 @@ pub(in crate::cmd) fn plan(
     baseline: String,
     cases: Vec<Case>,
     subjects: &[Subject],
-    shadow: Option<&Subject>,
+    aa_copy: Option<&Subject>,
 ) -> Plan {
     let name = |subject: &Subject| subject.allocator.name.clone();
     Plan {
@@ -255,12 +254,12 @@ pub(in crate::cmd) fn plan(
         baseline,
         cases,
         allocators: subjects.iter().map(name).collect(),
-        shadow: shadow.map(name),
+        aa_copy: aa_copy.map(name),
         ..Plan::default()
     }
 }
 
-fn info(guest: &Guest, subject: &Subject, shadow: bool) -> Result<AllocatorInfo> {
+fn info(guest: &Guest, subject: &Subject, aa_copy: bool) -> Result<AllocatorInfo> {
     let Subject { allocator, library, refused } = subject;
     let purge = match &allocator.purge {
         None => "none",
@@ -270,17 +269,17 @@ fn info(guest: &Guest, subject: &Subject, shadow: bool) -> Result<AllocatorInfo>
     // libc's reallocarray calls the allocator's realloc: it need not be exported.
     let heap_of_its_own = |name: &&&str| **name != "reallocarray" && !library.exports.contains(**name);
     let preloaded = !library.files.is_empty();
-    let left = crate::catalog::family::FUNCTIONS.iter().filter(|_| preloaded).filter(heap_of_its_own);
+    let left = crate::catalog::malloc_api::FUNCTIONS.iter().filter(|_| preloaded).filter(heap_of_its_own);
     Ok(AllocatorInfo {
         name: allocator.name.clone(),
         family: allocator.family.clone(),
-        tier: if shadow { "shadow".into() } else { tier(allocator).into() },
+        tier: if aa_copy { "aa-copy".into() } else { tier(allocator).into() },
         origin: library.origin.clone(),
         version: if refused.is_some() { "-".into() } else { version(guest, subject)? },
         sources: allocator.sources.clone(),
         files: library.files.iter().map(|file| file.display().to_string()).collect(),
         sha256: library.files.iter().map(|file| build::hash_of_file(file)).collect::<Result<_>>()?,
-        leaves: left.map(|name| name.to_string()).collect(),
+        left_to_libc: left.map(|name| name.to_string()).collect(),
         purge: purge.into(),
         purged_as: library.purged_as.clone(),
     })

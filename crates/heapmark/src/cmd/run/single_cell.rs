@@ -20,11 +20,11 @@ pub(super) fn run(
     stop: Arc<AtomicBool>,
 ) -> Result<Exit> {
     let checks = selection.plan.checks();
-    let check = checks.iter().any(|cell| cell.id == id);
+    let check = checks.iter().any(|cell| *cell.id == *id);
     let blocks = (0..selection.plan.most_blocks()).flat_map(|block| selection.plan.block(block)).flatten();
-    let Some(cell) = &checks.iter().cloned().chain(blocks).find(|cell| cell.id == id) else {
+    let Some(cell) = &checks.iter().cloned().chain(blocks).find(|cell| *cell.id == *id) else {
         let cells = selection.plan.cells();
-        let example = cells.first().map_or("", |cell| cell.id.as_str());
+        let example = cells.first().map_or("", |cell| &cell.id);
         return Err(usage(anyhow!(
             "the plan has no cell `{id}`: --dry-run --cells prints them, the first is {example}"
         )));

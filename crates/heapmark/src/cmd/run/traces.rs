@@ -8,7 +8,7 @@ use crate::catalog::{Iterations, Workload};
 use crate::cmd::long::Long;
 use crate::cmd::say;
 use crate::cmd::trace::in_file;
-use crate::plan::Case;
+use crate::plan::{Case, Mode};
 use crate::report::units;
 use anyhow::{Context, Result, bail};
 use heapmark_trace::Reader;
@@ -134,14 +134,14 @@ fn workload(name: String, path: &Path, sha256: &str) -> Workload {
 /// `patience_s` is the timeout of a process.
 pub(super) fn make_ready(
     cases: Vec<Case>,
-    retained: bool,
+    mode: Mode,
     cpus: u32,
     patience_s: f64,
 ) -> Result<(Vec<Case>, Vec<CompiledTrace>)> {
     let (mut ready, mut compiled_traces) = (Vec::new(), Vec::new());
     for mut case in cases {
         if replays(&case) {
-            check(&mut case, retained)?;
+            check(&mut case, mode == Mode::Memory)?;
             let compiled = compile(&mut case, cpus)?;
             lasts(&case, &compiled.head, patience_s)?;
             compiled_traces.push(compiled);
@@ -291,7 +291,7 @@ fn calls(head: &Head) -> String {
 }
 
 fn replays(case: &Case) -> bool {
-    case.kernel.as_deref() == Some("replay")
+    case.is_replay()
 }
 
 fn order(case: &Case) -> Order {

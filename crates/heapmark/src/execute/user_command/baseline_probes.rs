@@ -75,7 +75,7 @@ impl CommandRunner<'_> {
         launch.env_clear().envs(self.environment()).stdout(nowhere()?).stderr(nowhere()?);
         let limit = LEAST_PATIENCE.max(Duration::from_nanos(plain.end.usage.wall_ns).saturating_mul(SLOWER));
         let mut drive =
-            self.trial.client.as_ref().map(|client| Drive::new(client, self, &account, None)).transpose()?;
+            self.command.client.as_ref().map(|client| Drive::new(client, self, &account, None)).transpose()?;
         let mut look = |pid| drive.as_mut().map_or(SHORT_WAIT, |drive| drive.look(pid));
         let Some(found) = search(launch, &self.tools.witness, limit, self.stop, &mut look)? else { return Ok(false) };
         let silent = Silent::among(&found.executed, &log.read());

@@ -65,7 +65,7 @@ pub struct Reference {
 /// The command under an allocator.
 pub struct CommandRunner<'a> {
     /// The command.
-    pub trial: &'a UserCommand,
+    pub command: &'a UserCommand,
     /// The libraries.
     pub tools: &'a Tools,
     /// The allocator.
@@ -103,7 +103,7 @@ impl CommandRunner<'_> {
             return Ok(Some(Err(Box::new(self.attempt(outcome, ran, Measurement::default())))));
         }
         let code = ran.end.code().unwrap_or_default();
-        if self.trial.client.is_none() && code != self.trial.expect_exit.unwrap_or(0) {
+        if self.command.client.is_none() && code != self.command.expect_exit.unwrap_or(0) {
             let outcome = Outcome::Exit { code, phase: Phase::Run.word().into() };
             return Ok(Some(Err(Box::new(self.attempt(outcome, ran, Measurement::default())))));
         }
@@ -116,7 +116,7 @@ impl CommandRunner<'_> {
     /// Compares the programs that a process executed with the baseline's. `None` if `stop` was set.
     fn other_tree(&self, ran: &Ran, reference: &Reference) -> Result<Option<Option<Outcome>>> {
         // Processes that are ended with the command may or may not have executed something by then.
-        if self.trial.tree_may_differ || ran.left_behind > 0 {
+        if self.command.tree_may_differ || ran.left_behind > 0 {
             return Ok(Some(None));
         }
         if self.is_baseline {
@@ -152,7 +152,7 @@ impl CommandRunner<'_> {
             let why = "built without locks, for programs of one thread: whether this one has more is unknown".into();
             return Ok(Some(Attempt::without_process(Outcome::Unsupported { why })));
         }
-        for _ in 0..if self.job.check { self.trial.warmup } else { 0 } {
+        for _ in 0..if self.job.check { self.command.warmup } else { 0 } {
             match self.plain(None, reference.printed.as_ref())? {
                 None => return Ok(None),
                 Some(Err(attempt)) => return Ok(Some(*attempt)),

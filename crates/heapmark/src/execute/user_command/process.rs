@@ -79,7 +79,7 @@ impl CommandRunner<'_> {
     /// measure something else than their names say, and two allocators in one process would prove
     /// nothing.
     pub(super) fn environment(&self) -> Vec<(OsString, OsString)> {
-        self.trial.settings.split(of_the_user()).0
+        self.command.settings.split(of_the_user()).0
     }
 
     /// Runs the command unchanged, after `--prepare`.
@@ -93,7 +93,7 @@ impl CommandRunner<'_> {
         let log = Log::new()?;
         // A process whose output is read may have to wait for the reader. Only two kinds are read:
         // the reference, which has no `wanted` output, and checks.
-        let read = self.trial.check_output && (wanted.is_none() || self.job.check);
+        let read = self.command.check_output && (wanted.is_none() || self.job.check);
         let output = read.then(|| Output::new(wanted.cloned())).transpose()?;
         let ran = self.start(self.variables(&log), look, output, None)?;
         Ok(ran.map(|ran| Ok(Ran { witnessed: log.read(), ..ran })))
@@ -101,9 +101,9 @@ impl CommandRunner<'_> {
 
     /// The failure of `--prepare`, if it failed.
     pub(super) fn prepared(&self) -> Result<Option<Outcome>> {
-        let Some(line) = &self.trial.prepare else { return Ok(None) };
+        let Some(line) = &self.command.prepare else { return Ok(None) };
         let mut command = Command::new("sh");
-        command.arg("-c").arg(line).current_dir(&self.trial.folder).stdin(Stdio::null());
+        command.arg("-c").arg(line).current_dir(&self.command.folder).stdin(Stdio::null());
         let output = command.env_remove("LD_PRELOAD").output().context("cannot start sh for --prepare")?;
         let what = || with_words(&format!("--prepare: {}", output.status), &String::from_utf8_lossy(&output.stderr));
         // The terminal sends Ctrl-C to sh, too: what sh did then is no failure.
@@ -133,12 +133,12 @@ impl CommandRunner<'_> {
         launch.arg("launch").arg(account.as_raw_fd().to_string()).arg("inherit").args(held.then_some("held"));
         launch.args(variables.iter().map(|(name, value)| format!("{name}={value}")));
         launch.arg(format!("HEAPMARK_PADDING={}", "x".repeat(self.job.padding as usize)));
-        launch.arg("--").args(&self.trial.command).current_dir(&self.trial.folder).stdin(self.stdin()?);
+        launch.arg("--").args(&self.command.command).current_dir(&self.command.folder).stdin(self.stdin()?);
         Ok(launch)
     }
 
     fn stdin(&self) -> Result<Stdio> {
-        let Some(file) = &self.trial.stdin else { return Ok(Stdio::null()) };
+        let Some(file) = &self.command.stdin else { return Ok(Stdio::null()) };
         Ok(File::open(file).with_context(|| format!("--stdin: cannot read {}", file.display()))?.into())
     }
 
@@ -157,7 +157,7 @@ impl CommandRunner<'_> {
         let stderr = stderr_file()?;
         let words = stderr.try_clone().context("cannot hand on a memory file")?;
         let mut drive =
-            self.trial.client.as_ref().map(|client| Drive::new(client, self, &account, times)).transpose()?;
+            self.command.client.as_ref().map(|client| Drive::new(client, self, &account, times)).transpose()?;
         let mut look = look.map(Paced::new);
         // An error while trimming the file in memory occurs again when the rest is read, and is
         // reported then.
@@ -173,7 +173,7 @@ impl CommandRunner<'_> {
         launch.env_clear().envs(self.environment());
         let end = child::run(launch, stderr, self.timeout, self.stop, Some(&mut looks))?;
         let Some(end) = end else { return Ok(None) };
-        let LaunchedEnd { end, left_behind, refused } = end.launched(&account, &self.trial.command[0]);
+        let LaunchedEnd { end, left_behind, refused } = end.launched(&account, &self.command.command[0]);
         let served = drive.map(|drive| drive.served(&end)).transpose()?;
         Ok(Some(Ran { end, output, witnessed: Vec::new(), left_behind, refused, served }))
     }

@@ -17,7 +17,7 @@ struct RowLine {
     role: &'static str,
     outcome: &'static str,
     detail: String,
-    leaves: String,
+    left_to_libc: String,
     findings: String,
     purge: &'static str,
     blocks: Option<usize>,
@@ -82,7 +82,7 @@ fn row_line(case: &Case, row: &Row, planned_blocks: u32) -> RowLine {
         role: match row.role {
             Role::Baseline => "baseline",
             Role::Candidate => "candidate",
-            Role::Shadow => "shadow",
+            Role::AaCopy => "aa-copy",
             Role::Floor => "floor",
             Role::Program => "program",
         },
@@ -91,7 +91,7 @@ fn row_line(case: &Case, row: &Row, planned_blocks: u32) -> RowLine {
             State::Failed(failed) => plain(&failed.summary()),
             State::Measured(_) | State::Missing { .. } => String::new(),
         },
-        leaves: plain(&row.leaves.join(" ")),
+        left_to_libc: plain(&row.left_to_libc.join(" ")),
         findings: plain(&row.findings.join("; ")),
         purge: match row.purge {
             Purge::Unknown => "unknown",

@@ -15,7 +15,7 @@ const COLUMNS: [&str; 9] =
 pub(super) fn section(legend: &SeriesLegend) -> Section {
     let cases: Vec<Placed<Case>> = legend.all(|told| &told.analysis.cases);
     let cases: Vec<Placed<Case>> =
-        cases.into_iter().filter(|(_, case)| !case.whole_process || case.trial.is_some()).collect();
+        cases.into_iter().filter(|(_, case)| !case.whole_process || case.command.is_some()).collect();
     let mut views: Vec<View> = overall(legend).into_iter().collect();
     views.extend(views::by_threads(&cases, &COLUMNS, |cases, heading, data| {
         let dots = of_cases(cases, data);

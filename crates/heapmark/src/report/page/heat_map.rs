@@ -96,7 +96,7 @@ fn view(legend: &SeriesLegend, cases: &[Placed<Case>]) -> Option<View> {
 fn columns<'a>(cases: &[Placed<'a, Case>]) -> Vec<(usize, &'a str)> {
     let mut columns: Vec<(usize, &str)> = Vec::new();
     for (run, case) in cases {
-        for row in case.rows.iter().filter(|row| !matches!(row.role, Role::Floor | Role::Shadow)) {
+        for row in case.rows.iter().filter(|row| !matches!(row.role, Role::Floor | Role::AaCopy)) {
             let own = (*run, row.allocator.as_str());
             if !columns.contains(&own) {
                 let like = columns.iter().rposition(|(_, name)| *name == own.1);

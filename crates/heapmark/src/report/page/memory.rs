@@ -48,7 +48,7 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
 
 /// The A/A copy and the floor request the same and would only cover the others.
 fn names(case: &Case) -> Vec<&str> {
-    let ranked = case.rows.iter().filter(|row| !matches!(row.role, Role::Floor | Role::Shadow));
+    let ranked = case.rows.iter().filter(|row| !matches!(row.role, Role::Floor | Role::AaCopy));
     ranked.filter(|row| row.numbers().is_some()).map(|row| row.allocator.as_str()).collect()
 }
 

@@ -41,7 +41,7 @@ struct Point<'a> {
 fn plot(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) -> Option<Plot> {
     let mut points: Vec<Point> = Vec::new();
     for (run, case) in cases {
-        let ranked = case.rows.iter().filter(|row| !matches!(row.role, Role::Floor | Role::Shadow));
+        let ranked = case.rows.iter().filter(|row| !matches!(row.role, Role::Floor | Role::AaCopy));
         let numbers = ranked.filter_map(|row| Some((row, row.numbers()?)));
         points.extend(numbers.filter_map(|(row, numbers)| {
             Some(Point { run: *run, threads: case.threads, row, numbers, memory: numbers.memory? })

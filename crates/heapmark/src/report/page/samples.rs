@@ -79,7 +79,7 @@ fn plot(legend: &SeriesLegend, cases: &[Placed<Case>], heading: &str, most: usiz
             traces.extend((own().count() > 0).then(|| trace(legend, run, row, disturbed, &own().collect::<Vec<_>>())));
         }
     }
-    let what = if cases[0].1.trial.is_some() { "wall time" } else { "time per operation" };
+    let what = if cases[0].1.command.is_some() { "wall time" } else { "time per operation" };
     let layout = Layout::new().x_axis(axes::values(what, &ends, units::duration)).y_axis(axes::names());
     vec![Plot { title: heading.to_owned(), traces, layout }]
 }

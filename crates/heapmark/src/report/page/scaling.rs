@@ -45,7 +45,7 @@ fn plot(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) -> Optio
     }
     let mut lines: Vec<Line> = Vec::new();
     for (run, case) in cases {
-        for row in case.rows.iter().filter(|row| !matches!(row.role, Role::Floor | Role::Shadow)) {
+        for row in case.rows.iter().filter(|row| !matches!(row.role, Role::Floor | Role::AaCopy)) {
             let Some(numbers) = row.numbers() else { continue };
             let point = (case.threads, numbers.mops_per_s);
             match lines.iter_mut().find(|line| (line.run, line.name) == (*run, row.allocator.as_str())) {

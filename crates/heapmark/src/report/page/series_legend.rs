@@ -30,7 +30,7 @@ impl<'a> SeriesLegend<'a> {
         let mut entries: Vec<Entry> = Vec::new();
         for (name, role) in runs.iter().flat_map(|told| subjects(&told.analysis)) {
             if !entries.iter().any(|entry| entry.name == name) {
-                let companion = matches!(role, Role::Floor | Role::Shadow);
+                let companion = matches!(role, Role::Floor | Role::AaCopy);
                 entries.push(Entry { name: name.to_owned(), companion });
             }
         }

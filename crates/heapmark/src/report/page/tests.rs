@@ -195,7 +195,7 @@ fn a_replay_in_strict_order_is_drawn_along_what_was_allocated_and_not_along_time
 #[test]
 fn samples_are_hollow_where_they_were_disturbed() {
     let mut lab = lab();
-    lab.cell("larson@2/b00/glibc").disturbance =
+    lab.cell("larson@2/b00/glibc").interference =
         serde_json::from_str(r#"{"wall_ns": 1, "foreign_cpu_share": 0.9}"#).unwrap();
     let run = run("r", &lab);
     let legend = SeriesLegend::new(vec![Told { run: &run, analysis: analyse(&lab.run, &lab.records) }]);

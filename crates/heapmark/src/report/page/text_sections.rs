@@ -111,7 +111,7 @@ pub(super) fn method(legend: &SeriesLegend) -> Section {
         let (head, suffix) = (told.run.head, legend.suffix(run));
         let rows = head.machine.iter().map(|(key, value)| vec![key.clone(), value.clone()]).collect();
         tables.push(Table::of_words(&format!("Machine{suffix}"), &["item", "found"], rows));
-        let looks = head.looks.before.iter().chain(&head.looks.after);
+        let looks = head.preflights.before.iter().chain(&head.preflights.after);
         let told_of = looks.flat_map(|look| {
             [State::Warning, State::Note].into_iter().flat_map(|state| look.in_state(state)).map(|item| {
                 let found = item.found.clone().unwrap_or_else(|| "not told".into());

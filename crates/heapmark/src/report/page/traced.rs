@@ -124,11 +124,11 @@ fn lifetimes(stats: &Stats) -> Section {
 
 fn growth(stats: &Stats) -> Section {
     let mut data = Data::new(&["moves", "objects"]);
-    stats.ladders.buckets().for_each(|bucket| data.row([number(bucket.mean.round()), bucket.count.into()]));
+    stats.realloc_chains.buckets().for_each(|bucket| data.row([number(bucket.mean.round()), bucket.count.into()]));
     if data.rows.is_empty() {
         return Section::default();
     }
-    let counts = stats.ladders.powers().iter().map(|(count, _)| *count as f64).collect();
+    let counts = stats.realloc_chains.powers().iter().map(|(count, _)| *count as f64).collect();
     let plot = bars(
         "Objects by times that realloc gave them a new size",
         OBJECTS,

@@ -28,7 +28,7 @@ const COLUMNS: [&str; 10] = [
 pub(super) fn section(legend: &SeriesLegend) -> Section {
     let cases: Vec<Placed<Case>> = legend.all(|told| &told.analysis.cases);
     let cases: Vec<Placed<Case>> = cases.into_iter().filter(|(_, case)| case.whole_process).collect();
-    let driven = |case: &Case| case.trial.as_ref().is_some_and(|tried| tried.client.is_some());
+    let driven = |case: &Case| case.command.as_ref().is_some_and(|tried| tried.client.is_some());
     let bar = if cases.iter().any(|(_, case)| driven(case)) {
         "A bar is the time of the client, from its start to its end; the diamond is the CPU time of the server meanwhile."
     } else {

@@ -52,7 +52,7 @@ pub(in crate::report) fn memory(numbers: &Numbers) -> String {
 
 pub(super) fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u32) -> String {
     let mut notes: Vec<String> = whole::note(row, numbers).into_iter().chain(whole::sizes(row)).collect();
-    if !row.leaves.is_empty() {
+    if !row.left_to_libc.is_empty() {
         notes.push("partial".to_owned());
     }
     notes.extend(row.served.clone());

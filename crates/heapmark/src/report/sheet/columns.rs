@@ -92,9 +92,9 @@ impl Table<'_> {
 /// The columns of a case whose rows have numbers.
 pub(super) fn columns(rows: Vec<(&Row, &Numbers)>, case: &Case, planned_blocks: u32) -> Vec<Column> {
     let mut table = Table { rows, columns: Vec::new() };
-    let of_programs = case.whole_process && case.trial.is_none();
+    let of_programs = case.whole_process && case.command.is_none();
     table.words(if of_programs { "row" } else { "allocator" }, |row, _| row.allocator.clone());
-    if case.trial.is_some() {
+    if case.command.is_some() {
         user_command::columns(&mut table, case);
     } else if case.whole_process {
         whole::columns(&mut table, case);

@@ -62,7 +62,7 @@ impl Sheet {
         let mut rows: Vec<(&Row, &Numbers)> = case.rows.iter().filter_map(|row| Some((row, row.numbers()?))).collect();
         // For a user's command, the conclusion below uses the ratios of pairs, and medians may have
         // another order.
-        let by_ratio = case.trial.is_some() && rows.iter().all(|(_, numbers)| numbers.ratio.is_some());
+        let by_ratio = case.command.is_some() && rows.iter().all(|(_, numbers)| numbers.ratio.is_some());
         let rank = |numbers: &Numbers| match (case.paced, numbers.mean_footprint, numbers.memory) {
             _ if by_ratio => numbers.ratio.map_or(1.0, |ratio| ratio.ratio),
             (true, Some(mean), _) => mean.bytes.median,
@@ -70,7 +70,7 @@ impl Sheet {
             _ => numbers.ns_per_op.median,
         };
         rows.sort_by(|(_, a), (_, b)| rank(a).total_cmp(&rank(b)));
-        rows.retain(|(row, _)| row.role != Role::Shadow);
+        rows.retain(|(row, _)| row.role != Role::AaCopy);
         let (floors, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(row, _)| row.role == Role::Floor);
         Sheet {
             heading: heading_of(case),
@@ -109,7 +109,7 @@ pub(super) fn overall(analysis: &Analysis) -> Vec<(String, String)> {
 
 /// The user's command, or the workload and its threads.
 pub(super) fn heading_of(case: &Case) -> String {
-    match &case.trial {
+    match &case.command {
         Some(tried) => user_command::heading(tried),
         None => heading(&case.workload, case.threads, case.oversubscribed),
     }

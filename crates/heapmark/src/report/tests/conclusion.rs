@@ -52,7 +52,7 @@ fn what_the_leader_leaves_out_is_said() {
         FakeRun::new(&["glibc", "a"], &["larson"], 10).fill(|_, name, _| if name == "a" { 10.0 } else { 20.0 });
     lab.run.plan.cases[0].counts_purge = true;
     lab.allocator("a").purge = "none".into();
-    lab.allocator("a").leaves = vec!["calloc".into()];
+    lab.allocator("a").left_to_libc = vec!["calloc".into()];
     assert!(sentence(&lab).ends_with(" But a is partial and gives no memory back in 1 case that time it."));
 }
 
@@ -68,9 +68,9 @@ fn the_overall_table_names_the_cases_that_the_copy_takes_away() {
             10.0 * noise(&format!("{case}{name}"), block) * if name == "copy" { copy } else { 1.0 }
         },
     );
-    lab.allocator("copy").tier = "shadow".into();
+    lab.allocator("copy").tier = "aa-copy".into();
     lab.run.plan.allocators.pop();
-    lab.run.plan.shadow = Some("copy".into());
+    lab.run.plan.aa_copy = Some("copy".into());
     let heading = "Overall: time / glibc, geometric mean over 2 cases without churn@2 (A/A) and speed@2 (A/A) [95 %";
     assert!(on(Screen { width: 200, colour: false }, &lab).contains(heading), "{}", on(WIDE, &lab));
     assert!(exported(Format::Markdown, &lab).contains("2 cases without churn@2 (A/A) and speed@2 (A/A)"));

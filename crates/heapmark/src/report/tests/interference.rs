@@ -6,7 +6,7 @@ use super::*;
 fn stalled() -> FakeRun {
     let mut lab = FakeRun::new(&["glibc", "greedy"], &["larson"], 12).fill(|_, _, _| 20.0);
     for block in 0..5 {
-        lab.cell(&format!("larson@2/b{block:02}/greedy")).disturbance =
+        lab.cell(&format!("larson@2/b{block:02}/greedy")).interference =
             serde_json::from_str(r#"{"wall_ns": 1, "foreign_cpu_share": 0.0, "memory_stall_share": 0.3}"#).unwrap();
     }
     lab

@@ -4,7 +4,7 @@ use super::{WIDE, on};
 use crate::analyse::compare::{By, Side, between, within};
 use crate::analyse::fake_run::FakeRun;
 use crate::analyse::half_widths;
-use crate::plan::Counter;
+use crate::plan::{Counter, Mode, Target};
 
 #[test]
 fn what_a_case_says_of_itself_and_what_its_mark_means_stand_below_each_kind_of_table() {
@@ -13,7 +13,7 @@ fn what_a_case_says_of_itself_and_what_its_mark_means_stand_below_each_kind_of_t
         |lab| lab.timing_calls(16, |_| vec![(20, 1000)]),
         |lab| lab.following_memory(|_| Some((8, 16))),
         |mut lab| {
-            lab.run.plan.counter = Some(Counter::Kernel);
+            lab.run.plan.mode = Mode::Count(Counter::Kernel);
             lab
         },
     ];
@@ -31,7 +31,7 @@ fn what_a_case_says_of_itself_and_what_its_mark_means_stand_below_each_kind_of_t
 #[test]
 fn an_allocator_that_is_slow_once_and_fast_in_a_used_heap_is_told_so_and_no_word_is_of_both() {
     let mut lab = FakeRun::new(&["glibc", "hoard"], &["trace:a", "trace:a-reuse"], 12);
-    lab.run.plan.cases.iter_mut().for_each(|case| case.kernel = Some("replay".into()));
+    lab.run.plan.cases.iter_mut().for_each(|case| case.target = Target::Kernel("replay".into()));
     lab.run.plan.cases[0].cold = 0;
     let lab = lab.fill(|case, name, _| match (case, name) {
         ("trace:a", "hoard") => 30.0,
@@ -53,7 +53,7 @@ fn paced() -> FakeRun {
     });
     lab.allocator("null").tier = "floor".into();
     let case = &mut lab.run.plan.cases[0];
-    (case.kernel, case.cold) = (Some("replay".into()), 0);
+    (case.target, case.cold) = (Target::Kernel("replay".into()), 0);
     case.parameters.insert("mode".into(), "paced".into());
     lab
 }

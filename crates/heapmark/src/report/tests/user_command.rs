@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::analyse::analyse;
-use crate::plan::{Client, UserCommand};
+use crate::plan::{Client, Target, UserCommand};
 use crate::report::conclusion;
 
 /// A command under glibc and under another allocator, which takes `times` as long, with malloc's
@@ -19,8 +19,8 @@ fn tried_under(other: impl Fn(u32) -> f64, share: f64) -> FakeRun {
     });
     let command = ["/usr/bin/python3", "build.py"].map(String::from).to_vec();
     let case = &mut lab.run.plan.cases[0];
-    (case.kernel, case.whole_process) = (None, true);
-    case.trial = Some(UserCommand { command, ..UserCommand::default() });
+    case.whole_process = true;
+    case.target = Target::Command(Box::new(UserCommand { command, ..UserCommand::default() }));
     lab.told("build@2/check/glibc", &[("malloc_share", share), ("malloc_calls_per_cpu_s", 2e6), ("processes", 3.0)])
 }
 
@@ -110,8 +110,8 @@ fn the_table_has_the_order_of_the_sentence() {
         _ => [10.0, 12.0, 15.0][block as usize],
     });
     let case = &mut lab.run.plan.cases[0];
-    (case.kernel, case.whole_process) = (None, true);
-    case.trial = Some(UserCommand { command: vec!["/bin/x".into()], ..UserCommand::default() });
+    case.whole_process = true;
+    case.target = Target::Command(Box::new(UserCommand { command: vec!["/bin/x".into()], ..UserCommand::default() }));
     let sentence = conclusion(&analyse(&lab.run, &lab.records));
     let text = exported(Format::Markdown, &lab);
     let place = |name: &str| text.find(&format!("| {name} ")).unwrap();
@@ -136,7 +136,8 @@ fn tables_speak_of_the_command_and_of_processes() {
 fn of_a_server_the_ceiling_is_that_of_its_cpu_time() {
     let mut lab = tried(0.8, 0.25);
     let client = Client { command: vec!["/usr/bin/ask".into()], port: 7 };
-    lab.run.plan.cases[0].trial.as_mut().unwrap().client = Some(client);
+    let Target::Command(command) = &mut lab.run.plan.cases[0].target else { panic!() };
+    command.client = Some(client);
     let sentence = conclusion(&analyse(&lab.run, &lab.records));
     assert!(sentence.contains("take 25 % of the server's CPU time while its client runs under glibc"), "{sentence}");
     assert!(sentence.contains("no allocator can make the server more than 33 % faster"), "{sentence}");

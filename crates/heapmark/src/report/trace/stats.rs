@@ -81,12 +81,12 @@ pub(in crate::report) fn summary(stats: &Stats) -> Vec<(&'static str, String)> {
     };
     lines.push(("sizes", median(&stats.sizes, units::bytes)));
     lines.push(("lifetimes", format!("{} of further allocations", median(&stats.lifetimes_bytes, units::bytes))));
-    if stats.ladders.count() > 0 {
+    if stats.realloc_chains.count() > 0 {
         let times = |number: f64| format!("{number:.0}");
         let says = format!(
             "{} given another size by realloc; times: {}",
-            count(stats.ladders.count() as usize, "object"),
-            median(&stats.ladders, times)
+            count(stats.realloc_chains.count() as usize, "object"),
+            median(&stats.realloc_chains, times)
         );
         lines.push(("growth", says));
     }

@@ -3,7 +3,7 @@
 
 mod damage;
 mod exchange;
-mod family;
+mod process_tree;
 use crate::support::captured::Captured;
 use crate::support::{End, Place};
 use heapmark_wire::capture::Event;

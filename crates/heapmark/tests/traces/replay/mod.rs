@@ -42,7 +42,7 @@ fn pipeline() -> Vec<Told> {
     events
 }
 
-const SHORT: [&str; 4] = ["--no-shadow", "--no-repeat", "-o", "run"];
+const SHORT: [&str; 4] = ["--no-aa-copy", "--no-repeat", "-o", "run"];
 
 fn replay(place: &Place, flags: &[&str]) -> End {
     // What is played once, in recorded order or at recorded times, is made neither longer nor shorter.

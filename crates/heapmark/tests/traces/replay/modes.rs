@@ -17,7 +17,7 @@ fn in_strict_order_memory_repeats_within_a_page_for_each_thread() {
     let (followed, alone): (Vec<&Value>, Vec<&Value>) =
         of_purpose(&records, "memory").into_iter().partition(|record| record["threads"] == 2);
     assert_eq!((followed.len(), alone.len()), (5, 5));
-    let course = |record: &Value, moment: &str, what: &str| record["course"][moment][what].as_u64().unwrap();
+    let course = |record: &Value, moment: &str, what: &str| record["memory"][moment][what].as_u64().unwrap();
     for moment in ["peak_demand", "peak_footprint"] {
         let held: Vec<u64> = followed.iter().map(|record| course(record, moment, "heap_bytes")).collect();
         let (least, most) = (held.iter().min().unwrap(), held.iter().max().unwrap());

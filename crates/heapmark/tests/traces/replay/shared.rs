@@ -5,7 +5,7 @@ use crate::support::{Place, of_purpose, samples, word};
 use serde_json::Value;
 
 fn moment(record: &Value, moment: &str, what: &str) -> u64 {
-    record["course"][moment][what].as_u64().unwrap_or_else(|| panic!("no {moment}.{what}: {record}"))
+    record["memory"][moment][what].as_u64().unwrap_or_else(|| panic!("no {moment}.{what}: {record}"))
 }
 
 /// What is resident holds all that is live, at both moments that tables tell of.

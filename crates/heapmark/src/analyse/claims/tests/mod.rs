@@ -11,6 +11,7 @@ use super::*;
 use crate::analyse::fake_run::{FakeRun, case, crash, measurement, noise, record};
 use crate::catalog::Catalog;
 use crate::execute::Measurement;
+use crate::plan::CellId;
 use crate::store::{Columns, Purpose};
 use std::collections::BTreeMap;
 
@@ -73,7 +74,7 @@ impl Stage {
         let columns: BTreeMap<_, _> = columns.map(|(name, values)| (name.to_string(), column(values))).into();
         let series = Columns { phases: vec!["run".into(); heap.len()], columns };
         for block in 0..5 {
-            stage.measured.series.insert(format!("{place}/b{block:02}/{row}"), series.clone());
+            stage.measured.series.insert(CellId::of_block(place, block, None, 0, row), series.clone());
         }
         stage
     }

@@ -6,7 +6,7 @@ use super::{Progress, Session};
 use crate::analyse::half_widths;
 use crate::analyse::interference::disturbed_by;
 use crate::execute::Job;
-use crate::plan::{Cell, Counter, Part, Plan};
+use crate::plan::{Cell, Counter, Mode, Part};
 use crate::store::{Purpose, RunFile};
 use anyhow::Result;
 use heapmark_stats::{Next, Stopping};
@@ -47,7 +47,7 @@ impl Session {
                 continue;
             }
             self.repeats += 1;
-            let again = Plan::again(&part, attempt);
+            let again = self.selection.plan.again(&part, attempt);
             progress.more(again.len());
             let quiet = self.part(&again, paces, progress)?;
             still.extend((!quiet).then_some(part));
@@ -73,8 +73,8 @@ impl Session {
             }
             progress.step(run);
         }
-        let found = part.iter().filter_map(|cell| self.known.get(&cell.id)?.disturbance.as_ref());
-        Ok(found.into_iter().all(|disturbance| disturbed_by(disturbance).is_empty()))
+        let found = part.iter().filter_map(|cell| self.known.get(&cell.id)?.interference.as_ref());
+        Ok(found.into_iter().all(|one| disturbed_by(one).is_empty()))
     }
 
     fn stopping(&self) -> Stopping {
@@ -95,25 +95,17 @@ impl Session {
     /// a warm-up: the growth of the heap is a part of the tail.
     pub(in crate::cmd) fn measured(&self, cell: &Cell, iterations: u32) -> Result<(Purpose, Job)> {
         let case = self.case(cell);
-        if let Some(counter) = self.selection.plan.counter {
-            let (cold, iterations) = match counter {
-                Counter::Callgrind => (0, 1),
-                Counter::Perf => (case.cold, iterations),
-                Counter::Kernel => (case.cold, iterations.min(SLOW_ITERATIONS)),
-            };
-            let job = Job::new(case, cell, cold, iterations, false)?;
-            return Ok((Purpose::Count, Job { counter: Some(counter), ..job }));
-        }
-        if self.selection.plan.memory {
-            let job = Job::new(case, cell, case.cold, iterations.min(SLOW_ITERATIONS), false)?;
-            return Ok((Purpose::Memory, Job { memory: true, ..job }));
-        }
-        Ok(match self.selection.plan.latency_every {
-            None => (Purpose::Sample, Job::new(case, cell, case.cold, iterations, false)?),
-            every => {
-                let job = Job::new(case, cell, 0, iterations, false)?;
-                (Purpose::Latency, Job { latency_every: every, ..job })
-            }
-        })
+        let mode = self.selection.plan.mode;
+        let slow = iterations.min(SLOW_ITERATIONS);
+        let (purpose, cold, iterations) = match mode {
+            Mode::Time => (Purpose::Sample, case.cold, iterations),
+            Mode::Latency { .. } => (Purpose::Latency, 0, iterations),
+            Mode::Count(Counter::Callgrind) => (Purpose::Count, 0, 1),
+            Mode::Count(Counter::Perf) => (Purpose::Count, case.cold, iterations),
+            Mode::Count(Counter::Kernel) => (Purpose::Count, case.cold, slow),
+            Mode::Memory => (Purpose::Memory, case.cold, slow),
+        };
+        let job = Job::new(case, cell, cold, iterations, false)?;
+        Ok((purpose, Job { mode, ..job }))
     }
 }

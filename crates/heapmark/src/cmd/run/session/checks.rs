@@ -56,7 +56,7 @@ impl Session {
 
     pub(super) fn runs_kernel(&self, cell: &Cell) -> bool {
         let case = self.case(cell);
-        case.kernel.is_some() && case.row(&cell.allocator).is_none()
+        case.kernel().is_some() && case.row(&cell.allocator).is_none()
     }
 
     /// Runs one check alone, unless it is stored or was passed.

@@ -119,7 +119,7 @@ impl Session {
             done => done.map(|()| true)?,
         };
         if let Some(store) = &self.store {
-            store.keep_look(When::After, Preflight::look(root, When::After))?;
+            store.keep_preflight(When::After, Preflight::look(root, When::After))?;
         }
         Ok(Ended { whole, took: began.elapsed(), measured: Duration::from_nanos(self.measured_ns) })
     }

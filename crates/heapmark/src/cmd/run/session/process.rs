@@ -10,7 +10,7 @@ use crate::observe::memory_profile::MemoryProfile;
 use crate::observe::memory_sampler::{MemorySampler, csv_of_points};
 use crate::observe::root::Root;
 use crate::observe::series::SeriesSampler;
-use crate::plan::{Cell, Counter};
+use crate::plan::{Cell, Counter, Mode};
 use crate::store::{Purpose, Record};
 use anyhow::{Result, anyhow};
 use std::time::Duration;
@@ -47,12 +47,12 @@ impl Session {
         end_orphans();
         let attempt = attempt?.ok_or(Interrupted)?;
         let counts = attempt.usage.is_some() && purpose.is_of_a_block();
-        let disturbance = counts.then(|| Interference::between(&before, &self.counters.snapshot()));
+        let interference = counts.then(|| Interference::between(&before, &self.counters.snapshot()));
         let footprint = attempt.measurement.as_ref().and_then(|measurement| measurement.footprint.as_ref());
         let seen = footprint.and_then(|told| Some((told, told.peak.as_ref()?)));
-        let course = match seen {
-            Some((told, peak)) => Some(MemoryProfile::of_points(&told.points, peak, &told.twice)),
-            None => watcher.as_ref().zip(footprint).and_then(|(it, told)| it.course(told.begin.without_harness())),
+        let memory = match seen {
+            Some((told, peak)) => Some(MemoryProfile::of_points(&told.points, peak, &told.rss_cross_check)),
+            None => watcher.as_ref().zip(footprint).and_then(|(it, told)| it.profile(told.begin.without_harness())),
         };
         let mean_heap = watcher.as_ref().zip(attempt.measurement.as_ref()).and_then(|(watcher, measured)| {
             let (count, wall_ns) = measured.measured().fold((0, 0), |(n, sum), it| (n + 1, sum + it.wall_ns));
@@ -69,8 +69,8 @@ impl Session {
         }
         let case = self.case(cell);
         let record = record(purpose, cell, &case.workload, case.threads, started, attempt);
-        let (course, mean_heap) = (course.map(Box::new), mean_heap.map(Box::new));
-        self.keep(Record { disturbance, course, mean_heap, ..record }, series.as_deref())
+        let (memory, mean_heap) = (memory.map(Box::new), mean_heap.map(Box::new));
+        self.keep(Record { interference, memory, mean_heap, ..record }, series.as_deref())
     }
 
     /// The highest resident set of any process of this case.
@@ -89,8 +89,8 @@ impl Session {
         watch: Option<Watch<'_>>,
     ) -> Result<Option<Attempt>> {
         let case = self.case(cell);
-        if let Some(trial) = &case.trial {
-            return self.tried(trial, cell, job, timeout);
+        if let Some(command) = case.command() {
+            return self.tried(command, cell, job, timeout);
         }
         let row = case.row(&cell.allocator);
         let libc = Subject::libc();
@@ -99,18 +99,18 @@ impl Session {
             Some(Some(pinned)) => self.subject(pinned)?,
             None => self.subject(&cell.allocator)?,
         };
-        match row.map(|row| &row.program).or(case.program.as_ref()) {
-            None if job.counter == Some(Counter::Callgrind) => {
+        match row.map(|row| row.program.as_str()).or(case.program()) {
+            None if job.mode == Mode::Count(Counter::Callgrind) => {
                 callgrind::count(&self.guest, subject, job, timeout, &self.stop)
             }
             None => execute::run_watched(&self.guest, subject, job, timeout, &self.stop, watch),
             // For any purpose: calibrating or checking such a program would be useless.
-            Some(_) if self.selection.plan.is_for_kernels() => {
+            Some(_) if self.selection.plan.mode.is_for_kernels() => {
                 let why = "a program's calls cannot be watched one by one: --latency, --counter and --retained are for kernels".into();
                 Ok(Some(Attempt::without_process(Outcome::Unsupported { why })))
             }
             Some(name) => {
-                let program = self.selection.programs.iter().find(|program| program.name == *name);
+                let program = self.selection.programs.iter().find(|program| program.name == name);
                 let program =
                     program.ok_or_else(|| anyhow!("the plan names `{name}`, which this run does not have"))?;
                 program.run(&self.guest, row, subject, job, timeout, &self.stop)

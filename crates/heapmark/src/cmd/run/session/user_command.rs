@@ -23,15 +23,15 @@ impl Session {
     /// Runs the command once under a cell's allocator.
     pub(super) fn tried(
         &self,
-        trial: &UserCommand,
+        command: &UserCommand,
         cell: &Cell,
         job: &Job,
         timeout: std::time::Duration,
     ) -> Result<Option<Attempt>> {
         let (tools, baseline) = (self.tools()?, &self.selection.plan.baseline);
         let (launcher, stop) = (self.guest.path(), &*self.stop);
-        let is_baseline = cell.allocator == *baseline || self.selection.plan.shadow.as_ref() == Some(&cell.allocator);
-        let of = |subject| CommandRunner { trial, tools: &tools, subject, is_baseline, job, launcher, timeout, stop };
+        let is_baseline = cell.allocator == *baseline || self.selection.plan.aa_copy.as_ref() == Some(&cell.allocator);
+        let of = |subject| CommandRunner { command, tools: &tools, subject, is_baseline, job, launcher, timeout, stop };
         if self.reference.0.get().is_none() {
             match of(self.subject(baseline)?).reference()? {
                 None => return Ok(None),
@@ -64,13 +64,13 @@ impl Session {
     pub(super) fn refuse_what_does_not_run(&self) -> Result<()> {
         for (place, case) in self.selection.plan.cases.iter().enumerate() {
             let check = self.selection.plan.check_of_baseline(place);
-            let Some((trial, record)) = case.trial.as_ref().zip(self.known.get(&check.id)) else { continue };
+            let Some((command, record)) = case.command().zip(self.known.get(&check.id)) else { continue };
             match &record.outcome {
                 Outcome::Ok => {}
                 Outcome::Exit { code, .. } => {
-                    let (line, under) = (trial.line(), &check.allocator);
+                    let (line, under) = (command.line(), &check.allocator);
                     let words = record.stderr.lines().last().map_or(String::new(), |words| format!(": {words}"));
-                    let meant = match trial.expect_exit {
+                    let meant = match command.expect_exit {
                         Some(meant) => format!("--expect-exit says {meant}"),
                         None => format!("if it is meant to: --expect-exit {code}"),
                     };
@@ -78,12 +78,12 @@ impl Session {
                 }
                 outcome => {
                     let hint = match outcome {
-                        Outcome::WrongResult { .. } if trial.check_output => {
+                        Outcome::WrongResult { .. } if command.check_output => {
                             "; what is not the same each time can be compared with nothing: leave out --check-output"
                         }
                         _ => "",
                     };
-                    bail!("{} cannot be tried: under {} it ended {outcome}{hint}", trial.line(), check.allocator)
+                    bail!("{} cannot be tried: under {} it ended {outcome}{hint}", command.line(), check.allocator)
                 }
             }
         }

@@ -31,7 +31,7 @@ impl Process {
     pub fn start(&mut self, tried: &CommandRunner<'_>, words: &[String]) -> Result<()> {
         let mut command = Command::new(tried.launcher);
         command.arg("launch").arg(self.account.as_raw_fd().to_string()).arg("inherit").arg("--");
-        command.args(words).current_dir(&tried.trial.folder);
+        command.args(words).current_dir(&tried.command.folder);
         command.env_clear().envs(of_the_user()).stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(self.stderr.try_clone().context("cannot hand on a memory file")?);
         self.child = Some(spawn(&mut command).context("cannot start the client")?);

@@ -81,7 +81,7 @@ pub const ALIASES: [&str; 8] = [
     "__posix_memalign",
 ];
 
-/// Every name that must be defined or explained in `leaves`.
+/// Every name that must be defined or explained in `left-to-libc`.
 pub fn required() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.into_iter().chain(OPERATORS)
 }

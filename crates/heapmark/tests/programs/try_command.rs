@@ -99,7 +99,7 @@ fn a_command_that_fails_is_measured_only_where_it_is_meant_to_fail() {
         "{}",
         end.stdout
     );
-    assert_eq!(head(&place.at("run"))["plan"]["cases"][0]["trial"]["expect_exit"], 2);
+    assert_eq!(head(&place.at("run"))["plan"]["cases"][0]["target"]["command"]["expect_exit"], 2);
     let (end, _) = tried(&place, &["--expect-exit", "3"], &fails);
     assert_eq!(end.code, Some(2));
     assert!(end.stderr.contains("cannot open it; --expect-exit says 3"), "{}", end.stderr);
@@ -161,7 +161,7 @@ fn settings_of_allocators_in_the_users_environment_reach_no_row_and_are_named() 
     let rest = "GLIBC_TUNABLES=glibc.pthread.stack_cache_size=4096";
     assert_eq!(lines("settings"), [rest.to_owned()].into());
     assert_eq!(lines("seen"), [rest.to_owned(), format!("{rest}:glibc.malloc.arena_max=1")].into());
-    let stored = &head(&place.at("run"))["plan"]["cases"][0]["trial"]["taken_out"];
+    let stored = &head(&place.at("run"))["plan"]["cases"][0]["target"]["command"]["taken_out"];
     let wanted = serde_json::json!({
         "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0", "MALLOC_ARENA_MAX": "2", "MALLOC_CONF": "narenas:1"
     });

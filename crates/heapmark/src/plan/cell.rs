@@ -1,0 +1,107 @@
+//! One process of a plan, and its name.
+
+use serde::{Deserialize, Serialize};
+use std::borrow::Borrow;
+use std::fmt;
+use std::ops::Deref;
+
+/// The name of a cell, unique in a run: `larson@2/b03/jemalloc`; `larson@2/b03.1/jemalloc` if the block has several parts,
+/// `larson@2/b03~1/jemalloc` if it is run once more; `larson@2/check/jemalloc`, `larson@2/calibration`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CellId(String);
+
+impl CellId {
+    /// A process of a block; `part` if the block has several, `attempt` 0 the first time.
+    pub fn of_block(case: &str, block: u32, part: Option<u32>, attempt: u32, row: &str) -> CellId {
+        let part = part.map_or(String::new(), |part| format!(".{part}"));
+        let attempt = if attempt == 0 { String::new() } else { format!("~{attempt}") };
+        CellId(format!("{case}/b{block:02}{part}{attempt}/{row}"))
+    }
+
+    /// The checked process of a row.
+    pub fn of_check(case: &str, row: &str) -> CellId {
+        CellId(format!("{case}/check/{row}"))
+    }
+
+    /// The process that finds out how long a case takes.
+    pub fn of_calibration(case: &str) -> CellId {
+        CellId(format!("{case}/calibration"))
+    }
+
+    /// The process that looks at calls of one kind.
+    pub fn of_corner(allocator: &str, corner: &str) -> CellId {
+        CellId(format!("corners/{allocator}/{}", corner.replace(' ', "-")))
+    }
+
+    /// As the name of a file: that of `memory@2/b03/jemalloc` is `memory@2_b03_jemalloc`.
+    pub fn file_stem(&self) -> String {
+        self.0.replace('/', "_")
+    }
+}
+
+impl Deref for CellId {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl PartialEq<str> for CellId {
+    fn eq(&self, name: &str) -> bool {
+        self.0 == *name
+    }
+}
+
+impl PartialEq<&str> for CellId {
+    fn eq(&self, name: &&str) -> bool {
+        self.0 == *name
+    }
+}
+
+/// So that a map of cells is asked by a typed name.
+impl Borrow<str> for CellId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for CellId {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A name as it was stored.
+impl<S: Into<String>> From<S> for CellId {
+    fn from(name: S) -> CellId {
+        CellId(name.into())
+    }
+}
+
+/// One process to run: holds all that is needed to run it again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cell {
+    /// Unique in a plan.
+    pub id: CellId,
+    /// Index of its case.
+    pub case: usize,
+    /// Name of its allocator, or of its program's row.
+    pub allocator: String,
+    /// Block, from 0.
+    pub block: u32,
+    /// Part of the block, from 0: pairs the processes that are compared.
+    pub part: u32,
+    /// How often this part was run before.
+    pub attempt: u32,
+    /// Position in its part, from 0.
+    pub position: u32,
+    /// Random state of the workload: the same for every allocator of a block.
+    pub seed: u64,
+    /// Bytes of padding in the environment, which move the stack (0 to 4095).
+    pub padding: u32,
+}
+
+/// What runs in one go: the baseline and a few others, in random order. Compared processes are neighbours in time.
+pub type Part = Vec<Cell>;

@@ -1,0 +1,18 @@
+//! What the processes of a case run.
+
+use super::UserCommand;
+use serde::{Deserialize, Serialize};
+
+/// What runs under every allocator of a case.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Target {
+    /// A kernel of the guest.
+    Kernel(String),
+    /// A program of the catalogue.
+    Program(String),
+    /// The user's own command.
+    Command(Box<UserCommand>),
+    /// Nothing: the case has no rows but those of programs with memory of their own.
+    Rows,
+}
