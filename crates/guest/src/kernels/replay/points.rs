@@ -89,9 +89,13 @@ impl Points {
         let mut heap = self.counted();
         // Some kernels count per CPU and report approximate figures: a possible peak is measured
         // exactly.
-        if heap > self.highest.get() + self.highest.get() / GROWTH {
+        let highest = self.highest.get();
+        if heap > highest + highest / GROWTH {
             heap = self.walked(&Resident::now());
             self.highest.set(heap);
+        } else {
+            // An error of the count never makes a peak.
+            heap = heap.min(highest);
         }
         let point = Point {
             allocated_bytes: volume,
