@@ -1,7 +1,6 @@
 //! `heapmark noise`: compares an allocator with its own copy on this machine for some minutes.
 
 use super::run::comparison::target;
-use super::run::select::Selection;
 use super::run::{controls, nested_run};
 use super::{Exit, print, usage};
 use crate::analyse::noise::{Noise, noise};
@@ -11,6 +10,7 @@ use crate::execute::Subject;
 use crate::observe::machine;
 use crate::plan::{Plan, cases};
 use crate::report::units;
+use crate::session::Selection;
 use anyhow::{Result, anyhow, bail};
 use std::fmt::Write;
 use std::path::PathBuf;

@@ -2,7 +2,6 @@
 //! which ones are found, and whether nothing is found if nothing was planted.
 
 use super::run::nested_run;
-use super::run::select::Selection;
 use super::{Exit, print};
 use crate::analyse::{Analysis, Numbers, Ratio, Verdict, analyse};
 use crate::build;
@@ -10,6 +9,7 @@ use crate::catalog::Catalog;
 use crate::execute::Subject;
 use crate::observe::machine;
 use crate::plan::{Plan, cases};
+use crate::session::Selection;
 use anyhow::{Context, Result, anyhow, bail};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -3,8 +3,8 @@
 use super::run::comparison::Comparison;
 use super::run::resolve;
 use super::run::run_length::Extent;
-use super::run::select::{self, Selection};
-use super::run::{TOOLS, controls, go, programs};
+use super::run::select;
+use super::run::{controls, go, programs};
 use super::{Exit, say, usage};
 use crate::build::command::{self, Recognised};
 use crate::build::{self, State};
@@ -12,6 +12,7 @@ use crate::catalog::allocators::is_name;
 use crate::catalog::{Allocator, Catalog, Settings, Source, settings};
 use crate::execute::Subject;
 use crate::plan::{Client, UserCommand, comparisons};
+use crate::session::{Selection, TOOLS};
 use anyhow::{Context, Result, anyhow};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
 //! Holds the order of the host's stages: a module uses only modules to its left in
-//! `file < catalog < build < plan < execute, observe < store < analyse < report < cmd`, and nothing of the host enters the guest.
+//! `file < catalog < build < plan < execute, observe < store < analyse < session, report < cmd`, and nothing of the host enters the guest.
 //! Reads the sources as text.
 
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ const LADDER: [&[&str]; 9] = [
     &["execute", "observe"],
     &["store"],
     &["analyse"],
-    &["report"],
+    &["session", "report"],
     &["cmd"],
 ];
 

@@ -9,11 +9,8 @@ mod progress;
 pub(super) mod resolve;
 pub(super) mod run_length;
 pub(super) mod select;
-mod session;
 mod single_cell;
 mod traces;
-
-pub(super) use session::TOOLS;
 
 use super::report::beside;
 use super::signals::{self, Answer};
@@ -25,12 +22,13 @@ use crate::observe::preflight::{Preflight, State, When};
 use crate::observe::root::Root;
 use crate::plan::{Counter, Mode, Override};
 use crate::report::{self, Format, Screen};
-use crate::store::{self, Purpose, RunFile, Store};
+use crate::session::{DoesNotRun, Ended, Processes, Selection, Session};
+use crate::store::{self, Purpose, Record, RunFile, Store};
 use anyhow::{Result, anyhow};
 use comparison::{Comparison, listed, target};
-use select::Selection;
-use session::{Ended, Session};
+use progress::TerminalProgress;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 pub(super) use traces::{MODES, TOUCHES};
@@ -166,7 +164,8 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
     say(&report::warnings(&look.warnings()));
     store.keep_preflight(When::Before, look)?;
     let timed = !plan.mode.is_for_kernels();
-    let ended = Session::new(guest, selection, Some(store), known, stop).run(&head, &root, args.check_again)?;
+    let stored = Stored { store, head: &head, known };
+    let ended = measure(guest, selection, stored, stop, &root, args.check_again)?;
     let all_ok = print_results(&dir)?;
     if timed {
         say(&share(&ended));
@@ -179,6 +178,31 @@ pub(super) fn go(args: &Comparison, select: impl FnOnce() -> Result<Selection>) 
         (false, true) => Exit::Done,
         (false, false) => Exit::NotAllOk,
     })
+}
+
+/// The directory of a run, and what an earlier session has left in it.
+struct Stored<'a> {
+    store: Store,
+    head: &'a RunFile,
+    known: Vec<Record>,
+}
+
+/// Runs a selection to its end, with its progress on stderr.
+fn measure(
+    guest: Guest,
+    selection: Selection,
+    stored: Stored<'_>,
+    stop: Arc<AtomicBool>,
+    root: &Root,
+    check_again: bool,
+) -> Result<Ended> {
+    let selection = Rc::new(selection);
+    let mut progress = TerminalProgress::new(selection.plan.checks().len() + selection.plan.cells().len());
+    let processes = Processes::new(guest, selection.clone(), stop);
+    let session = Session::new(selection, processes, Some(stored.store), stored.known);
+    let ended = session.checking_again(check_again).run(stored.head, root, &mut progress);
+    progress.finish();
+    ended.map_err(|error| if error.is::<DoesNotRun>() { usage(error) } else { error })
 }
 
 /// Prints what a run would do, and does nothing.

@@ -1,12 +1,11 @@
 //! A run that another command plans, stored in a run directory like any other.
 
-use super::select::Selection;
-use super::session::Session;
-use super::{begin, stop_on_signals};
+use super::{Stored, begin, measure, stop_on_signals};
 use crate::cmd::usage;
 use crate::execute::Guest;
 use crate::observe::preflight::{Preflight, When};
 use crate::observe::root::Root;
+use crate::session::Selection;
 use crate::store::{self, Run};
 use anyhow::Result;
 use std::path::PathBuf;
@@ -18,6 +17,7 @@ pub(in crate::cmd) fn run(selection: Selection, output: Option<PathBuf>) -> Resu
     let head = selection.head(&guest)?;
     let (dir, store) = begin(output.as_deref(), &head)?;
     store.keep_preflight(When::Before, Preflight::look(&root, When::Before))?;
-    let ended = Session::new(guest, selection, Some(store), Vec::new(), stop_on_signals()).run(&head, &root, false)?;
+    let stored = Stored { store, head: &head, known: Vec::new() };
+    let ended = measure(guest, selection, stored, stop_on_signals(), &root, false)?;
     Ok((store::read(&dir)?, ended.whole))
 }

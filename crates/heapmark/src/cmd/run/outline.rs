@@ -2,12 +2,12 @@
 //! processes show with `--cells`.
 
 use super::comparison::Comparison;
-use super::select::Selection;
 use crate::catalog::Tier;
 use crate::execute::Subject;
 use crate::observe::machine::usable_cpus;
 use crate::plan::{Case, Cell, Counter, Mode, Plan, UserCommand};
 use crate::report::units;
+use crate::session::Selection;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -2,13 +2,14 @@
 
 use crate::cmd::say;
 use crate::plan::Plan;
+use crate::session::Progress;
 use heapmark_stats::{Next, Stop};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Instant;
 
 /// The progress of a run.
-pub(super) struct Progress {
+pub(super) struct TerminalProgress {
     bar: Option<ProgressBar>,
     began: Instant,
     total: usize,
@@ -18,9 +19,9 @@ pub(super) struct Progress {
     said: usize,
 }
 
-impl Progress {
+impl TerminalProgress {
     /// Starts with none of `total` processes done.
-    pub(super) fn new(total: usize) -> Progress {
+    pub(super) fn new(total: usize) -> TerminalProgress {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(total as u64);
             if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}  {eta} left  {msg}") {
@@ -28,18 +29,25 @@ impl Progress {
             }
             bar
         });
-        Progress { bar, began: Instant::now(), total, done: 0, run: 0, said: 0 }
+        TerminalProgress { bar, began: Instant::now(), total, done: 0, run: 0, said: 0 }
     }
 
-    /// A process begins.
-    pub(super) fn begin(&self, cell: &str) {
+    /// Removes the bar.
+    pub(super) fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Progress for TerminalProgress {
+    fn begin(&self, cell: &str) {
         if let Some(bar) = &self.bar {
             bar.set_message(cell.to_string());
         }
     }
 
-    /// The process has ended (`run`), or it was left out or is known from an earlier session.
-    pub(super) fn step(&mut self, run: bool) {
+    fn step(&mut self, run: bool) {
         self.done += 1;
         self.run += usize::from(run);
         if let Some(bar) = &self.bar {
@@ -47,16 +55,14 @@ impl Progress {
         }
     }
 
-    /// Prints a line that stays.
-    pub(super) fn say(&self, line: &str) {
+    fn say(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| say(line)),
             None => say(line),
         }
     }
 
-    /// A block is over: prints how many are done, how precise the results are, and the time left.
-    pub(super) fn block(&mut self, block: u32, plan: &Plan, widths: &[(String, Option<f64>)], next: Next) {
+    fn block(&mut self, block: u32, plan: &Plan, widths: &[(String, Option<f64>)], next: Next) {
         let (done, least, most) = (block + 1, plan.blocks, plan.most_blocks());
         let of = if most > least { format!("{least} to {most}") } else { least.to_string() };
         let precise = widths.iter().filter_map(|(row, width)| Some((row, (*width)?)));
@@ -89,17 +95,9 @@ impl Progress {
         }
     }
 
-    /// Adds processes that were not planned.
-    pub(super) fn more(&mut self, processes: usize) {
+    fn more(&mut self, processes: usize) {
         self.total += processes;
         self.bar.iter().for_each(|bar| bar.set_length(self.total as u64));
-    }
-
-    /// Removes the bar.
-    pub(super) fn finish(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
     }
 }
 

@@ -6,35 +6,18 @@ use super::controls::{self, Companions};
 use super::programs;
 use super::resolve::{choose, must_be_ready, resolve};
 use super::run_length::Extent;
-use super::session::FIRST_TIMEOUT;
 use super::traces;
-use crate::build::{self, CompiledTrace};
+use crate::build;
 use crate::catalog::suite::thread_counts;
 use crate::catalog::{Catalog, Workload};
 use crate::cmd::{tier, usage, version};
-use crate::execute::{Guest, Program, Subject};
+use crate::execute::{Guest, Subject};
 use crate::observe::machine;
 use crate::plan::{Case, Counter, Mode, Plan, cases, comparisons};
+use crate::session::{FIRST_TIMEOUT, Selection};
 use crate::store::{self, AllocatorInfo, RunFile, SCHEMA};
 use anyhow::{Result, anyhow, bail};
 use std::path::Path;
-
-/// What a run consists of.
-pub(in crate::cmd) struct Selection {
-    pub plan: Plan,
-    /// In the order of `plan.allocators`, then the controls.
-    pub subjects: Vec<Subject>,
-    /// Those that rows of programs always run under, whichever allocators the run compares.
-    pub pinned: Vec<Subject>,
-    /// Those that the plan's cases name.
-    pub programs: Vec<Program>,
-    pub timeout_s: Option<f64>,
-    /// Of the cases that replay a trace: held so that the cache does not remove them during the
-    /// run.
-    _scores: Vec<CompiledTrace>,
-    pub(super) suite: String,
-    pub(super) preset: String,
-}
 
 impl Selection {
     pub(in crate::cmd) fn of_flags(command: &Command) -> Result<Selection> {
@@ -104,7 +87,7 @@ impl Selection {
             pinned,
             programs,
             timeout_s: args.comparison.timeout.map(|time| time.as_secs_f64()),
-            _scores: compiled_traces,
+            compiled_traces,
             suite: suite.name.clone(),
             preset: preset.clone(),
         })
@@ -114,7 +97,7 @@ impl Selection {
     pub(in crate::cmd) fn of_parts(name: &str, plan: Plan, subjects: Vec<Subject>) -> Selection {
         let (pinned, programs, compiled_traces) = Default::default();
         let (suite, preset) = (name.into(), "quick".into());
-        Selection { plan, subjects, pinned, programs, timeout_s: None, _scores: compiled_traces, suite, preset }
+        Selection { plan, subjects, pinned, programs, timeout_s: None, compiled_traces, suite, preset }
     }
 
     /// What a stored run consists of, given its directory or `latest`.
@@ -154,7 +137,7 @@ impl Selection {
             pinned: head.pinned.clone(),
             programs: head.programs.clone(),
             timeout_s: head.timeout_s,
-            _scores: compiled_traces,
+            compiled_traces,
             suite: head.suite.clone(),
             preset: head.preset.clone(),
         })

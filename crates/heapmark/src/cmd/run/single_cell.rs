@@ -1,13 +1,13 @@
 //! `heapmark run --cell`: one process of a plan by itself.
 
-use super::progress::Progress;
-use super::select::Selection;
-use super::session::{Interrupted, Session};
+use super::progress::TerminalProgress;
 use crate::cmd::{Exit, print, usage};
 use crate::execute::Guest;
 use crate::report::plain;
+use crate::session::{Interrupted, Processes, Selection, Session};
 use crate::store::Record;
 use anyhow::{Result, anyhow};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -19,27 +19,22 @@ pub(super) fn run(
     id: &str,
     stop: Arc<AtomicBool>,
 ) -> Result<Exit> {
-    let checks = selection.plan.checks();
-    let check = checks.iter().any(|cell| *cell.id == *id);
-    let blocks = (0..selection.plan.most_blocks()).flat_map(|block| selection.plan.block(block)).flatten();
-    let Some(cell) = &checks.iter().cloned().chain(blocks).find(|cell| *cell.id == *id) else {
-        let cells = selection.plan.cells();
+    let plan = &selection.plan;
+    let blocks = (0..plan.most_blocks()).flat_map(|block| plan.block(block)).flatten();
+    let Some(cell) = plan.checks().into_iter().chain(blocks).find(|cell| *cell.id == *id) else {
+        let cells = plan.cells();
         let example = cells.first().map_or("", |cell| &cell.id);
         return Err(usage(anyhow!(
             "the plan has no cell `{id}`: --dry-run --cells prints them, the first is {example}"
         )));
     };
-    let mut session = Session::new(guest, selection, None, known, stop);
-    let pace = match session.pace(cell.case, &Progress::new(0)) {
+    let selection = Rc::new(selection);
+    let processes = Processes::new(guest, selection.clone(), stop);
+    let mut session = Session::new(selection, processes, None, known);
+    let attempt = match session.single(&cell, &TerminalProgress::new(0)) {
         Err(error) if error.is::<Interrupted>() => return Ok(Exit::Interrupted),
-        pace => pace?,
+        attempt => attempt?,
     };
-    let (job, timeout) = if check {
-        (session.checked(cell, pace.checked)?, session.check_timeout(cell, &pace))
-    } else {
-        (session.measured(cell, pace.iterations)?.1, pace.timeout)
-    };
-    let Some(attempt) = session.start(cell, &job, timeout, None)? else { return Ok(Exit::Interrupted) };
     let stderr = if attempt.stderr.is_empty() { String::new() } else { format!("stderr: {}\n", attempt.stderr) };
     let said = format!("{}{stderr}outcome: {}\n", attempt.report, attempt.outcome);
     print(&said.lines().map(|line| plain(line) + "\n").collect::<String>())?;

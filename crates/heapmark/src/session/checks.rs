@@ -2,19 +2,16 @@
 //! while there are idle CPUs. Checks that an earlier run has passed are not repeated.
 
 use super::calibrate::Pace;
-use super::passed::{self, Kept, Shelf};
-use super::process::{now, record};
-use super::{Interrupted, Progress, Session};
-use crate::execute::child::{end_orphans, own_descriptors};
-use crate::execute::{self, Attempt, Corner, Job, Outcome, Subject};
+use super::passed::{self, Kept};
+use super::run::{CONTROL, Interrupted, Session, now, record};
+use super::runner::{Ending, Task};
+use super::{Progress, Selection};
+use crate::execute::{Attempt, Corner, Job, Outcome, Subject};
 use crate::observe::machine::usable_cpus;
 use crate::plan::Cell;
 use crate::store::{Passed, Purpose, Record};
 use anyhow::Result;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::scope;
 use std::time::Duration;
 
 /// A workload with a time limit gets this many times the limit in a check, whose calls take longer.
@@ -23,9 +20,6 @@ const LONGER: f64 = 4.0;
 const TIMES: [&str; 2] = ["seconds", "cap-seconds"];
 /// Another allocator may need this many times the memory of the baseline.
 const MEMORY: u64 = 3;
-
-/// The end of a check: its index, when it began, its result.
-type Ending = (usize, String, Result<Option<Attempt>>);
 
 /// A check that must run.
 struct Due {
@@ -36,10 +30,23 @@ struct Due {
     place: Option<PathBuf>,
 }
 
+impl Due {
+    fn task<'a>(&'a self, selection: &'a Selection) -> Task<'a> {
+        Task {
+            purpose: Purpose::Check,
+            case: &selection.plan.cases[self.cell.case],
+            cell: &self.cell,
+            job: &self.job,
+            timeout: self.timeout,
+            largest_bytes: 0,
+        }
+    }
+}
+
 impl Session {
     /// The job of a check, in a case whose timed processes make this many iterations, cold ones
     /// included.
-    pub(in crate::cmd) fn checked(&self, cell: &Cell, iterations: u32) -> Result<Job> {
+    pub(super) fn checked(&self, cell: &Cell, iterations: u32) -> Result<Job> {
         let case = self.case(cell);
         // The output of a program is checked once.
         let of_kernel = self.runs_kernel(cell);
@@ -60,7 +67,13 @@ impl Session {
     }
 
     /// Runs one check alone, unless it is stored or was passed.
-    pub(super) fn check(&mut self, cell: &Cell, iterations: u32, timeout: Duration, progress: &Progress) -> Result<()> {
+    pub(super) fn check(
+        &mut self,
+        cell: &Cell,
+        iterations: u32,
+        timeout: Duration,
+        progress: &dyn Progress,
+    ) -> Result<()> {
         match self.due(cell, iterations, timeout)? {
             Some(check) => self.alone(&check, progress),
             None => Ok(()),
@@ -68,9 +81,11 @@ impl Session {
     }
 
     /// Runs all checks of the plan.
-    pub(super) fn checks(&mut self, cells: &[Cell], paces: &[Pace], progress: &mut Progress) -> Result<()> {
-        let (mut first, mut others) = (Vec::new(), Vec::new());
-        for cell in cells {
+    pub(super) fn checks(&mut self, paces: &[Pace], progress: &mut dyn Progress) -> Result<()> {
+        let cells = self.selection.plan.checks();
+        let mut first = Vec::new();
+        let mut others = Vec::new();
+        for cell in &cells {
             let pace = &paces[cell.case];
             let known = self.known.has(&cell.id);
             let timeout = self.check_timeout(cell, pace);
@@ -131,15 +146,15 @@ impl Session {
         if !self.runs_kernel(cell) {
             return Ok(None);
         }
-        let subject = self.subject(&cell.allocator)?.clone();
+        let subject = self.selection.subject(&cell.allocator)?.clone();
         self.place_of(&subject, &job.work(&subject))
     }
 
     /// Where the findings about a library in this work are kept.
     fn place_of(&mut self, subject: &Subject, work: &str) -> Result<Option<PathBuf>> {
         if self.shelf.is_none() {
-            let control = self.known.get(super::CONTROL);
-            self.shelf = control.map(|control| Shelf::open(&self.guest, control)).transpose()?;
+            let control = self.known.get(CONTROL);
+            self.shelf = control.map(|control| self.runner.shelf(control)).transpose()?.flatten();
         }
         let shelf = self.shelf.as_mut().filter(|_| subject.refused.is_none());
         shelf.map(|shelf| shelf.place(subject, work)).transpose()
@@ -147,7 +162,7 @@ impl Session {
 
     /// Tests once, for each allocator, the functions that few workloads call, unless all its checks
     /// have failed.
-    pub(super) fn corners(&mut self, progress: &Progress) -> Result<()> {
+    pub(super) fn corners(&mut self, progress: &dyn Progress) -> Result<()> {
         for (cell, corner) in self.selection.plan.corners() {
             let runs = |record: &&Record| record.allocator == cell.allocator && record.outcome.is_ok();
             let checked = self.known.all().iter().filter(runs).any(|record| record.purpose == Purpose::Check);
@@ -155,16 +170,15 @@ impl Session {
                 continue;
             }
             progress.begin(&cell.id);
-            let subject = self.subject(&cell.allocator)?.clone();
+            let subject = self.selection.subject(&cell.allocator)?.clone();
             let place = self.place_of(&subject, &format!("corner {corner}"))?;
             let known = place.as_deref().filter(|_| !self.check_again).and_then(|place| passed::find(place, 0));
             let started = now();
             let (findings, environment, passed) = match known {
                 Some(Kept { findings, passed, .. }) => (findings, Default::default(), Some(Box::new(passed))),
                 None => {
-                    let corner = self.guest.corner(&subject, corner, &self.stop);
-                    end_orphans();
-                    let Corner { findings, environment } = corner?.ok_or(Interrupted)?;
+                    let corner = self.runner.corner(&subject, corner)?;
+                    let Corner { findings, environment } = corner.ok_or(Interrupted)?;
                     let (name, at) = (cell.id.clone(), started.clone());
                     let passed = Passed { cell: name, at, iterations: 0, wall_ns: 0, peak_rss_bytes: 0 };
                     let kept = Kept { passed, measurement: None, findings };
@@ -197,13 +211,13 @@ impl Session {
         }
     }
 
-    fn alone(&mut self, check: &Due, progress: &Progress) -> Result<()> {
+    fn alone(&mut self, check: &Due, progress: &dyn Progress) -> Result<()> {
         self.once(Purpose::Check, &check.cell, &check.job, check.timeout, progress)?;
         self.shelve(check)
     }
 
     /// Runs checks of kernels, this many at a time. Each is stored as soon as it has ended.
-    fn side_by_side(&mut self, lanes: usize, checks: &[Due], progress: &mut Progress) -> Result<()> {
+    fn side_by_side(&mut self, lanes: usize, checks: &[Due], progress: &mut dyn Progress) -> Result<()> {
         if lanes == 1 {
             for check in checks {
                 progress.begin(&check.cell.id);
@@ -212,36 +226,19 @@ impl Session {
             }
             return Ok(());
         }
-        let subjects = checks.iter().map(|check| self.subject(&check.cell.allocator).cloned());
-        let subjects = subjects.collect::<Result<Vec<_>>>()?;
-        let (guest, stop) = (self.guest.clone(), self.stop.clone());
-        let (next, (ended, endings)) = (AtomicUsize::new(0), channel::<Ending>());
-        let lane = |number: usize, ended: Sender<Ending>| {
-            // Each lane needs its own file descriptors, which its processes inherit. If the system
-            // refuses that, one lane runs all checks.
-            if !own_descriptors() && number > 0 {
-                return;
+        let selection = self.selection.clone();
+        let tasks: Vec<Task<'_>> = checks.iter().map(|check| check.task(&selection)).collect();
+        let runner = self.runner.clone();
+        let mut again = Vec::new();
+        let mut ended = |(index, started, attempt): Ending| {
+            // A lack of memory that another check caused is not a fault of this one.
+            if matches!(attempt.outcome, Outcome::Oom { .. } | Outcome::Unsupported { .. }) {
+                again.push(index);
+                return Ok(());
             }
-            while let Some(index) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|index| *index < checks.len()) {
-                let (check, started) = (&checks[index], now());
-                let attempt = execute::run(&guest, &subjects[index], &check.job, check.timeout, &stop);
-                // If the receiver is gone, something else has failed.
-                _ = ended.send((index, started, attempt));
-            }
+            self.take_in(&checks[index], started, attempt, progress)
         };
-        let again = scope(|scope| {
-            for number in 0..lanes.min(checks.len()) {
-                let (lane, ended) = (&lane, ended.clone());
-                scope.spawn(move || lane(number, ended));
-            }
-            drop(ended);
-            let again = self.take_in(checks, endings, progress);
-            // A failure ends the lanes now, not after all remaining checks.
-            next.store(checks.len(), Ordering::Relaxed);
-            again
-        });
-        end_orphans();
-        let again = again?;
+        runner.side_by_side(lanes, &tasks, &mut ended)?.ok_or(Interrupted)?;
         for index in again {
             self.alone(&checks[index], progress)?;
             progress.step(true);
@@ -249,27 +246,17 @@ impl Session {
         Ok(())
     }
 
-    /// Stores checks as they end; returns those that must run again, alone.
-    fn take_in(&mut self, checks: &[Due], endings: Receiver<Ending>, progress: &mut Progress) -> Result<Vec<usize>> {
-        let mut again = Vec::new();
-        for (index, started, attempt) in endings {
-            let check = &checks[index];
-            let attempt = attempt?.ok_or(Interrupted)?;
-            // A lack of memory that another check caused is not a fault of this one.
-            if matches!(attempt.outcome, Outcome::Oom { .. } | Outcome::Unsupported { .. }) {
-                again.push(index);
-                continue;
-            }
-            if !attempt.outcome.is_ok() {
-                progress.say(&format!("{}: {}", check.cell.id, attempt.outcome));
-            }
-            let case = self.case(&check.cell);
-            let record = record(Purpose::Check, &check.cell, &case.workload, case.threads, started, attempt);
-            self.keep(record, None)?;
-            self.shelve(check)?;
-            progress.step(true);
+    /// Stores a check that has ended.
+    fn take_in(&mut self, check: &Due, started: String, attempt: Attempt, progress: &mut dyn Progress) -> Result<()> {
+        if !attempt.outcome.is_ok() {
+            progress.say(&format!("{}: {}", check.cell.id, attempt.outcome));
         }
-        Ok(again)
+        let case = self.case(&check.cell);
+        let record = record(Purpose::Check, &check.cell, &case.workload, case.threads, started, attempt);
+        self.keep(record, None)?;
+        self.shelve(check)?;
+        progress.step(true);
+        Ok(())
     }
 
     /// Keeps a passed check for later runs, and removes the stored one if it failed.

@@ -1,25 +1,24 @@
 //! Processes of the user's command: compared with what it does under the baseline, and observed as
 //! a process tree.
 
-use super::Session;
-use crate::cmd::usage;
+use super::{Processes, Session};
 use crate::execute::user_command::{CommandRunner, PSS_MISSED, Reference, Tools};
 use crate::execute::{Attempt, Job, Outcome, descendants};
 use crate::observe::tree::TreeSampler;
 use crate::plan::{Cell, UserCommand};
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use std::cell::OnceCell;
 use std::path::PathBuf;
 
 /// The library that reports which allocator serves memory, and the one that times calls.
-pub(in crate::cmd) const TOOLS: [&str; 2] = ["witness", "time-in-malloc"];
+pub const TOOLS: [&str; 2] = ["witness", "time-in-malloc"];
 
 /// What the command does under the baseline; measured once in each session, by a process of its
 /// own.
 #[derive(Default)]
 pub(super) struct Known(OnceCell<Reference>);
 
-impl Session {
+impl Processes {
     /// Runs the command once under a cell's allocator.
     pub(super) fn tried(
         &self,
@@ -33,7 +32,7 @@ impl Session {
         let is_baseline = cell.allocator == *baseline || self.selection.plan.aa_copy.as_ref() == Some(&cell.allocator);
         let of = |subject| CommandRunner { command, tools: &tools, subject, is_baseline, job, launcher, timeout, stop };
         if self.reference.0.get().is_none() {
-            match of(self.subject(baseline)?).reference()? {
+            match of(self.selection.subject(baseline)?).reference()? {
                 None => return Ok(None),
                 Some(Ok(reference)) => _ = self.reference.0.set(reference),
                 Some(Err(attempt)) if cell.allocator == *baseline => return Ok(Some(*attempt)),
@@ -43,7 +42,9 @@ impl Session {
         let Some(reference) = self.reference.0.get() else { return Ok(None) };
         let mut watcher = TreeSampler::new(job.check);
         let mut look = |launcher| watcher.look(&descendants(launcher));
-        let Some(mut attempt) = of(self.subject(&cell.allocator)?).run(reference, &mut look)? else { return Ok(None) };
+        let Some(mut attempt) = of(self.selection.subject(&cell.allocator)?).run(reference, &mut look)? else {
+            return Ok(None);
+        };
         if let Some(measurement) = &mut attempt.measurement {
             let seen = watcher.seen();
             // The kernel's own peak of the largest process misses nothing; the sum over a tree is
@@ -59,6 +60,34 @@ impl Session {
         Ok(Some(attempt))
     }
 
+    fn tools(&self) -> Result<Tools> {
+        let library = |name: &str, file: &str| -> Result<PathBuf> {
+            let found = self.selection.programs.iter().find(|program| program.name == name);
+            match found.map(|program| {
+                (program.refused.as_ref().or(program.absent.as_ref()), program.executable.folder.join(file))
+            }) {
+                Some((None, path)) if path.is_file() => Ok(path),
+                Some((Some(why), _)) => bail!("{name}: {why}"),
+                _ => bail!("{name} is gone: start a new run"),
+            }
+        };
+        Ok(Tools { witness: library(TOOLS[0], "witness.so")?, timer: library(TOOLS[1], "time.so")? })
+    }
+}
+
+/// The user's command cannot be measured as it is: nothing could be compared with it.
+#[derive(Debug)]
+pub struct DoesNotRun(String);
+
+impl std::fmt::Display for DoesNotRun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for DoesNotRun {}
+
+impl Session {
     /// Fails before anything is measured if the command does not run under the baseline: nothing
     /// could be compared with it.
     pub(super) fn refuse_what_does_not_run(&self) -> Result<()> {
@@ -74,7 +103,8 @@ impl Session {
                         Some(meant) => format!("--expect-exit says {meant}"),
                         None => format!("if it is meant to: --expect-exit {code}"),
                     };
-                    return Err(usage(anyhow!("{line} ended with exit code {code} under {under}{words}; {meant}")));
+                    let why = format!("{line} ended with exit code {code} under {under}{words}; {meant}");
+                    return Err(DoesNotRun(why).into());
                 }
                 outcome => {
                     let hint = match outcome {
@@ -88,19 +118,5 @@ impl Session {
             }
         }
         Ok(())
-    }
-
-    fn tools(&self) -> Result<Tools> {
-        let library = |name: &str, file: &str| -> Result<PathBuf> {
-            let found = self.selection.programs.iter().find(|program| program.name == name);
-            match found.map(|program| {
-                (program.refused.as_ref().or(program.absent.as_ref()), program.executable.folder.join(file))
-            }) {
-                Some((None, path)) if path.is_file() => Ok(path),
-                Some((Some(why), _)) => bail!("{name}: {why}"),
-                _ => bail!("{name} is gone: start a new run"),
-            }
-        };
-        Ok(Tools { witness: library(TOOLS[0], "witness.so")?, timer: library(TOOLS[1], "time.so")? })
     }
 }

@@ -16,7 +16,7 @@ use heapmark_stats::{Next, Stopping};
 const SLOW_ITERATIONS: u32 = 3;
 
 impl Session {
-    pub(super) fn blocks(&mut self, head: &RunFile, paces: &[Pace], progress: &mut Progress) -> Result<()> {
+    pub(super) fn blocks(&mut self, head: &RunFile, paces: &[Pace], progress: &mut dyn Progress) -> Result<()> {
         let mut left_over = Vec::new();
         for block in 0..self.selection.plan.most_blocks() {
             let mut disturbed = Vec::new();
@@ -39,7 +39,13 @@ impl Session {
 
     /// Repeats disturbed parts, in total at most as many as were planned; returns those that were
     /// disturbed again.
-    fn repeat(&mut self, parts: Vec<Part>, attempt: u32, paces: &[Pace], progress: &mut Progress) -> Result<Vec<Part>> {
+    fn repeat(
+        &mut self,
+        parts: Vec<Part>,
+        attempt: u32,
+        paces: &[Pace],
+        progress: &mut dyn Progress,
+    ) -> Result<Vec<Part>> {
         let (planned, mut still) = (self.planned_parts(), Vec::new());
         for part in parts {
             if !self.selection.plan.repeats || self.repeats >= planned || self.over_budget() {
@@ -62,7 +68,7 @@ impl Session {
 
     /// Runs one part: the baseline and a few others, one after the other. Returns whether nothing
     /// disturbed them.
-    fn part(&mut self, part: &[Cell], paces: &[Pace], progress: &mut Progress) -> Result<bool> {
+    fn part(&mut self, part: &[Cell], paces: &[Pace], progress: &mut dyn Progress) -> Result<bool> {
         for cell in part {
             progress.begin(&cell.id);
             let run = !self.known.has(&cell.id) && !self.failures.are_enough(self.case(cell), cell);
@@ -93,7 +99,7 @@ impl Session {
 
     /// Purpose and job of a cell of a block. If single calls are timed, no iteration is excluded as
     /// a warm-up: the growth of the heap is a part of the tail.
-    pub(in crate::cmd) fn measured(&self, cell: &Cell, iterations: u32) -> Result<(Purpose, Job)> {
+    pub(super) fn measured(&self, cell: &Cell, iterations: u32) -> Result<(Purpose, Job)> {
         let case = self.case(cell);
         let mode = self.selection.plan.mode;
         let slow = iterations.min(SLOW_ITERATIONS);

@@ -24,7 +24,7 @@ pub(super) struct Kept {
 }
 
 /// The folder of passed checks.
-pub(super) struct Shelf {
+pub struct Shelf {
     folder: PathBuf,
     /// Hashes of the files that every checked process uses: the guest, and the C library below all
     /// allocators.

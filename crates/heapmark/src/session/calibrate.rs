@@ -16,24 +16,35 @@ const PATIENCE: f64 = 100.0;
 /// The timeout is never less than this.
 const LEAST_TIMEOUT: Duration = Duration::from_secs(20);
 /// The timeout before anything is known.
-pub(in crate::cmd) const FIRST_TIMEOUT: Duration = Duration::from_secs(600);
+pub const FIRST_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The check of a kernel makes more and slower calls. It may take this many times the time of a
 /// timed process of the baseline, whatever timeout the user set for a timed one.
 const CHECKED: f64 = 30.0;
 
 /// The result of calibrating a case.
-pub(in crate::cmd) struct Pace {
-    pub(in crate::cmd) iterations: u32,
-    pub(in crate::cmd) timeout: Duration,
+pub(super) struct Pace {
+    pub(super) iterations: u32,
+    pub(super) timeout: Duration,
     expected_s: f64,
     /// For a checked process: as many iterations as a timed one makes, cold ones included.
-    pub(in crate::cmd) checked: u32,
+    pub(super) checked: u32,
 }
 
 impl Session {
+    /// The pace of each case.
+    pub(super) fn calibrate(&mut self, progress: &dyn Progress) -> Result<Vec<Pace>> {
+        let plan = &self.selection.clone().plan;
+        let mut paces = Vec::new();
+        for (place, case) in plan.cases.iter().enumerate() {
+            progress.begin(&format!("calibrating {}", case.label()));
+            paces.push(self.pace(place, progress)?);
+        }
+        Ok(paces)
+    }
+
     /// How many iterations a process of this case makes, and how long it may take.
-    pub(in crate::cmd) fn pace(&mut self, case: usize, progress: &Progress) -> Result<Pace> {
+    pub(super) fn pace(&mut self, case: usize, progress: &dyn Progress) -> Result<Pace> {
         match self.selection.plan.cases[case].iterations {
             Iterations::Fixed(count) => self.fixed(case, count, progress),
             Iterations::Calibrated(_) => self.calibrated(case, progress),
@@ -42,7 +53,7 @@ impl Session {
 
     /// If the work is fixed, the baseline's check shows how long it takes: never less than a timed
     /// process.
-    fn fixed(&mut self, case: usize, iterations: u32, progress: &Progress) -> Result<Pace> {
+    fn fixed(&mut self, case: usize, iterations: u32, progress: &dyn Progress) -> Result<Pace> {
         let cell = self.selection.plan.check_of_baseline(case);
         let checked = self.iterations_of(&cell, iterations)?;
         self.check(&cell, checked, self.first_timeout(), progress)?;
@@ -54,7 +65,7 @@ impl Session {
         Ok(self.paced(iterations, checked, process_s * share))
     }
 
-    fn calibrated(&mut self, case: usize, progress: &Progress) -> Result<Pace> {
+    fn calibrated(&mut self, case: usize, progress: &dyn Progress) -> Result<Pace> {
         let cell = self.selection.plan.calibration(case);
         let cold = self.case(&cell).cold;
         let job = Job::new(self.case(&cell), &cell, cold, CALIBRATION_ITERATIONS, false)?;
@@ -81,7 +92,7 @@ impl Session {
     }
 
     /// The timeout of a check.
-    pub(in crate::cmd) fn check_timeout(&self, cell: &Cell, pace: &Pace) -> Duration {
+    pub(super) fn check_timeout(&self, cell: &Cell, pace: &Pace) -> Duration {
         match self.runs_kernel(cell) {
             true => pace.timeout.max(Duration::from_secs_f64(pace.expected_s * CHECKED)),
             false => pace.timeout,

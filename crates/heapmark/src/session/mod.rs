@@ -1,0 +1,27 @@
+//! Runs a plan: the negative control, a calibration per case, a checked process per case and
+//! allocator, then the blocks. Every process is stored before the next one starts.
+//!
+//! What starts processes stands behind [`Runner`]; the order, the repeats and the end of a run are
+//! decided here, and tested with a runner that follows a script.
+
+mod blocks;
+mod calibrate;
+mod checks;
+mod failures;
+mod passed;
+mod present;
+mod processes;
+mod progress;
+mod run;
+mod runner;
+mod selection;
+#[cfg(test)]
+mod tests;
+mod user_command;
+
+pub use calibrate::FIRST_TIMEOUT;
+pub use processes::Processes;
+pub use progress::Progress;
+pub use run::{Ended, Interrupted, Session};
+pub use selection::Selection;
+pub use user_command::{DoesNotRun, TOOLS};

@@ -1,0 +1,219 @@
+//! A run in progress, from the first process to the last.
+
+use super::failures::Failures;
+use super::passed::Shelf;
+use super::runner::{Observed, Runner, Task};
+use super::{Progress, Selection};
+use crate::execute::{Attempt, Job, Subject};
+use crate::observe::preflight::{Preflight, When};
+use crate::observe::root::Root;
+use crate::plan::{Case, Cell};
+use crate::store::{Purpose, Record, Records, RunFile, Store};
+use anyhow::{Result, bail};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// A run in progress.
+pub struct Session {
+    pub(super) selection: Rc<Selection>,
+    pub(super) runner: Rc<dyn Runner>,
+    store: Option<Store>,
+    pub(super) known: Records,
+    pub(super) failures: Failures,
+    /// Parts that were repeated.
+    pub(super) repeats: usize,
+    measured_ns: u64,
+    /// Checks that earlier runs have passed; open once the negative control has shown the C
+    /// library.
+    pub(super) shelf: Option<Shelf>,
+    /// Whether they are repeated nevertheless.
+    pub(super) check_again: bool,
+    /// Memory that was available before the first process.
+    pub(super) memory_bytes: Option<u64>,
+}
+
+/// The negative control's cell.
+pub(super) const CONTROL: &str = "control";
+
+/// How a run ended.
+pub struct Ended {
+    /// False if a signal ended it early.
+    pub whole: bool,
+    /// The whole run: process starts, proofs, calibration, checks, the store.
+    pub took: Duration,
+    /// The measured phases in it, including cold iterations.
+    pub measured: Duration,
+}
+
+/// A signal has stopped the run; everything measured is stored.
+#[derive(Debug)]
+pub struct Interrupted;
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("interrupted")
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+impl Session {
+    /// A run that knows these records of an earlier session; without a store nothing is kept.
+    pub fn new(
+        selection: Rc<Selection>,
+        runner: impl Runner + 'static,
+        store: Option<Store>,
+        known: Vec<Record>,
+    ) -> Session {
+        Session {
+            selection,
+            runner: Rc::new(runner),
+            store,
+            failures: Failures::of(&known),
+            known: known.into_iter().collect(),
+            repeats: 0,
+            measured_ns: 0,
+            shelf: None,
+            check_again: false,
+            memory_bytes: Root::machine().memory_bytes("MemAvailable"),
+        }
+    }
+
+    /// Repeats the checks that earlier runs have passed, too.
+    pub fn checking_again(self, check_again: bool) -> Session {
+        Session { check_again, ..self }
+    }
+
+    /// Runs what is not stored yet. `root` is the machine that is looked at afterwards.
+    pub fn run(mut self, head: &RunFile, root: &Root, progress: &mut dyn Progress) -> Result<Ended> {
+        let began = Instant::now();
+        let whole = match self.steps(head, progress) {
+            Err(error) if error.is::<Interrupted>() => false,
+            done => done.map(|()| true)?,
+        };
+        if let Some(store) = &self.store {
+            store.keep_preflight(When::After, Preflight::look(root, When::After))?;
+        }
+        Ok(Ended { whole, took: began.elapsed(), measured: Duration::from_nanos(self.measured_ns) })
+    }
+
+    fn steps(&mut self, head: &RunFile, progress: &mut dyn Progress) -> Result<()> {
+        self.control()?;
+        let paces = self.calibrate(progress)?;
+        self.refuse_what_does_not_run()?;
+        self.checks(&paces, progress)?;
+        self.corners(progress)?;
+        self.blocks(head, &paces, progress)
+    }
+
+    /// Runs one cell of the plan by itself, as often as it takes to know how, and keeps nothing.
+    pub fn single(&mut self, cell: &Cell, progress: &dyn Progress) -> Result<Attempt> {
+        let pace = self.pace(cell.case, progress)?;
+        let is_check = self.selection.plan.checks().iter().any(|check| check.id == cell.id);
+        let (job, timeout) = if is_check {
+            (self.checked(cell, pace.checked)?, self.check_timeout(cell, &pace))
+        } else {
+            (self.measured(cell, pace.iterations)?.1, pace.timeout)
+        };
+        Ok(self.observed(Purpose::Check, cell, &job, timeout)?.attempt)
+    }
+
+    /// The negative control: without a preload the proof must show libc. Once per run, and again if
+    /// it failed: `--resume` does not skip it.
+    fn control(&mut self) -> Result<()> {
+        if self.known.get(CONTROL).is_some_and(|record| record.outcome.is_ok()) {
+            return Ok(());
+        }
+        let (libc, started) = (Subject::libc(), now());
+        let attempt = self.runner.control()?.ok_or(Interrupted)?;
+        let outcome = attempt.outcome.clone();
+        let cell = Cell { id: CONTROL.into(), allocator: libc.allocator.name, seed: 1, ..Cell::default() };
+        self.keep(record(Purpose::Control, &cell, "churn", 1, started, attempt), None)?;
+        if !outcome.is_ok() {
+            bail!(
+                "the guest without any preload must be served by the C library, but: {outcome}. No number would mean anything"
+            );
+        }
+        Ok(())
+    }
+
+    /// Runs one cell unless it is stored already.
+    pub(super) fn once(
+        &mut self,
+        purpose: Purpose,
+        cell: &Cell,
+        job: &Job,
+        timeout: Duration,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        if self.known.has(&cell.id) {
+            return Ok(());
+        }
+        let started = now();
+        let Observed { attempt, interference, memory, mean_heap, series } =
+            self.observed(purpose, cell, job, timeout)?;
+        if !attempt.outcome.is_ok() {
+            progress.say(&format!("{}: {}", cell.id, attempt.outcome));
+        }
+        let case = self.case(cell);
+        let record = record(purpose, cell, &case.workload, case.threads, started, attempt);
+        let memory = memory.map(Box::new);
+        let mean_heap = mean_heap.map(Box::new);
+        self.keep(Record { interference, memory, mean_heap, ..record }, series.as_deref())
+    }
+
+    fn observed(&self, purpose: Purpose, cell: &Cell, job: &Job, timeout: Duration) -> Result<Observed> {
+        let case = self.case(cell);
+        let task = Task { purpose, case, cell, job, timeout, largest_bytes: self.largest_bytes(cell) };
+        Ok(self.runner.run(&task)?.ok_or(Interrupted)?)
+    }
+
+    /// The largest resident set that any process of this case has had.
+    pub(super) fn largest_bytes(&self, cell: &Cell) -> u64 {
+        let case = self.case(cell);
+        let of_case = |record: &&Record| record.workload == case.workload && record.threads == case.threads;
+        self.known.all().iter().filter(of_case).filter_map(Record::peak_rss_bytes).max().unwrap_or(0)
+    }
+
+    pub(super) fn case(&self, cell: &Cell) -> &Case {
+        &self.selection.plan.cases[cell.case]
+    }
+
+    /// Stores a process, with its memory over time if that was sampled.
+    pub(super) fn keep(&mut self, mut record: Record, series: Option<&str>) -> Result<()> {
+        if let (Purpose::Sample, Some(measurement)) = (record.purpose, &record.measurement) {
+            self.measured_ns += measurement.iterations.iter().map(|iteration| iteration.wall_ns).sum::<u64>();
+        }
+        if let Some(store) = &mut self.store {
+            store.append(&mut record, series)?;
+        }
+        self.failures.add(&record);
+        _ = self.known.add(record);
+        Ok(())
+    }
+}
+
+/// The time of day, as records have it.
+pub(super) fn now() -> String {
+    jiff::Timestamp::now().to_string()
+}
+
+/// What is stored of a process, except what was observed from outside.
+pub(super) fn record(
+    purpose: Purpose,
+    cell: &Cell,
+    workload: &str,
+    threads: u32,
+    started: String,
+    attempt: Attempt,
+) -> Record {
+    Record {
+        started,
+        measurement: attempt.measurement,
+        usage: attempt.usage.map(Box::new),
+        proof: attempt.proof.map(Box::new),
+        environment: attempt.environment,
+        stderr: attempt.stderr,
+        ..Record::new(purpose, cell, workload, threads, attempt.outcome)
+    }
+}

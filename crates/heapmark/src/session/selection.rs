@@ -1,0 +1,41 @@
+//! What a run consists of.
+
+use crate::build::CompiledTrace;
+use crate::execute::{Program, Subject};
+use crate::plan::Plan;
+use anyhow::{Result, anyhow};
+
+/// The plan of a run, and all that it names.
+pub struct Selection {
+    /// What is measured, how often and in which order.
+    pub plan: Plan,
+    /// In the order of `plan.allocators`, then the baseline's copy and the floor.
+    pub subjects: Vec<Subject>,
+    /// Those that rows of programs always run under, whatever the run compares.
+    pub pinned: Vec<Subject>,
+    /// Those that the plan's cases name.
+    pub programs: Vec<Program>,
+    /// Seconds a process may take, if the user said so.
+    pub timeout_s: Option<f64>,
+    /// Of the cases that replay a trace: held, so that they are not removed meanwhile.
+    pub compiled_traces: Vec<CompiledTrace>,
+    /// Name of the suite.
+    pub suite: String,
+    /// Name of the preset.
+    pub preset: String,
+}
+
+impl Selection {
+    /// The allocator of a row.
+    pub fn subject(&self, name: &str) -> Result<&Subject> {
+        let mut all = self.subjects.iter().chain(&self.pinned);
+        let found = all.find(|subject| subject.allocator.name == name);
+        found.ok_or_else(|| anyhow!("the plan names `{name}`, which this run does not have"))
+    }
+
+    /// The program of a row.
+    pub fn program(&self, name: &str) -> Result<&Program> {
+        let found = self.programs.iter().find(|program| program.name == name);
+        found.ok_or_else(|| anyhow!("the plan names `{name}`, which this run does not have"))
+    }
+}
