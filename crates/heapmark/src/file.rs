@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_somebody_takes_meanwhile_is_theirs() {
+    fn a_name_that_is_taken_meanwhile_is_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("a");
         let (first, ()) = draft(&target, PUBLIC, |file| file.write_all(b"first")).unwrap();

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_at_rest_is_behind_nobody() {
+    fn a_thread_at_rest_is_behind_no_other() {
         let step = Step::default();
         step.reset(true);
         step.finish(7);

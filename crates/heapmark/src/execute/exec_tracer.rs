@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_stopped_stays_so_until_somebody_lets_it_go_on() {
+    fn a_process_that_is_stopped_stays_so_until_it_is_continued() {
         let seen =
             programs("(while [ /proc/$$/exe -ef /bin/sh ]; do kill -CONT $$; done) & kill -STOP $$; exec /bin/true");
         assert_eq!(seen[1..], ["true"]);

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_guest_counted_is_read_and_functions_that_nobody_called_are_left_out() {
+    fn what_a_guest_counted_is_read_and_functions_without_calls_are_left_out() {
         let latency = read(GOOD).unwrap();
         assert_eq!((latency.every, latency.clock.as_str()), (16, "rdtsc"));
         assert_eq!((latency.timer_least_ns, latency.timer_median_ns), (20, 22));

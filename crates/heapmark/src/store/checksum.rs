@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checksum_is_a_key_like_any_other_and_the_one_that_everybody_computes() {
+    fn the_checksum_is_a_key_like_any_other_and_the_usual_one() {
         // The output of `python3 -c 'import zlib; print(hex(zlib.crc32(b"{\"a\":1")))'`.
         assert_eq!(sealed("{\"a\":1}"), "{\"a\":1,\"crc\":\"a702fc6e\"}");
         let pretty: serde_json::Value = serde_json::from_str(&sealed("{\n  \"a\": 1\n}\n")).unwrap();

@@ -63,7 +63,7 @@ fn head(dir: &Path) -> Result<RunFile> {
     let damaged = || format!("{} is damaged: without it no line of samples.jsonl means anything", path.display());
     let text = fs::read(&path).with_context(|| no_run(dir))?;
     let value: Value = serde_json::from_slice(&text).with_context(damaged)?;
-    let schema = value.get("schema").and_then(Value::as_u64).unwrap_or(0);
+    let schema = value.get("schema").and_then(Value::as_u64).with_context(damaged)?;
     // Before the checksum, which a newer schema may place elsewhere.
     if schema != u64::from(SCHEMA) {
         let age = if schema > u64::from(SCHEMA) { "a newer" } else { "an older" };

@@ -8,7 +8,7 @@ use std::path::Path;
 /// One process each, of the rows that are asked for and no others.
 const ONCE: [&str; 5] = ["--blocks", "1", "--no-aa-copy", "--no-floor", "--no-repeat"];
 
-/// heapmark with a cache that nobody else writes to.
+/// heapmark with a cache that no other test writes to.
 fn heapmark(place: &Place, args: &[&str]) -> End {
     let args = [args, &ONCE].concat();
     End::of(place.heapmark(&args).env("HEAPMARK_CACHE", place.at("cache")).output().unwrap())

@@ -95,7 +95,7 @@ fn is_number(text: &str) -> bool {
 }
 
 #[test]
-fn every_fake_ends_in_its_own_outcome_and_disturbs_nobody() {
+fn every_fake_ends_in_its_own_outcome_and_disturbs_no_other() {
     let place = Place::new();
     let mut good = place.ready(&["mimalloc3", "rpmalloc"]);
     good.push("glibc");

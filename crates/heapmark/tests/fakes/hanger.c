@@ -1,4 +1,4 @@
-/* Fakes an allocator that waits for ever, as on a lock that nobody gives back. */
+/* Fakes an allocator that waits for ever, as on a lock that is never released. */
 #include "own.h"
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-/* Fakes a library that somebody replaces on disk while it is being loaded: by the file beside it, whose name ends in .new. */
+/* Fakes a library that is replaced on disk while it is being loaded: by the file beside it, whose name ends in .new. */
 #define _GNU_SOURCE
 #include "own.h"
 #include <dlfcn.h>

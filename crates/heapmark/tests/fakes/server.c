@@ -54,7 +54,7 @@ int main(int count, char **words) {
         char bytes[100];
         int connection = accept(here, NULL, NULL);
         ssize_t count = read(connection, bytes, sizeof bytes);
-        // Who says nothing only wants to know whether somebody is there.
+        // A client that sends nothing only tests whether the server is there.
         if (count > 0) {
             if (!is(way, "ends-with-its-client") && ++asked == 20) return 0;
             if (!is(way, "allocates-at-start")) spin(used_ms() + 5);

@@ -216,7 +216,7 @@ fn the_compiler_leaves_no_wait_out() {
     // Waiting for no op at all instead.
     let left_out = words[HEAD_WORDS..table].iter_mut().filter(waits).map(|word| *word = Op::wait(0, 0)).count();
     assert_eq!(left_out, 100);
-    // Thread 0 comes late, so that nobody can be lucky.
+    // Thread 0 comes late, so that no thread can be lucky.
     let first = Thread::of(&words, &head, 0).unwrap().first as usize;
     assert_eq!(Op::of(words[first]), Op::Position);
     words[first] = Op::wait(1, 1);

@@ -22,7 +22,8 @@ fn executable(place: &Place, name: &str, content: &[u8]) {
     fs::set_permissions(place.at(name), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// A program with the privileges of somebody else: one that is there, or, for root, who has them all, one that is given away.
+/// A program with the privileges of another user: an installed one; for root, which has all
+/// privileges, one that is given away.
 fn privileged(place: &Place) -> String {
     if !rustix::process::geteuid().is_root() {
         return "/bin/su".into();

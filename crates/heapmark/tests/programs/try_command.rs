@@ -75,7 +75,7 @@ fn what_differs_under_an_allocator_is_a_wrong_result() {
     assert_eq!(outcome(&records), format!("wrong-result {what}"));
     assert!(of_purpose(&records, "sample").iter().all(|sample| sample["allocator"] == "glibc"));
     let (_, records) = tried(&place, &[], &shell("echo $LD_PRELOAD"));
-    assert_eq!(outcome(&records), "ok", "nobody asked for the same output");
+    assert_eq!(outcome(&records), "ok", "the same output was not asked for");
     let leave = "case $LD_PRELOAD in *honest*) exit 4;; esac; exit 3";
     let (_, records) = tried(&place, &["--expect-exit", "3"], &shell(leave));
     assert_eq!(outcome(&records), "wrong-result exit code 4, under glibc 3");
@@ -120,9 +120,9 @@ fn an_allocator_under_which_other_programs_are_executed_is_a_wrong_result() {
 }
 
 #[test]
-fn a_tree_that_is_another_each_time_under_the_baseline_is_held_against_nobody() {
+fn a_tree_that_is_another_each_time_under_the_baseline_is_no_fault_of_a_candidate() {
     let place = Place::new();
-    // One more program in each process, whoever serves it.
+    // One more program in each process, under every allocator.
     let grows = "n=0; test -e times && read n < times; n=$((n+1)); echo $n > times; \
                  while [ $n -gt 0 ]; do /bin/true; n=$((n-1)); done; exit 0";
     let (end, records) = tried(&place, &[], &shell(grows));
@@ -183,7 +183,7 @@ fn the_row_as_called_and_no_other_has_the_users_settings() {
 }
 
 #[test]
-fn what_nobody_reads_is_swallowed_and_much_output_is_held_against_the_baselines() {
+fn output_without_a_reader_is_swallowed_and_much_output_is_compared_with_the_baselines() {
     let place = Place::new();
     // Some programs do less where they see /dev/null.
     let (end, records) = tried(&place, &[], &shell("test /dev/stdout -ef /dev/null && kill -ABRT $$; seq 9"));
@@ -197,7 +197,7 @@ fn what_nobody_reads_is_swallowed_and_much_output_is_held_against_the_baselines(
 }
 
 #[test]
-fn no_timed_process_waits_for_somebody_who_reads_what_it_prints() {
+fn no_timed_process_waits_for_a_reader_of_its_output() {
     let place = Place::new();
     let (end, records) = tried(
         &place,
@@ -363,9 +363,10 @@ fn a_privileged_command_is_refused() {
         return;
     }
     let place = Place::new();
-    let (copy, nobody) = (place.at("privileged"), 65534);
+    let copy = place.at("privileged");
+    let other_user = 65534;
     fs::copy("/bin/true", &copy).unwrap();
-    std::os::unix::fs::chown(&copy, Some(nobody), Some(nobody)).unwrap();
+    std::os::unix::fs::chown(&copy, Some(other_user), Some(other_user)).unwrap();
     fs::set_permissions(&copy, fs::Permissions::from_mode(0o4755)).unwrap();
     let (end, _) = tried(&place, &[], &["./privileged"]);
     assert_eq!(end.code, Some(2));

@@ -124,7 +124,7 @@ fn what_cannot_be_used_is_refused() {
     assert!(unknown.stderr.contains("there are bt, ll, mm, rp, za"), "{}", unknown.stderr);
     assert_eq!(place.run(&["claims", "nowhere"]).code, Some(2));
 
-    // A claim about a workload that nobody knows would never be testable.
+    // A claim about an unknown workload would never be testable.
     let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/../../claims/za.toml");
     let ours = fs::read_to_string(ours).unwrap();
     let folder = place.at("config/heapmark/claims");

@@ -55,7 +55,7 @@ fn doctor_as_json_has_every_item() {
 }
 
 #[test]
-fn doctor_looks_at_this_machine_where_nobody_says_otherwise() {
+fn doctor_looks_at_this_machine_unless_told_otherwise() {
     let place = Place::new();
     let end = place.run(&["doctor", "--json"]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);

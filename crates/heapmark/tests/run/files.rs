@@ -1,5 +1,5 @@
-//! What heapmark writes is complete or not there, private where it is made of something private, and never in place of somebody's file
-//! unless they ask for that.
+//! What heapmark writes is complete or not there, private where it is made of something private, and never overwrites a file
+//! unless it is asked to.
 
 use crate::support::live::{finish, send, wait_for};
 use crate::support::stored::{change_lines, stored};
@@ -134,7 +134,7 @@ fn a_link_is_not_written_through_and_a_pipe_is_written_as_it_is() {
     assert!(!place.at("gone").exists());
     assert_eq!(export("/dev/null", &[]).code, Some(0));
     assert!(!fs::metadata("/dev/null").unwrap().is_file());
-    // What was known beforehand, and could be a link that somebody has laid.
+    // What was known beforehand, and could be a planted link.
     fs::write(place.at("precious"), "theirs").unwrap();
     std::os::unix::fs::symlink(place.at("precious"), place.at("x.csv.part")).unwrap();
     assert_eq!(export("x.csv", &[]).code, Some(0));
@@ -217,7 +217,7 @@ fn what_is_made_of_a_recording_is_as_private_as_its_capture() {
     let compiled_traces =
         names(&place.at("cache/compiled-traces")).into_iter().filter(|name| name.ends_with(".compiled"));
     assert!(compiled_traces.map(|name| mode(&place.at("cache/compiled-traces").join(name))).eq([0o600]));
-    // Whoever gives a trace away gives away what is made of it.
+    // A trace that is given away is given with all that is made of it.
     set_mode(&place.at("a.trace"), 0o644);
     assert_eq!(place.run(&["trace", "cut", "a.trace", "--events", "0..4", "-o", "public.trace"]).code, Some(0));
     assert_eq!(mode(&place.at("public.trace")), 0o644);

@@ -49,7 +49,7 @@ fn exported(place: &Place, run: &str) -> BTreeMap<(String, String), BTreeMap<Str
 #[test]
 fn with_every_call_timed_the_counts_are_exactly_the_calls_that_the_kernels_did() {
     let place = Place::new();
-    // All five functions, threads that nobody joins, warm-ups and clean-ups of all kinds.
+    // All five functions, threads that are never joined, warm-ups and clean-ups of all kinds.
     let workloads =
         "churn,cross-vector,memory,larson,scatter-2,scatter-legacy-1,zalloc,speed-malloc-realloc-free-calloc";
     let flags = ["--latency", "1", "-w", workloads, "-t", "1,3", "-a", "glibc", "--no-floor", "--blocks", "1"];
@@ -109,7 +109,7 @@ fn a_rare_stall_shows_in_the_tail_and_not_in_the_middle() {
     assert!((50..=500).contains(&ns("max_bytes")), "{malloc:?}");
     assert_eq!(malloc["max_cell"], "churn@1/b00/staller");
     assert!(ns("timer_least_ns") as f64 <= malloc["timer_median_ns"].parse().unwrap(), "{malloc:?}");
-    // A sleep wakes nobody who waits for the CPU: of glibc's calls not 1 in 100 is as long.
+    // A sleep keeps no other thread from the CPU: of glibc's calls not 1 in 100 is as long.
     assert!(lines[&("glibc".to_string(), "malloc".to_string())]["p99_ns"].parse::<u64>().unwrap() < STALL_NS);
 
     let (_, table) = end.stdout.split_once("churn, 1 thread: longest call\n").unwrap();

@@ -156,7 +156,7 @@ fn what_a_launcher_cannot_end_is_said_and_not_waited_for() {
     assert!(built.success());
     fs::set_permissions(place.at("stays"), Permissions::from_mode(0o4755)).unwrap();
     fs::copy(GUEST, place.at("guest")).unwrap();
-    // The launcher is nobody, and what its command leaves behind has become root.
+    // The launcher is the user `nobody`, and what its command leaves behind has become root.
     let mut command = Command::new(place.at("guest"));
     command.args(["launch", "1", "inherit", "--", "/bin/sh", "-c", "./stays & sleep 0.5"]);
     command.current_dir(place.at(".")).uid(65_534).gid(65_534).stdout(Stdio::piped());

@@ -181,7 +181,7 @@ fn glibc_alone_is_measured_where_nothing_else_is_ready() {
 }
 
 #[test]
-fn a_run_goes_on_where_nobody_listens() {
+fn a_run_goes_on_if_its_output_is_closed() {
     let place = Place::new();
     let args = [&["run", "-o", "run", "-a", "glibc", "--blocks", "2"], &SMALL[..]].concat();
     let mut command = place.heapmark(&args);

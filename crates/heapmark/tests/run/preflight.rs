@@ -29,7 +29,7 @@ fn a_clean_machine_has_no_warnings() {
     let place = Place::new();
     let look = look(&Machine::clean(place.at("machine")), When::Before);
     assert_eq!(look.warnings(), Vec::<String>::new());
-    // Nobody can ask a folder to count instructions; everything else is told.
+    // A folder cannot count instructions; everything else is reported.
     let rest: Vec<&str> = look.in_state(State::Note).map(|item| item.name.as_str()).collect();
     assert_eq!(rest.iter().filter(|name| **name != "page-size").collect::<Vec<_>>(), [&"hardware-counters"]);
     assert_eq!(look.items.len(), 26);
@@ -106,7 +106,7 @@ fn what_results_depend_on_without_wandering_is_a_note() {
 }
 
 #[test]
-fn what_disturbs_nobody_is_fine() {
+fn what_disturbs_no_measurement_is_fine() {
     let one_node = [("proc/sys/kernel/numa_balancing", "1\n"), ("sys/devices/system/node/online", "0\n")];
     assert_eq!(planted("numa-balancing", &one_node), (State::Fine, "on, 1 node".into()));
     assert_eq!(planted("ksm", &[("sys/kernel/mm/ksm/run", "2\n")]), (State::Fine, "off".into()));

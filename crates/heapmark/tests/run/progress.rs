@@ -119,7 +119,7 @@ fn an_import_that_waits_for_its_text_says_that_it_goes_on() {
 }
 
 #[test]
-fn finishing_a_capture_whose_trace_nobody_takes_says_how_much_is_done_and_how_long_it_takes() {
+fn finishing_a_capture_whose_trace_is_not_read_says_how_much_is_done_and_how_long_it_takes() {
     let place = Place::new();
     let mut captured = Captured::new(&place.at("a.cap"), 1, &[]);
     for number in 1..300_000u64 {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 const MIB: u64 = 1 << 20;
 
-/// Enough blocks that somebody sees them live.
+/// Enough blocks that a sample sees them live.
 const JOB: [&str; 6] = ["-w", "same-thread-reuse", "-t", "2", "--set", "same-thread-reuse.volume=40000000"];
 
 fn number(value: &Value) -> u64 {
@@ -31,7 +31,7 @@ fn what_is_never_given_back_is_still_there_after_5_seconds_and_in_every_overhead
     assert!(end.stdout.contains("No verdict: this run sampled memory"), "{}", end.stdout);
     let records = samples(&place.at("run"));
     let followed = of_purpose(&records, "memory");
-    assert_eq!(followed.len(), 2, "one process each, and nobody rides along");
+    assert_eq!(followed.len(), 2, "one process each, without copy and floor");
     for record in followed {
         let (name, footprint) = (word(record, "allocator"), &record["measurement"]["footprint"]);
         let course = &record["memory"];

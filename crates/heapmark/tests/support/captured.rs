@@ -59,7 +59,7 @@ impl Captured {
         }
         let mut room = Room::new();
         let first = room.0.as_mut_ptr();
-        // SAFETY: a chunk of zeros that nobody else writes, and lines that are shorter than it.
+        // SAFETY: a chunk of zeros that no other thread writes, and lines that are shorter than it.
         unsafe {
             let header = first.cast::<Header>();
             Header::begin(header, Kind::Text, &Start { bytes: CHUNK_BYTES as u32, ..Start::default() });

@@ -61,7 +61,7 @@ pub fn guests(place: &Place) -> usize {
     processes_of(&place.at("own-guest"))
 }
 
-/// Processes that run this file. Others may run programs of the same name; the dead that nobody has reaped yet have no program any more.
+/// Processes that run this file. Others may run programs of the same name; zombies have no program any more.
 pub fn processes_of(file: &Path) -> usize {
     let file = file.canonicalize().unwrap();
     let runs_it = |entry: fs::DirEntry| fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == file);

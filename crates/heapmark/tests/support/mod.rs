@@ -57,7 +57,7 @@ impl Port {
         // SAFETY: a plain system call.
         let folder = std::env::temp_dir().join(format!("heapmark-test-ports-{}", unsafe { libc::getuid() }));
         std::fs::create_dir_all(&folder).unwrap();
-        // Below those that the system gives to whoever asks for any.
+        // Below those that the system chooses from.
         let mine = |number: u16| {
             let path = folder.join(number.to_string());
             let file = File::options().create(true).truncate(false).write(true).open(path).unwrap();

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_uses_its_own_last_slot_first_and_nobody_elses_before_it_has_rested() {
+    fn a_thread_uses_its_own_last_slot_first_and_no_other_threads_before_it_has_rested() {
         let mut slots = Slots::default();
         let taken: Vec<u32> = (0..3).map(|_| slots.take(0, 0).0).collect();
         assert_eq!(taken, [0, 1, 2]);

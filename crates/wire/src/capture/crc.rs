@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checksum_is_the_one_that_everybody_publishes() {
+    fn the_checksum_is_the_published_one() {
         for crc in [continued, by_tables] {
             assert_eq!(crc(0, b"123456789"), 0xe306_9283);
             assert_eq!(crc(0, b""), 0);

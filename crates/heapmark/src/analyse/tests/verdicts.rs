@@ -29,7 +29,7 @@ fn a_planted_effect_names_the_winner() {
 }
 
 #[test]
-fn without_an_effect_nobody_wins() {
+fn without_an_effect_no_allocator_wins() {
     for seed in ["x", "y", "z"] {
         let lab = FakeRun::new(&["glibc", "a", "b"], &["larson"], 15)
             .fill(|_, name, block| 10.0 * noise(&format!("{seed}{name}"), block));
@@ -109,7 +109,7 @@ fn memory_is_compared_by_overhead_and_only_else_by_peak_rss() {
 }
 
 #[test]
-fn the_same_numbers_name_nobody() {
+fn the_same_numbers_name_no_winner() {
     let analysis = run(&FakeRun::new(&["glibc", "a"], &["larson"], 20).fill(|_, _, block| 10.0 * noise("", block)));
     let Conclusion::Unclear(ranking) = &analysis.conclusion else { panic!("{:?}", analysis.conclusion) };
     assert_eq!(ranking.tests[0].doubt, Some(Doubt::Small));
@@ -117,7 +117,7 @@ fn the_same_numbers_name_nobody() {
 }
 
 #[test]
-fn too_few_blocks_name_nobody() {
+fn too_few_blocks_name_no_winner() {
     let analysis = run(&FakeRun::new(&["glibc", "a"], &["larson"], 9).fill(against_glibc(5.0)));
     let Conclusion::Unclear(ranking) = &analysis.conclusion else { panic!("{:?}", analysis.conclusion) };
     assert_eq!(ranking.tests[0].doubt, Some(Doubt::FewBlocks));

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_finished_goes_unless_somebody_is_at_it() {
+    fn what_was_never_finished_goes_unless_it_is_in_use() {
         let folder = tempfile::tempdir().unwrap();
         let shelf = shelf(folder.path(), 1 << 20);
         let at_it = shelf.begin(OLD, PUBLIC).unwrap();
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_score_of_the_same_name_is_not_replaced_under_whoever_uses_it() {
+    fn a_compiled_trace_in_use_is_not_replaced_by_one_of_the_same_name() {
         let folder = tempfile::tempdir().unwrap();
         let shelf = shelf(folder.path(), 0);
         let (first, _) = keep(&shelf, OLD, 0);

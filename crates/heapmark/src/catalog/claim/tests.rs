@@ -40,7 +40,7 @@ fn a_sound_file_has_no_faults() {
 }
 
 #[test]
-fn what_nobody_knows_is_refused_with_file_and_line() {
+fn what_is_unknown_is_refused_with_file_and_line() {
     let with = |old: &str, new: &str| problems(&ENTRY.replace(old, new));
     for (old, new, says) in [
         ("workloads = [\"churn\"]", "workloads = [\"chrun\"]", "no workload `chrun` (line 22); did you mean `churn`?"),

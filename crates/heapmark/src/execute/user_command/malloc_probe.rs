@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn one_process_that_somebody_else_served_is_named() {
+    fn one_process_that_another_library_served_is_named() {
         let why = unproven(&Subject::libc(), &parse(TWO)).unwrap();
         assert_eq!(why, "malloc is served by /usr/bin/c, not by the C library in /usr/bin/c (process 8)");
         assert_eq!(unproven(&Subject::libc(), &parse(TWO)[..1]), None);

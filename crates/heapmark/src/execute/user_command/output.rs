@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn who_still_holds_the_pipe_keeps_nobody_once_the_process_has_ended() {
+    fn a_process_that_still_holds_the_pipe_is_not_waited_for_once_the_process_has_ended() {
         let (pipe, mut held) = io::pipe().unwrap();
         held.write_all(b"all of it").unwrap();
         let printed = record(Pipe { pipe, ended: Arc::new(AtomicBool::new(true)) }).unwrap();

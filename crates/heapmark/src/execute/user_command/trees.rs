@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_same_each_time_under_the_baseline_is_held_against_nobody() {
+    fn what_is_not_the_same_each_time_under_the_baseline_is_no_fault_of_a_candidate() {
         // It waits for an event by polling.
         assert_eq!(difference(&["sh sleep", "sh sleep sleep"], "sh sleep sleep sleep"), None);
         assert!(difference(&["sh sleep", "sh sleep sleep"], "sleep").is_some(), "sh was always there");

@@ -86,7 +86,7 @@ fn names_from_outside_are_text_wherever_they_stand() {
 }
 
 #[test]
-fn charts_have_everybody_with_numbers_and_tables_what_the_charts_show() {
+fn charts_have_every_row_with_numbers_and_tables_what_the_charts_show() {
     let told = told(&of(&lab().fail("churn@2/b03/hoard", crash())));
     let names: Vec<&str> =
         told["entries"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();

@@ -105,7 +105,7 @@ fn a_row_that_is_not_ok_is_in_no_file_and_is_counted() {
     let lab = lab.fail("larson@2/b00/glibc", crash());
     for format in FOREIGN {
         let error = export(format, &lab.run, &lab.records).err().unwrap().to_string();
-        assert!(error.contains("no row of this run has what") && error.contains(format.name()), "{error}");
+        assert!(error.contains("no row of this run fits into") && error.contains(format.name()), "{error}");
     }
 }
 

@@ -110,7 +110,7 @@ fn statistics_count_what_the_events_say() {
     capture(&place, "alone.cap", &[], &[(0, malloc(0x1000, 24), 0), (0, free(0x1000), 0)]);
     assert_eq!(place.run(&["trace", "finish", "alone.cap"]).code, Some(0));
     let alone = place.run(&["trace", "stats", "alone.trace"]);
-    assert!(!tells_of_others(&alone.stdout), "there is nobody else: {}", alone.stdout);
+    assert!(!tells_of_others(&alone.stdout), "there is no other process: {}", alone.stdout);
     let page = place.run(&["trace", "stats", "a.trace", "--to", "page"]);
     assert!(page.stdout.contains("busy &lt;b&gt;") && !page.stdout.contains("busy <b>"));
     for id in ["summary", "alive", "sizes", "lifetimes", "growth", "threads", "recorded"] {

@@ -51,7 +51,7 @@ fn replay(place: &Place, flags: &[&str]) -> End {
     place.run(&[&["replay"], flags, target, &SHORT].concat())
 }
 
-/// Scores of equal traces are one file: whoever damages it must be alone.
+/// Compiled traces of equal traces are one file: a test that damages it must be alone.
 fn with_own_cache(place: &Place, args: &[&str]) -> End {
     End::of(place.heapmark(args).env("HEAPMARK_CACHE", place.at("cache")).output().unwrap())
 }
