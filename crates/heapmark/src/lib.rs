@@ -1,7 +1,7 @@
 //! heapmark finds out which memory allocator suits a program and a machine, and by how much.
 //!
 //! The host is a library of stages. A stage uses only the stages to its left:
-//! `file < catalog < build < plan < execute, observe < store < analyse < session, report < cmd`
+//! `file < catalog < build < plan < execute, observe < store < metric < analyse < session, report < cmd`
 //! (`tests/source/ladder.rs` reads the `use crate::` lines and checks that order).
 
 pub mod analyse;
@@ -10,6 +10,7 @@ pub mod catalog;
 pub mod cmd;
 pub mod execute;
 pub mod file;
+pub mod metric;
 pub mod observe;
 pub mod plan;
 pub mod report;

@@ -3,12 +3,12 @@
 
 use super::failure::Failed;
 use super::group::RecordsByRow;
-use super::memory::OVERHEAD_FROM_BYTES;
 use super::row::Role;
 use super::spread::Spread;
-use crate::execute::Footprint;
-use crate::observe::memory_profile::{MemoryPoint, MemoryProfile};
-use crate::plan::Case;
+use super::table::{Table, TableCell, sample};
+use crate::metric::{self, OVERHEAD_FROM_BYTES, Sample};
+use crate::observe::memory_profile::MemoryProfile;
+use crate::plan::{Case, Mode};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
 use serde::Serialize;
 
@@ -102,8 +102,7 @@ pub(super) fn cases(run: &RunFile, records: &RecordsByRow) -> Vec<FootprintCase>
 
 fn of_case(run: &RunFile, case: &Case, records: &RecordsByRow) -> FootprintCase {
     let baseline = case.baseline(&run.plan.baseline);
-    let mut of_workload = run.plan.cases.iter().filter(|other| other.workload == case.workload);
-    let alone = of_workload.find(|other| other.is_played_by_one() && !case.is_played_by_one());
+    let alone = played_by_one(run, case);
     let mut sampling: Vec<f64> = Vec::new();
     let mut rows: Vec<FootprintRow> = Vec::new();
     for allocator in run.rows_of(case) {
@@ -137,18 +136,11 @@ fn row(
 ) -> (FootprintRow, Vec<f64>) {
     let own = records.of_row(case, allocator, Purpose::Memory);
     let failed = Failed::among(&own);
-    let followed = own.iter().filter_map(|record| {
-        let footprint = record.measurement.as_ref()?.footprint.as_deref()?;
-        // Memory in huge pages before the first operation is not due to the workload.
-        let grown =
-            |course: &MemoryProfile| course.most_anon_huge_bytes.saturating_sub(footprint.begin.anon_huge_bytes);
-        let course =
-            record.memory.as_deref().map(|course| MemoryProfile { most_anon_huge_bytes: grown(course), ..*course });
-        Some((footprint, course))
-    });
-    let (held, courses): (Vec<&Footprint>, Vec<Option<MemoryProfile>>) = followed.unzip();
-    let courses: Vec<MemoryProfile> = courses.into_iter().flatten().collect();
-    let footprints = Footprints::of(&held, &courses).filter(|_| failed.is_none());
+    let followed = own.iter().filter(|record| record.purpose == Purpose::Memory);
+    let samples: Vec<Sample> = followed.filter_map(|record| sample(record)).collect();
+    let held: Vec<&Sample> = samples.iter().filter(|sample| sample.measurement.footprint.is_some()).collect();
+    let courses: Vec<&MemoryProfile> = held.iter().filter_map(|sample| sample.memory).collect();
+    let footprints = Footprints::of(&held).filter(|_| failed.is_none());
     let by_one = alone.map(|alone| records.of_row(alone, allocator, Purpose::Memory)).unwrap_or_default();
     let row = FootprintRow {
         allocator: allocator.name.clone(),
@@ -161,43 +153,51 @@ fn row(
 }
 
 impl Footprints {
-    fn of(held: &[&Footprint], courses: &[MemoryProfile]) -> Option<Footprints> {
-        let over = |value: fn(&MemoryProfile) -> Option<f64>| {
-            Spread::of(&courses.iter().filter_map(value).collect::<Vec<_>>())
+    fn of(held: &[&Sample]) -> Option<Footprints> {
+        let all = metric::of_mode(Mode::Memory);
+        let over = |key: &str| {
+            let metric = all.iter().find(|metric| metric.key == key)?;
+            Spread::of(&held.iter().filter_map(|sample| metric.value(sample)).collect::<Vec<_>>())
         };
         Some(Footprints {
             processes: held.len(),
-            peak_demand_bytes: over(|course| Some(course.peak_demand.live_bytes as f64))?,
-            overhead_at_peak_demand: over(|course| overhead(&course.peak_demand)),
-            overhead_at_peak_footprint: over(|course| overhead(&course.peak_footprint)),
-            peak_over_peak: over(|course| {
-                overhead(&MemoryPoint { heap_bytes: most_heap_bytes(course), ..course.peak_demand })
-            }),
+            peak_demand_bytes: over("peak_demand_bytes")?,
+            overhead_at_peak_demand: over("overhead_at_peak_demand"),
+            overhead_at_peak_footprint: over("overhead_at_peak_footprint"),
+            peak_over_peak: over("peak_over_peak"),
             blow_up: None,
-            mean_overhead: over(|course| {
-                let mean_live = course.live_byte_points as f64 / course.points as f64;
-                (mean_live >= OVERHEAD_FROM_BYTES)
-                    .then(|| course.heap_byte_points as f64 / course.live_byte_points as f64)
-            }),
-            page_occupancy: over(|course| ratio(course.peak_demand.live_bytes, course.peak_demand.occupied_bytes)),
-            internal: over(|course| {
-                let usable = course.at_peak.map(|it| it.usable_bytes).filter(|usable| *usable > 0)? as f64;
-                Some(usable / overhead_base(&course.peak_demand)? - 1.0)
-            }),
-            external: over(|course| {
-                let usable = course.at_peak.map(|it| it.usable_bytes).filter(|usable| *usable > 0)? as f64;
-                Some((course.peak_demand.heap_bytes as f64 - usable) / overhead_base(&course.peak_demand)?)
-            }),
-            tenth_page: over(|course| Some(course.at_peak?.tenth_page_bytes as f64 / PAGE_BYTES)),
-            sparse_pages: over(|course| {
-                let pages = course.peak_demand.occupied_bytes as f64 / PAGE_BYTES;
-                (pages > 0.0).then_some(course.at_peak?.sparse_pages as f64 / pages)
-            }),
-            huge_share: over(|course| ratio(course.most_anon_huge_bytes, most_heap_bytes(course))),
-            count_off_by: courses.iter().filter_map(count_off_by).max_by(f64::total_cmp),
+            mean_overhead: over("mean_overhead"),
+            page_occupancy: over("page_occupancy"),
+            internal: over("internal_fragmentation"),
+            external: over("external_fragmentation"),
+            tenth_page: over("tenth_page"),
+            sparse_pages: over("sparse_pages"),
+            huge_share: over("huge_share"),
+            count_off_by: held.iter().filter_map(|sample| count_off_by(sample.memory?)).max_by(f64::total_cmp),
             retained: retained(held),
         })
     }
+}
+
+/// Adds to each table how much more memory several threads need than one that makes all calls.
+pub(super) fn add_blow_up(run: &RunFile, records: &RecordsByRow, tables: &mut [Table]) {
+    let Some(metric) = metric::all().find(|metric| metric.key == "blow_up") else { return };
+    for (case, table) in run.plan.cases.iter().zip(tables) {
+        let Some(alone) = played_by_one(run, case) else { continue };
+        for (allocator, row) in run.rows_of(case).zip(&mut table.rows) {
+            let several = records.of_row(case, allocator, Purpose::Memory);
+            let one = records.of_row(alone, allocator, Purpose::Memory);
+            let Some(spread) = blow_up(&several, &one).filter(|_| row.failed.is_none()) else { continue };
+            let n = several.iter().filter(|record| record.purpose == Purpose::Memory).count() as u64;
+            row.cells.push(TableCell { metric, label: String::new(), spread, n, ratio: None, verdict: None });
+        }
+    }
+}
+
+/// The case in which one thread makes the calls of this one's threads.
+fn played_by_one<'a>(run: &'a RunFile, case: &Case) -> Option<&'a Case> {
+    let mut of_workload = run.plan.cases.iter().filter(|other| other.workload == case.workload);
+    of_workload.find(|other| other.is_played_by_one() && !case.is_played_by_one())
 }
 
 /// Per block, the highest resident heap of several threads over that of one thread.
@@ -208,15 +208,9 @@ fn blow_up(several: &[&Record], one: &[&Record]) -> Option<Spread> {
     let of_block = |ours: &&Record| {
         let theirs = one.iter().filter(|record| record.block == ours.block).find_map(|record| record.memory.as_deref());
         let (ours, theirs) = (ours.memory.as_deref()?, theirs?);
-        overhead_base(&ours.peak_demand)?;
-        ratio(most_heap_bytes(ours), most_heap_bytes(theirs))
+        metric::blow_up(ours, theirs)
     };
     Spread::of(&several.iter().filter_map(of_block).collect::<Vec<_>>())
-}
-
-/// Runs recorded before this field existed know it within 1 %.
-fn most_heap_bytes(course: &MemoryProfile) -> u64 {
-    course.most_heap_bytes.max(course.peak_footprint.heap_bytes)
 }
 
 /// The error of the count if the process read both values, and if it is too large.
@@ -228,23 +222,8 @@ fn count_off_by(course: &MemoryProfile) -> Option<f64> {
     shares.filter(|share| *share > TOO_MUCH).max_by(f64::total_cmp)
 }
 
-/// Pages of the map that records live blocks.
-const PAGE_BYTES: f64 = 4096.0;
-
-/// Live bytes, if they are enough for a ratio.
-fn overhead_base(moment: &MemoryPoint) -> Option<f64> {
-    Some(moment.live_bytes as f64).filter(|bytes| *bytes >= OVERHEAD_FROM_BYTES)
-}
-
-fn overhead(moment: &MemoryPoint) -> Option<f64> {
-    Some(moment.heap_bytes as f64 / overhead_base(moment)?)
-}
-
-fn ratio(over: u64, under: u64) -> Option<f64> {
-    (under > 0).then(|| over as f64 / under as f64)
-}
-
-fn retained(held: &[&Footprint]) -> Vec<Kept> {
+fn retained(held: &[&Sample]) -> Vec<Kept> {
+    let held: Vec<_> = held.iter().filter_map(|sample| sample.measurement.footprint.as_deref()).collect();
     let moments = held.first().map(|first| first.retained.iter().map(|it| it.after_ms)).into_iter().flatten();
     let kept = |after_ms| {
         let bytes = held.iter().filter_map(|footprint| {

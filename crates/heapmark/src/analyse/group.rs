@@ -3,8 +3,8 @@
 
 use super::failure::Failed;
 use super::interference;
-use super::process::Process;
 use crate::execute::Measurement;
+use crate::metric::Process;
 use crate::observe::mean_heap::MeanHeap;
 use crate::plan::Case as PlannedCase;
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};

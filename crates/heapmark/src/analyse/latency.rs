@@ -106,7 +106,22 @@ pub struct Called {
     pub longest_cell: CellId,
 }
 
+impl Called {
+    /// As the metrics of single calls, in their order.
+    pub fn values(&self) -> [Option<u64>; 6] {
+        [self.p50_ns, self.p90_ns, self.p99_ns, self.p99_9_ns, self.p99_99_ns, Some(self.longest.ns)]
+    }
+}
+
 impl LatencyRow {
+    /// How it failed, if it did.
+    pub fn failed(&self) -> Option<&Failed> {
+        match &self.state {
+            LatencyState::Failed(failed) => Some(failed),
+            LatencyState::Measured { .. } | LatencyState::Missing { .. } => None,
+        }
+    }
+
     /// The functions that were called, if any.
     pub fn functions(&self) -> &[Called] {
         match &self.state {

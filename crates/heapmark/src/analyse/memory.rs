@@ -2,13 +2,10 @@
 
 use super::group::Group;
 use super::spread::Spread;
-use crate::execute::Measurement;
+use crate::metric::{OVERHEAD_FROM_BYTES, overhead_of};
 use crate::observe::mean_heap::MeanHeap;
 use heapmark_stats::geometric_mean;
 use serde::Serialize;
-
-/// The least requested memory for which an overhead describes the allocator.
-pub const OVERHEAD_FROM_BYTES: f64 = 1_048_576.0;
 
 /// Medians over processes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -25,7 +22,7 @@ impl Memory {
         let requested = group.median_of(|m, _| Some(m.requested_peak_bytes as f64))?;
         Some(Memory {
             peak_rss_bytes: group.median_of(|m, _| Some(m.peak_rss_bytes as f64).filter(|bytes| *bytes > 0.0))?,
-            overhead: (requested >= OVERHEAD_FROM_BYTES).then(|| group.median_of(|m, _| overhead(m))).flatten(),
+            overhead: (requested >= OVERHEAD_FROM_BYTES).then(|| group.median_of(|m, _| overhead_of(m))).flatten(),
         })
     }
 }
@@ -82,10 +79,4 @@ impl MemoryRatio {
         over(|memory| memory.overhead, MemoryMeasure::Overhead)
             .or_else(|| over(|memory| Some(memory.peak_rss_bytes), MemoryMeasure::PeakRss))
     }
-}
-
-/// `None` if the peak lies below the start, or nothing was requested.
-pub(super) fn overhead(measurement: &Measurement) -> Option<f64> {
-    let grown = measurement.peak_rss_bytes.checked_sub(measurement.baseline_rss_bytes)?;
-    (measurement.requested_peak_bytes > 0).then(|| grown as f64 / measurement.requested_peak_bytes as f64)
 }

@@ -8,7 +8,6 @@ mod candidate;
 pub mod claims;
 pub mod compare;
 pub mod conclusion;
-pub mod count;
 pub mod failure;
 pub mod footprint;
 mod group;
@@ -19,10 +18,10 @@ pub mod noise;
 mod numbers;
 mod overall;
 pub mod pairwise;
-pub mod process;
 pub mod ratio;
 pub mod row;
 pub mod spread;
+mod table;
 mod user_command;
 pub mod verdict;
 pub mod whole;
@@ -33,7 +32,6 @@ pub(crate) mod fake_run;
 mod tests;
 
 pub use conclusion::{Conclusion, LeftOut, Ranking, Withheld};
-pub use count::{Count, CountCase, CountRow};
 pub use failure::{Failed, Failure};
 pub use footprint::{FootprintCase, FootprintRow, Footprints, Kept};
 pub use interference::InterferenceSummary;
@@ -42,17 +40,18 @@ pub use memory::{MeanFootprint, Memory, MemoryMeasure, MemoryRatio};
 pub use numbers::{Numbers, Stalled, Timed};
 pub use overall::Overall;
 pub use pairwise::{Doubt, PairwiseTest};
-pub use process::Process;
 pub use ratio::Ratio;
 pub use row::{Purge, Role, Row, State};
 pub use spread::{Spread, TwoModes};
+pub use table::{Table, TableCell, TableRow, tables};
 pub use user_command::CommandFacts;
 pub use verdict::Verdict;
 pub use whole::{Whole, reads_figure};
 
 use crate::execute::Measurement;
-use crate::plan::{Case as PlannedCase, Mode};
-use crate::store::{Record, RunFile};
+use crate::metric::Process;
+use crate::plan::{Case as PlannedCase, Counter, Mode};
+use crate::store::{Purpose, Record, RunFile};
 use group::{Group, RecordsByRow};
 use heapmark_stats::{half_width, shift};
 use serde::Serialize;
@@ -77,7 +76,9 @@ pub struct Analysis {
     /// The tables of a run that timed single calls, which has none of the others.
     pub latency: Vec<LatencyCase>,
     /// Tables of a run that counted; such a run has no others.
-    pub counts: Vec<CountCase>,
+    pub counts: Vec<Table>,
+    /// What such a run counted with.
+    pub counter: Option<Counter>,
     /// Tables of a run that sampled memory; such a run has no others.
     pub footprints: Vec<FootprintCase>,
     /// Every process that did not end `ok`, whatever its purpose.
@@ -149,7 +150,7 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
     match run.plan.mode {
         Mode::Time => {}
         Mode::Latency { every } => return Analysis { latency: latency::cases(run, every, &filed), ..bare },
-        Mode::Count(counter) => return Analysis { counts: count::cases(run, counter, &filed), ..bare },
+        Mode::Count(_) => return Analysis { counts: table::of_samples(run, Purpose::Count, &filed), ..bare },
         Mode::Memory => return Analysis { footprints: footprint::cases(run, &filed), ..bare },
     }
     let grid = grid(run, &filed);
@@ -190,6 +191,7 @@ impl Analysis {
             overall_without: Vec::new(),
             latency: Vec::new(),
             counts: Vec::new(),
+            counter: run.plan.mode.counter(),
             footprints: Vec::new(),
             interference,
             failures: failure::collect(records),

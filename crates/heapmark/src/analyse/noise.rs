@@ -1,7 +1,7 @@
 //! An allocator against its own copy, many times: how often this machine would report a difference
 //! that does not exist, and how many blocks it takes to see a small one.
 
-use super::process::Process;
+use crate::metric::Process;
 use crate::store::{Purpose, Record};
 use heapmark_stats::ALPHA;
 use heapmark_stats::{Finding, half_width, judge_family, median};

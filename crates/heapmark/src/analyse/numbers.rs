@@ -2,13 +2,13 @@
 
 use super::group::{Group, PairKey};
 use super::memory::{MeanFootprint, Memory};
-use super::process::Process;
 use super::ratio::Ratio;
 use super::row::Role;
 use super::spread::{Spread, TwoModes};
 use super::verdict::Verdict;
 use super::whole::Whole;
 use crate::execute::Measurement;
+use crate::metric::Process;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,7 +2,7 @@
 //! paired.
 
 use super::group::Group;
-use super::process::Process;
+use crate::metric::Process;
 use heapmark_stats::{Shift, shift};
 use serde::Serialize;
 

@@ -2,8 +2,8 @@
 //! so that a run of many rows is wrong no more often than a run of one.
 
 use super::group::Group;
-use super::process::Process;
 use super::row::Role;
+use crate::metric::{Metric, Process, Unit};
 use heapmark_stats::blocks_needed;
 use heapmark_stats::{BlocksMore, Finding, Judgement, Shift, judge_family, shift};
 use serde::Serialize;
@@ -44,6 +44,15 @@ impl Verdict {
             Verdict::Unclear { .. } => "unclear",
             Verdict::ShadowDiffers => "withheld: A/A",
             Verdict::FloorHides => "withheld: floor",
+        }
+    }
+
+    /// The word for tables, if it is about this metric: only times are fast or slow.
+    pub fn word_of(self, metric: &Metric) -> &'static str {
+        match self {
+            Verdict::Faster if metric.unit != Unit::Ns => "less",
+            Verdict::Slower if metric.unit != Unit::Ns => "more",
+            _ => self.word(),
         }
     }
 

@@ -5,8 +5,9 @@ use super::output::{Force, Output};
 use super::run::comparison::percent;
 use super::{Exit, say, say_damage, usage, wants_colour, width};
 use crate::analyse::Verdict;
-use crate::analyse::compare::{By, Comparison, Side, between, within};
+use crate::analyse::compare::{Comparison, Side, between, refusal, within};
 use crate::build::hash_of_file;
+use crate::metric::{self, Metric};
 use crate::report::{self, Screen};
 use crate::store;
 use anyhow::{Result, anyhow, bail};
@@ -25,9 +26,10 @@ pub struct Args {
     /// Differences up to this are too small to matter
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "1%")]
     threshold: f64,
-    /// Which clock decides: CPU time is steadier on a busy machine
-    #[arg(long, value_enum, default_value = "wall")]
-    by: By,
+    /// What decides: wall, cpu (steadier on a busy machine), memory, or, of a run that counted or
+    /// sampled memory, what it measured: instructions, mean_overhead, ...
+    #[arg(long, value_name = "METRIC", default_value = "wall", value_parser = judged)]
+    by: &'static Metric,
     /// Write this format instead of a table for the terminal
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<To>,
@@ -38,10 +40,17 @@ pub struct Args {
     force: Force,
 }
 
+/// A metric that rows are judged by.
+fn judged(name: &str) -> Result<&'static Metric, String> {
+    let word = |metric: &Metric| metric.alias.unwrap_or(metric.key);
+    let found = metric::judged().find(|metric| metric.is_named(name));
+    found.ok_or_else(|| format!("expected one of {}", metric::judged().map(word).collect::<Vec<_>>().join(", ")))
+}
+
 /// A verdict that fails a job.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum FailOn {
-    /// Slower by more than the threshold
+    /// Slower by more than the threshold; of what is no time: more of it
     Slower,
     /// The data cannot tell
     Unclear,
@@ -68,6 +77,9 @@ pub fn run(args: Args) -> Result<Exit> {
     }
     let runs: Vec<store::Run> = dirs.iter().map(|dir| read(dir)).collect::<Result<_>>()?;
     let sides: Vec<Side> = runs.iter().map(|run| Side { head: &run.head, records: &run.records }).collect();
+    if let Some(why) = sides.iter().find_map(|side| refusal(side, args.by)) {
+        return Err(usage(anyhow!("--by: {why}")));
+    }
     let (old, comparison) = match &sides[..] {
         [old, new] => (Some(old.head), between(old, new, args.by, args.threshold)),
         [only, ..] => (None, within(only, args.by, args.threshold)),
@@ -89,7 +101,7 @@ pub fn run(args: Args) -> Result<Exit> {
         ),
     };
     output.put(&text)?;
-    let failing = failing(&comparison, &args.fail_on);
+    let failing = failing(&comparison, &args.fail_on, args.by);
     failing.iter().for_each(|line| say(line));
     Ok(if failing.is_empty() { Exit::Done } else { Exit::Condition })
 }
@@ -108,14 +120,20 @@ fn read(dir: &Path) -> Result<store::Run> {
 }
 
 /// A line for each row that fails the job.
-fn failing(comparison: &Comparison, on: &[FailOn]) -> Vec<String> {
+fn failing(comparison: &Comparison, on: &[FailOn], by: &Metric) -> Vec<String> {
     let fails = |verdict: Verdict| match verdict {
         Verdict::Slower => on.contains(&FailOn::Slower),
         Verdict::Unclear { .. } | Verdict::ShadowDiffers | Verdict::FloorHides => on.contains(&FailOn::Unclear),
         Verdict::Faster | Verdict::Same | Verdict::Small => false,
     };
-    let rows = comparison.rows.iter().filter(|row| row.verdict.is_some_and(fails));
-    let word = |verdict: Option<Verdict>| verdict.map_or("", Verdict::word);
-    rows.map(|row| format!("--fail-on: {}@{}/{} is {}", row.workload, row.threads, row.allocator, word(row.verdict)))
-        .collect()
+    let mut lines = Vec::new();
+    for row in &comparison.rows {
+        let Some(verdict) = row.verdict.filter(|verdict| fails(*verdict)) else { continue };
+        let what = match verdict.word_of(by) {
+            "more" => format!("takes more {}", by.noun),
+            word => format!("is {word}"),
+        };
+        lines.push(format!("--fail-on: {}@{}/{} {what}", row.workload, row.threads, row.allocator));
+    }
+    lines
 }

@@ -15,8 +15,9 @@ pub struct Args {
     /// A run directory, or `latest`
     #[arg(default_value = "latest")]
     run: String,
-    /// csv: one line per measured iteration; csv-rows: one per table row; csv-latency: one per
-    /// timed function of a row; json: everything; md: the tables; parquet: as csv, with types. For
+    /// csv: one line per metric of each row, of every kind of run; csv-samples: one per measured
+    /// iteration; csv-rows: one per row of timed runs; csv-latency: one per timed function of a
+    /// row; json: everything; md: the tables; parquet: as csv-samples, with types. For
     /// other tools: bmf (Bencher), gha-smaller and gha-bigger (github-action-benchmark),
     /// google-benchmark, hyperfine
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(names()).try_map(|name| format(&name)))]
@@ -40,7 +41,7 @@ const PARQUET: &str = "parquet";
 fn format(name: &str) -> Result<Format, String> {
     let found = Format::ALL.iter().copied().find(|format| format.name() == name);
     found.ok_or_else(|| {
-        format!("this heapmark was built without {name}; csv has the same columns (from the sources: --features heapmark/{name})")
+        format!("this heapmark was built without {name}; csv-samples has the same columns (from the sources: --features heapmark/{name})")
     })
 }
 

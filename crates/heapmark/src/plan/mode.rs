@@ -27,6 +27,14 @@ impl Mode {
         self != Mode::Time
     }
 
+    /// What counts, if something does.
+    pub fn counter(self) -> Option<Counter> {
+        match self {
+            Mode::Count(counter) => Some(counter),
+            Mode::Time | Mode::Latency { .. } | Mode::Memory => None,
+        }
+    }
+
     /// Blocks of a run for which nothing else decides how many; `None`: as many as a verdict needs.
     pub fn blocks(self) -> Option<u32> {
         match self {

@@ -3,19 +3,21 @@
 use super::sheet::{self, Column, Numberless, Sheet};
 use super::terminal::{self, Screen};
 use super::{markdown, text};
-use crate::analyse::compare::{By, Compared, Comparison};
+use crate::analyse::Verdict;
+use crate::analyse::compare::{Compared, Comparison};
+use crate::metric::{Judged, Metric};
 use crate::store::RunFile;
 use serde::Serialize;
 
 /// The runs of a comparison.
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Copy)]
 pub struct Subject<'a> {
     /// The run, or the later of two.
     pub new: &'a RunFile,
     /// The earlier of two.
     pub old: Option<&'a RunFile>,
-    /// The clock.
-    pub by: By,
+    /// What rows are judged by.
+    pub by: &'static Metric,
     /// A difference up to this share is too small to matter.
     pub threshold: f64,
 }
@@ -40,7 +42,7 @@ pub fn comparison_markdown(subject: Subject, comparison: &Comparison) -> String 
 pub fn comparison_json(subject: Subject, comparison: &Comparison) -> String {
     #[derive(Serialize)]
     struct Document<'a> {
-        by: By,
+        by: &'static str,
         threshold: f64,
         old_started: Option<&'a str>,
         new_started: &'a str,
@@ -48,7 +50,7 @@ pub fn comparison_json(subject: Subject, comparison: &Comparison) -> String {
         comparison: &'a Comparison,
     }
     let document = Document {
-        by: subject.by,
+        by: subject.by.key,
         threshold: subject.threshold,
         old_started: subject.old.map(|old| old.started.as_str()),
         new_started: &subject.new.started,
@@ -59,10 +61,7 @@ pub fn comparison_json(subject: Subject, comparison: &Comparison) -> String {
 
 /// The rows.
 pub(super) fn table(subject: Subject, comparison: &Comparison) -> Sheet {
-    let clock = match subject.by {
-        By::Wall => "time",
-        By::Cpu => "CPU time",
-    };
+    let clock = subject.by.noun;
     let over = match subject.old {
         Some(_) => "old".to_owned(),
         None => subject.new.plan.baseline.clone(),
@@ -72,7 +71,7 @@ pub(super) fn table(subject: Subject, comparison: &Comparison) -> Sheet {
     let mut columns = vec![
         Column::words("workload", cells(&|row| format!("{}@{}", row.workload, row.threads))),
         Column::words("allocator", cells(&|row| row.allocator.clone())),
-        Column::numbers(&format!("{clock} / {over}"), cells(&|row| sheet::interval(&row.time))),
+        Column::numbers(&format!("{clock} / {over}"), cells(&|row| sheet::interval(&row.ratio))),
     ];
     if let Some(anchor) = &comparison.anchor {
         let beside = |row: &Compared| row.beside_anchor.as_ref().map(sheet::interval).unwrap_or_default();
@@ -80,7 +79,8 @@ pub(super) fn table(subject: Subject, comparison: &Comparison) -> Sheet {
     }
     let verdict = |row: &Compared| match row.verdict {
         None => "the runs themselves".into(),
-        call => sheet::verdict(call),
+        Some(verdict @ (Verdict::Faster | Verdict::Slower)) => verdict.word_of(subject.by).into(),
+        verdict => sheet::verdict(verdict),
     };
     columns.push(Column::words("verdict", cells(&verdict)));
     let left_out = comparison.left_out.iter().map(|left| Numberless::new(&left.row, None, || left.why.clone()));
@@ -109,6 +109,10 @@ pub(super) fn words(subject: Subject, comparison: &Comparison) -> Vec<String> {
         comparison.differences.iter().map(|it| format!("{}: {} -> {}", it.what, it.old, it.new)).collect();
     if !differing.is_empty() {
         words.push(format!("Not the same in both: {}.", differing.join("; ")));
+    }
+    // What other programs do changes such a value hardly: there is no drift to separate.
+    if subject.by.judged == Judged::ByRange {
+        return words;
     }
     let drift = match &comparison.anchor {
         Some(anchor) => format!(

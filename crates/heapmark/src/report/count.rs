@@ -2,42 +2,48 @@
 
 use super::sheet::{Column, Numberless, Sheet, cautions, heading, missing};
 use super::units;
-use crate::analyse::{Analysis, Count, CountCase, CountRow};
+use crate::analyse::{Analysis, Table, TableCell, TableRow};
 use crate::plan::Counter;
 
 /// All tables.
 pub(super) fn sheets(analysis: &Analysis) -> Vec<Sheet> {
-    analysis.counts.iter().map(|case| of_case(case, analysis.planned_blocks)).collect()
+    let of_case = |counter| analysis.counts.iter().map(move |case| of_case(case, counter, analysis.planned_blocks));
+    analysis.counter.into_iter().flat_map(of_case).collect()
 }
 
-fn of_case(case: &CountCase, planned_blocks: u32) -> Sheet {
-    let rows: Vec<&CountRow> = case.rows.iter().filter(|row| !row.counts.is_empty()).collect();
-    let cells = |cell: &dyn Fn(&CountRow) -> String| rows.iter().map(|row| cell(row)).collect::<Vec<_>>();
+fn of_case(case: &Table, counter: Counter, planned_blocks: u32) -> Sheet {
+    let mut rows: Vec<&TableRow> = case.rows.iter().filter(|row| row.has_run()).collect();
+    let order = |row: &&TableRow| row.cells.first().map_or(f64::INFINITY, |cell| cell.spread.median);
+    rows.sort_by(|a, b| order(a).total_cmp(&order(b)));
+    let cells = |cell: &dyn Fn(&TableRow) -> String| rows.iter().map(|row| cell(row)).collect::<Vec<_>>();
     let mut columns = vec![Column::words("allocator", cells(&|row| row.allocator.clone()))];
     let mut untold = Vec::new();
-    for (place, event) in case.counter.events().into_iter().enumerate() {
-        let counts = || rows.iter().filter_map(|row| row.counts.get(place));
-        if counts().all(|count| count.per_operation.is_none()) {
-            let why = counts().find_map(|count| count.why_not.as_deref()).unwrap_or("not told");
+    for event in counter.events() {
+        if rows.iter().all(|row| row.cell(event).is_none()) {
+            let why = rows.iter().find_map(|row| row.why_not.get(event)).map_or("not told", String::as_str);
             untold.push(format!("{}: {why}", event.replace('_', " ")));
             continue;
         }
-        let (many, per) = scale(case.counter, event);
-        let count = |row: &CountRow| row.counts.get(place).map(|count| value(count, many)).unwrap_or_default();
+        let (many, per) = scale(counter, event);
+        let count = |row: &TableRow| match row.cell(event) {
+            Some(cell) => units::digits(cell.spread.median * many),
+            None => row.why_not.get(event).cloned().unwrap_or_else(|| "-".into()),
+        };
         columns.push(Column::numbers(&format!("{}/{per}", event.replace('_', " ")), cells(&count)));
         // A share of few calls means nothing.
-        if case.counter != Counter::Kernel && rows.iter().any(|row| row.first().is_some_and(|it| it.event == event)) {
+        let is_first = |row: &&TableRow| row.cells.first().is_some_and(|cell| cell.metric.key == event);
+        if counter != Counter::Kernel && rows.iter().any(is_first) {
             let of =
-                |cell: fn(&Count) -> String| move |row: &CountRow| row.counts.get(place).map(cell).unwrap_or_default();
+                |cell: fn(&TableCell) -> String| move |row: &TableRow| row.cell(event).map(cell).unwrap_or_default();
             columns.push(Column::numbers("spread", cells(&of(spread))));
             columns.push(Column::numbers(&format!("/ {}", case.baseline), cells(&of(ratio))));
         }
     }
     Sheet {
-        heading: format!("{}: {}", heading(&case.workload, case.threads, case.oversubscribed), subject(case.counter)),
+        heading: format!("{}: {}", heading(&case.workload, case.threads, case.oversubscribed), subject(counter)),
         columns: if rows.is_empty() { Vec::new() } else { columns },
         trust: if untold.is_empty() { Vec::new() } else { vec![untold.join(", ")] },
-        caution: cautions(case.caution.as_deref(), Some(caution(case.counter))),
+        caution: cautions(case.caution.as_deref(), Some(caution(counter))),
         numberless: case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect(),
         ..Sheet::default()
     }
@@ -53,20 +59,13 @@ fn scale(counter: Counter, event: &str) -> (f64, &'static str) {
     }
 }
 
-fn value(count: &Count, many: f64) -> String {
-    match count.per_operation {
-        Some(spread) => units::digits(spread.median * many),
-        None => count.why_not.clone().unwrap_or_else(|| "-".into()),
-    }
-}
-
-fn spread(count: &Count) -> String {
-    let spread = count.per_operation.filter(|spread| spread.median > 0.0);
+fn spread(cell: &TableCell) -> String {
+    let spread = Some(cell.spread).filter(|spread| spread.median > 0.0);
     spread.map(|n| units::percent((n.max - n.min) / n.median)).unwrap_or_default()
 }
 
-fn ratio(count: &Count) -> String {
-    count.ratio.map(units::ratio).unwrap_or_default()
+fn ratio(cell: &TableCell) -> String {
+    cell.ratio.map(|ratio| units::ratio(ratio.ratio)).unwrap_or_default()
 }
 
 fn subject(counter: Counter) -> &'static str {
@@ -91,7 +90,7 @@ fn caution(counter: Counter) -> &'static str {
     }
 }
 
-fn numberless(row: &CountRow, planned_blocks: u32) -> Option<Numberless> {
+fn numberless(row: &TableRow, planned_blocks: u32) -> Option<Numberless> {
     let numberless = || Numberless::new(&row.allocator, row.failed.as_ref(), || missing(planned_blocks));
-    row.counts.is_empty().then(numberless)
+    (!row.has_run()).then(numberless)
 }

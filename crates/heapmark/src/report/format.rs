@@ -3,7 +3,7 @@
 use super::other_tools::Foreign;
 use super::text::count;
 use super::{csv, json, markdown, other_tools};
-use crate::analyse::analyse;
+use crate::analyse::{analyse, tables};
 use crate::store::{Record, RunFile};
 use anyhow::{Result, bail};
 use std::io::Write;
@@ -11,8 +11,10 @@ use std::io::Write;
 /// The export formats of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Raw: one line per iteration of each sample.
+    /// Derived: one line per metric of each row, of every kind of run.
     Csv,
+    /// Raw: one line per iteration of each sample.
+    Samples,
     /// Derived: one line per row of the tables.
     Rows,
     /// Derived: one line per function of each row of a run that timed single calls.
@@ -21,7 +23,7 @@ pub enum Format {
     Json,
     /// The tables as on the terminal.
     Markdown,
-    /// Raw, as [`Format::Csv`], with types.
+    /// Raw, as [`Format::Samples`], with types.
     #[cfg(feature = "parquet")]
     Parquet,
     /// Bencher Metric Format.
@@ -48,6 +50,7 @@ impl Format {
     /// All formats of this build, in the order of messages.
     pub const ALL: &[Format] = &[
         Format::Csv,
+        Format::Samples,
         Format::Rows,
         Format::Latency,
         Format::Json,
@@ -65,6 +68,7 @@ impl Format {
     pub fn name(self) -> &'static str {
         match self {
             Format::Csv => "csv",
+            Format::Samples => "csv-samples",
             Format::Rows => "csv-rows",
             Format::Latency => "csv-latency",
             Format::Json => "json",
@@ -82,7 +86,7 @@ impl Format {
     /// Whether it has each record as it was measured: then [`write_raw`] needs only one at a time.
     pub fn is_raw(self) -> bool {
         match self {
-            Format::Csv | Format::Json => true,
+            Format::Samples | Format::Json => true,
             #[cfg(feature = "parquet")]
             Format::Parquet => true,
             _ => false,
@@ -110,7 +114,7 @@ pub fn write_raw(
 ) -> Result<()> {
     let analysis = analyse(run, records);
     match format {
-        Format::Csv => csv::samples(&analysis, whole, out),
+        Format::Samples => csv::samples(&analysis, whole, out),
         Format::Json => json::json(run, &analysis, whole, out),
         #[cfg(feature = "parquet")]
         Format::Parquet => super::parquet::samples(&analysis, whole, out),
@@ -125,6 +129,9 @@ pub fn export(format: Format, run: &RunFile, records: &[Record]) -> Result<Expor
         let mut bytes = Vec::new();
         write_raw(format, run, records, records.iter().cloned().map(Ok), &mut bytes)?;
         return whole(bytes);
+    }
+    if format == Format::Csv {
+        return filled(format, csv::tables(&tables(run, records)).into());
     }
     let analysis = analyse(run, records);
     match format {
@@ -147,7 +154,7 @@ fn filled(format: Format, bytes: Vec<u8>) -> Result<Exported> {
             bail!("this run has timed no single calls, so there is nothing for csv-latency: heapmark run --latency")
         }
         (true, _) => bail!(
-            "this run has no table of times, so there is nothing for {}: json has all that is there",
+            "this run has no table of times, so there is nothing for {}: csv has what it has measured",
             format.name()
         ),
         (false, _) => Ok(Exported { bytes, note: None }),

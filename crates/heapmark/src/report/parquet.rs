@@ -11,7 +11,7 @@ use std::io::Write;
 /// Approximate lines in a group: they stay in memory until it is written.
 const GROUP: usize = 100_000;
 
-/// One line per iteration, as in `--to csv`. A value that is no number there is null here.
+/// One line per iteration, as in `--to csv-samples`. A value that is no number there is null here.
 pub fn samples(
     analysis: &Analysis,
     mut records: impl Iterator<Item = Result<Record>>,

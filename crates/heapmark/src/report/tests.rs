@@ -158,7 +158,7 @@ fn a_failed_cell_yields_no_number_anywhere() {
     let row = rows.lines().find(|line| line.contains("hoard")).unwrap();
     assert!(row.contains("crash 1 of 11") && row.ends_with(&",".repeat(23)) && !row.contains("777"), "{row}");
 
-    let raw = exported(Format::Csv, &lab);
+    let raw = exported(Format::Samples, &lab);
     let row = raw.lines().find(|line| line.starts_with("larson@2/b03/hoard")).unwrap();
     assert!(row.ends_with(&format!("crash,SIGSEGV in phase run,crash{}", ",".repeat(12))), "{row}");
     let good = raw.lines().find(|line| line.starts_with("larson@2/b04/hoard")).unwrap();
@@ -226,7 +226,7 @@ fn nothing_to_say_is_said() {
 #[test]
 fn raw_lines_have_every_iteration_and_fixed_units() {
     let lab = FakeRun::new(&["glibc"], &["larson"], 2).fill(|_, _, _| 20.0);
-    let text = exported(Format::Csv, &lab);
+    let text = exported(Format::Samples, &lab);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 1 + 2 * 3, "{text}");
     assert!(lines[0].contains(",wall_ns,purge_ns,user_ns,sys_ns,minor_faults,ops,baseline_rss_bytes,peak_rss_bytes,"));

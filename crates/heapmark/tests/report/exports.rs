@@ -38,7 +38,7 @@ fn exported(format: &str) -> PathBuf {
     let end = place().run(&["export", "run", "--to", format, "-o", file.to_str().unwrap()]);
     assert_eq!(end.code, Some(0), "{format}: {}", end.stderr);
     let note = format!("1 of 3 rows left out: {format} cannot represent them; csv-rows has the reasons\n");
-    let holds_all = ["csv", "parquet"].contains(&format);
+    let holds_all = ["csv-samples", "parquet"].contains(&format);
     assert_eq!(end.stderr, if holds_all { String::new() } else { note });
     file
 }
@@ -220,7 +220,7 @@ fn google_benchmarks_compare_py_tests_two_allocators_of_a_run() {
 #[test]
 fn duckdb_reads_the_parquet_as_the_csv() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exports/same_table.py");
-    let (parquet, text) = (exported("parquet"), exported("csv"));
+    let (parquet, text) = (exported("parquet"), exported("csv-samples"));
     let told = finished(Command::new(python()).arg(script).args([&parquet, &text]), "DuckDB");
     let told: Value = serde_json::from_str(&told).unwrap();
     let lines: Vec<BTreeMap<String, String>> =

@@ -10,3 +10,4 @@ mod page;
 mod robust;
 #[path = "../support/mod.rs"]
 mod support;
+mod tables;

@@ -9,7 +9,7 @@ use std::fs;
 /// What reads a run.
 const READERS: [&[&str]; 6] = [
     &["report", "run", "-o", "-"],
-    &["export", "run", "--to", "csv"],
+    &["export", "run", "--to", "csv-samples"],
     &["export", "run", "--to", "csv-rows"],
     &["export", "run", "--to", "json"],
     &["export", "run", "--to", "md"],
@@ -23,7 +23,7 @@ fn all_say(place: &Place, words: &str) {
 
 /// The same of a run of which no sample is left, and which so has nothing for a file of samples.
 fn all_but_samples_say(place: &Place, words: &str) {
-    let is_of_samples = |reader: &&[&str]| reader.ends_with(&["csv"]);
+    let is_of_samples = |reader: &&[&str]| reader.ends_with(&["csv-samples"]);
     let (of_samples, others): (Vec<&[&str]>, Vec<&[&str]>) = READERS.into_iter().partition(is_of_samples);
     all_of_them_say(&others, place, words);
     for reader in of_samples {
@@ -60,7 +60,7 @@ fn damaged(more: usize) -> String {
 
 /// What is stored and not derived: each iteration of each sample.
 fn samples(place: &Place) -> String {
-    place.run(&["export", "run", "--to", "csv"]).stdout
+    place.run(&["export", "run", "--to", "csv-samples"]).stdout
 }
 
 #[test]

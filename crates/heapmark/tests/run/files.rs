@@ -74,7 +74,7 @@ fn no_command_writes_over_a_file_unless_it_is_asked_to() {
         &["trace", "export", "a.trace", "--sizes"],
         &["trace", "stats", "a.trace"],
         &["trace", "import", "m.txt"],
-        &["export", "run", "--to", "csv"],
+        &["export", "run", "--to", "csv-samples"],
         &["export", "run", "--to", "md"],
         &["export", "run", "--to", "json"],
         &["report", "run"],

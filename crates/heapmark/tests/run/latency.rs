@@ -129,7 +129,7 @@ fn a_run_that_times_calls_has_no_throughput_and_no_verdict() {
     }
     assert!(page.contains("## churn, 1 thread: malloc"), "{page}");
     assert!(page.contains("| null (floor) |"), "{page}");
-    for format in ["csv", "csv-rows"] {
+    for format in ["csv-samples", "csv-rows"] {
         assert_eq!(place.run(&["export", "run", "--to", format]).stdout, "", "{format}");
     }
     let document: Value = serde_json::from_str(&place.run(&["export", "run", "--to", "json"]).stdout).unwrap();

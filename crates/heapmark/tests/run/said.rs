@@ -119,12 +119,13 @@ fn an_export_that_would_be_empty_is_refused() {
     );
     let end = place.run_small("calls", &["--latency", "-a", "glibc", "--blocks", "1"]);
     assert_eq!(end.code, Some(0), "{}", end.stderr);
-    refused(&place, &["export", "calls", "--to", "csv", "-o", "out"], 2, &["nothing for csv"]);
+    refused(&place, &["export", "calls", "--to", "csv-samples", "-o", "out"], 2, &["nothing for csv-samples"]);
     refused(&place, &["export", "calls", "--to", "csv-rows", "-o", "out"], 2, &["nothing for csv-rows"]);
     assert!(!place.at("out").exists());
     let help = place.run(&["export", "--help"]).stdout;
     assert!(
-        help.contains("possible values: csv, csv-rows, csv-latency, json, md, ") && help.contains("parquet"),
+        help.contains("possible values: csv, csv-samples, csv-rows, csv-latency, json, md, ")
+            && help.contains("parquet"),
         "{help}"
     );
     refused(&place, &["export", "run", "--to", "xlsx"], 2, &["csv-rows"]);

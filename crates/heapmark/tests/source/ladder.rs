@@ -1,5 +1,5 @@
 //! Holds the order of the host's stages: a module uses only modules to its left in
-//! `file < catalog < build < plan < execute, observe < store < analyse < session, report < cmd`, and nothing of the host enters the guest.
+//! `file < catalog < build < plan < execute, observe < store < metric < analyse < session, report < cmd`, and nothing of the host enters the guest.
 //! Reads the sources as text.
 
 use std::collections::BTreeSet;
@@ -7,13 +7,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Stages of one step do not know each other.
-const LADDER: [&[&str]; 9] = [
+const LADDER: [&[&str]; 10] = [
     &["file"],
     &["catalog"],
     &["build"],
     &["plan"],
     &["execute", "observe"],
     &["store"],
+    &["metric"],
     &["analyse"],
     &["session", "report"],
     &["cmd"],

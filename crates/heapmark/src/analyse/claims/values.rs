@@ -2,9 +2,9 @@
 
 use super::evidence::Scene;
 use crate::analyse::group::Group;
-use crate::analyse::memory::overhead;
 use crate::catalog::claim::Measure;
 use crate::execute::{Iteration, Measurement};
+use crate::metric::overhead_of;
 use crate::store::{Columns, Purpose};
 
 /// The values of the processes of a row; those without one are left out.
@@ -22,7 +22,7 @@ pub(super) fn values(scene: &Scene, group: &Group, measure: &Measure) -> Vec<f64
             Some(mean(measurement, |one| one.user_ns + one.sys_ns)? / wall)
         }),
         Measure::Overhead => {
-            group.values(|measurement, _| without_tables(measurement).or_else(|| overhead(measurement)))
+            group.values(|measurement, _| without_tables(measurement).or_else(|| overhead_of(measurement)))
         }
         Measure::Figure(name) => figure(group, name),
         Measure::HeapGrowth => series(scene, group, |series, measurement| {

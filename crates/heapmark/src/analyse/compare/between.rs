@@ -1,11 +1,11 @@
 //! Compares two runs: the same rows, but no shared blocks.
 
-use super::{By, Compared, Comparison, Difference, LeftAlone, PACED, Side, judge};
+use super::{Compared, Comparison, Difference, LeftAlone, PACED, Side, judge};
 use crate::analyse::group::Group;
-use crate::analyse::process::Process;
 use crate::analyse::ratio::Ratio;
 use crate::analyse::row::Role;
 use crate::analyse::{counting, grid, judged};
+use crate::metric::{Metric, Process};
 use crate::plan::Case;
 use crate::store::{AllocatorInfo, RunFile};
 use heapmark_stats::{Tested, unpaired};
@@ -18,7 +18,8 @@ const PASSING: [&str; 2] = ["load_average", "memory_available"];
 type Value = fn(&Process) -> Option<f64>;
 
 /// Compares every row of the new run with the same row of the old one.
-pub fn between(old: &Side, new: &Side, by: By, threshold: f64) -> Comparison {
+pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Comparison {
+    let Some(value) = super::of_process(by) else { return super::ranges::between(old, new, by, threshold) };
     let old_grid = grid(old.head, &counting(old.records));
     let new_grid = grid(new.head, &counting(new.records));
     let anchor = anchor(old.head, new.head);
@@ -30,8 +31,7 @@ pub fn between(old: &Side, new: &Side, by: By, threshold: f64) -> Comparison {
         for group in groups.iter().filter(|group| !matches!(Role::of(group.allocator, ""), Role::AaCopy | Role::Floor))
         {
             let pair = earlier.as_ref().map_err(String::as_str).and_then(|earlier| {
-                let table =
-                    Tables { old: earlier, new: groups, anchor, value: by.value(), threshold: threshold.ln_1p() };
+                let table = Tables { old: earlier, new: groups, anchor, value, threshold: threshold.ln_1p() };
                 table.row(case, group, floor_hides)
             });
             match pair {
@@ -89,7 +89,7 @@ fn logs(group: &Group, value: Value) -> Vec<f64> {
 }
 
 /// The index of the same case in another plan, or the reason why there is none.
-fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
+pub(super) fn counterpart(case: &Case, others: &[Case]) -> Result<usize, String> {
     let same = |other: &Case| (&other.workload, other.threads) == (&case.workload, case.threads);
     let Some(place) = others.iter().position(same) else { return Err("the old run does not have its case".into()) };
     let other = &others[place];
@@ -113,7 +113,7 @@ fn anchor<'a>(old: &RunFile, new: &'a RunFile) -> Option<&'a str> {
     (before.sha256 == now.sha256 && before.version == now.version).then_some(name)
 }
 
-fn differences(old: &RunFile, new: &RunFile) -> Vec<Difference> {
+pub(super) fn differences(old: &RunFile, new: &RunFile) -> Vec<Difference> {
     let mut all = Vec::new();
     let mut note = |what: &str, old: &str, new: &str| {
         if old != new {

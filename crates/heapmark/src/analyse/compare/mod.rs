@@ -4,32 +4,23 @@
 //! change beyond the baseline's counts.
 
 mod between;
+mod ranges;
 #[cfg(test)]
 mod tests;
 
 pub use between::between;
 
 use super::group::Group;
-use super::process::Process;
 use super::ratio::Ratio;
 use super::row::Role;
 use super::verdict::{self, Judged, Verdict};
 use super::{counting, grid, judged};
+use crate::metric::{self, Metric, Process, Value};
 use crate::plan::Case;
 use crate::store::{Record, RunFile};
 use heapmark_stats::blocks_needed;
 use heapmark_stats::{Rule, Tested, judge_tested, paired};
 use serde::Serialize;
-
-/// The clock that rows are judged by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum By {
-    /// Wall time.
-    Wall,
-    /// CPU time.
-    Cpu,
-}
 
 /// One of the runs that are compared.
 pub struct Side<'a> {
@@ -61,9 +52,9 @@ pub struct Compared {
     pub threads: u32,
     /// Allocator name.
     pub allocator: String,
-    /// Its time over that of the other side, as measured.
-    pub time: Ratio,
-    /// Between two runs: the same with the anchor's time in each run as the unit.
+    /// Its value over that of the other side, as measured.
+    pub ratio: Ratio,
+    /// Between two runs: the same with the anchor's value in each run as the unit.
     pub beside_anchor: Option<Ratio>,
     /// The verdict; `None` for the anchor itself, which shows how much the runs differ.
     pub verdict: Option<Verdict>,
@@ -93,7 +84,8 @@ pub struct Difference {
 const PACED: &str = "it was replayed at the recorded times, which no allocator changes";
 
 /// Compares every candidate with the baseline of its run.
-pub fn within(side: &Side, by: By, threshold: f64) -> Comparison {
+pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
+    let Some(value) = of_process(by) else { return ranges::within(side, by, threshold) };
     let grid = grid(side.head, &counting(side.records));
     let cases = side.head.plan.cases.iter();
     let tables: Vec<Judged> = cases.clone().zip(&grid).map(|(case, groups)| judged(side.head, case, groups)).collect();
@@ -104,7 +96,7 @@ pub fn within(side: &Side, by: By, threshold: f64) -> Comparison {
                 left_out.push(LeftAlone::new(case, group, PACED));
                 continue;
             }
-            match paired(&table.logs(group, by.value()), threshold.ln_1p()) {
+            match paired(&table.logs(group, value), threshold.ln_1p()) {
                 Some(tested) => rows.push((Compared::new(case, group, &tested, calls.withheld()), Some(tested))),
                 None => left_out.push(LeftAlone::new(case, group, "it has no numbers beside the baseline's")),
             }
@@ -128,13 +120,24 @@ fn judge(rows: Vec<(Compared, Option<Tested>)>, threshold: f64, alpha: f64) -> V
     rows.into_iter().map(call).collect()
 }
 
-impl By {
-    fn value(self) -> fn(&Process) -> Option<f64> {
-        match self {
-            By::Wall => |process| Some(process.ns_per_op),
-            By::Cpu => |process| process.cpu_ns_per_op,
-        }
+/// How a timed process shows a metric; `None` if it is not one of timed processes.
+fn of_process(by: &Metric) -> Option<fn(&Process) -> Option<f64>> {
+    match by.of {
+        Value::Process(of) => Some(of),
+        Value::Sample(_) | Value::Memory(_) | Value::PerOperation | Value::Row => None,
     }
+}
+
+/// Why a run cannot be compared by a metric, if so.
+pub fn refusal(side: &Side, by: &Metric) -> Option<String> {
+    let measured = metric::of_mode(side.head.plan.mode);
+    let usable: Vec<&str> = measured.iter().filter(|one| one.judged != metric::Judged::No).map(|one| one.key).collect();
+    let is_there = usable.contains(&by.key);
+    let hint = || match &usable[..] {
+        [] => "nothing in it is judged".to_owned(),
+        keys => format!("it can be compared by {}", keys.join(", ")),
+    };
+    (!is_there).then(|| format!("the run of {} did not measure {}: {}", side.head.started, by.key, hint()))
 }
 
 impl Compared {
@@ -144,7 +147,7 @@ impl Compared {
             workload: case.workload.clone(),
             threads: case.threads,
             allocator: group.allocator.name.clone(),
-            time: Ratio::of_shift(tested.shift),
+            ratio: Ratio::of_shift(tested.shift),
             beside_anchor: None,
             verdict: withheld,
         }

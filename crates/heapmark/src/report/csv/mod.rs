@@ -4,12 +4,14 @@
 mod latency;
 mod rows;
 mod samples;
+mod table;
 
 pub(super) use latency::latency;
 pub(super) use rows::rows;
 pub(super) use samples::samples;
 #[cfg(feature = "parquet")]
 pub(super) use samples::{SampleLine, lines as sample_lines};
+pub(super) use table::tables;
 
 use crate::analyse::{Row, State};
 use serde::Serialize;

@@ -2,8 +2,9 @@
 //! `compare.py` can test for a difference.
 
 use super::{Entry, Foreign, told};
-use crate::analyse::{Analysis, Process, processes};
+use crate::analyse::{Analysis, processes};
 use crate::execute::Measurement;
+use crate::metric::Process;
 use crate::report::text::plain;
 use crate::store::{Record, RunFile};
 use heapmark_stats::{mean, median, standard_deviation};

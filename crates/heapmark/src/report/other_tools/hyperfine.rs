@@ -3,8 +3,9 @@
 //! of a result here.
 
 use super::{Entry, Foreign, told};
-use crate::analyse::{Analysis, Process, Spread, processes};
+use crate::analyse::{Analysis, Spread, processes};
 use crate::execute::{Iteration, Measurement};
+use crate::metric::Process;
 use crate::report::text::plain;
 use crate::store::{Record, RunFile};
 use heapmark_stats::{mean, median, standard_deviation};

@@ -3,7 +3,8 @@
 use super::section::Section;
 use super::series_legend::{SeriesLegend, Told};
 use super::text_sections;
-use crate::analyse::compare::{By, Side, between};
+use crate::analyse::compare::{Side, between};
+use crate::metric::WALL;
 use crate::report::compare::{self, Subject};
 use crate::report::text::plain;
 
@@ -14,8 +15,8 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
     let mut section =
         Section { id: "compare", heading: "The second run beside the first".into(), ..Section::default() };
     if let [old, new] = legend.runs.as_slice() {
-        let found = between(&side(old), &side(new), By::Wall, THRESHOLD);
-        let subject = Subject { new: new.run.head, old: Some(old.run.head), by: By::Wall, threshold: THRESHOLD };
+        let found = between(&side(old), &side(new), WALL, THRESHOLD);
+        let subject = Subject { new: new.run.head, old: Some(old.run.head), by: WALL, threshold: THRESHOLD };
         if !found.rows.is_empty() {
             section.text = compare::words(subject, &found).iter().map(|line| plain(line)).collect();
             section.tables = vec![text_sections::table(compare::table(subject, &found), "")];

@@ -5,7 +5,7 @@ use super::section::{Data, Plot, Section};
 use super::series_legend::SeriesLegend;
 use super::views::{self, Placed};
 use super::{axes, number};
-use crate::analyse::CountCase;
+use crate::analyse::Table;
 use crate::report::text::plain;
 use crate::report::units;
 
@@ -22,7 +22,7 @@ const COLUMNS: [&str; 9] = [
 ];
 
 pub(super) fn section(legend: &SeriesLegend) -> Section {
-    let cases: Vec<Placed<CountCase>> = legend.all(|told| &told.analysis.counts);
+    let cases: Vec<Placed<Table>> = legend.all(|told| &told.analysis.counts);
     Section {
         id: "counts",
         heading: "Counts".into(),
@@ -33,23 +33,23 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
 }
 
 /// One for each event that was counted.
-fn plots(legend: &SeriesLegend, cases: &[Placed<CountCase>], heading: &str, data: &mut Data) -> Vec<Plot> {
+fn plots(legend: &SeriesLegend, cases: &[Placed<Table>], heading: &str, data: &mut Data) -> Vec<Plot> {
     let mut events: Vec<&str> = Vec::new();
-    for count in cases.iter().flat_map(|(_, case)| &case.rows).flat_map(|row| &row.counts) {
-        if count.per_operation.is_some() && !events.contains(&count.event.as_str()) {
-            events.push(&count.event);
+    for cell in cases.iter().flat_map(|(_, case)| &case.rows).flat_map(|row| &row.cells) {
+        if !events.contains(&cell.metric.key) {
+            events.push(cell.metric.key);
         }
     }
     events.into_iter().map(|event| plot(legend, cases, event, heading, data)).collect()
 }
 
-fn plot(legend: &SeriesLegend, cases: &[Placed<CountCase>], event: &str, heading: &str, data: &mut Data) -> Plot {
+fn plot(legend: &SeriesLegend, cases: &[Placed<Table>], event: &str, heading: &str, data: &mut Data) -> Plot {
     let what = event.replace('_', " ");
     let mut dots = Vec::new();
     for (run, case) in cases {
         for row in &case.rows {
-            let Some(count) = row.counts.iter().find(|count| count.event == event) else { continue };
-            let Some(counted) = count.per_operation else { continue };
+            let Some(cell) = row.cell(event) else { continue };
+            let counted = cell.spread;
             data.row([
                 (run + 1).into(),
                 plain(&case.workload).into(),
@@ -59,7 +59,7 @@ fn plot(legend: &SeriesLegend, cases: &[Placed<CountCase>], event: &str, heading
                 number(counted.median),
                 number(counted.min),
                 number(counted.max),
-                count.ratio.into(),
+                cell.ratio.map(|ratio| ratio.ratio).into(),
             ]);
             let words = format!("{} {what} per operation", units::digits(counted.median));
             dots.push(Dot { run: *run, name: &row.allocator, value: counted.median, interval: None, words });

@@ -41,7 +41,7 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
         text: vec![
             "One mark per measured process; hollow ones ran while something else disturbed the machine, in every attempt. Two heaps \
              of marks are two modes: then the median describes neither. Where there are many, the picture shows some of them with \
-             both ends; heapmark export --to csv has all."
+             both ends; heapmark export --to csv-samples has all."
                 .into(),
         ],
         views: views::by_threads(&cases, &COLUMNS, |cases, heading, data| plot(legend, cases, heading, most, data)),

@@ -2,7 +2,7 @@
 //! runs side by side.
 
 use super::section::{Data, Plot, View};
-use crate::analyse::{Case, CountCase, FootprintCase, LatencyCase};
+use crate::analyse::{Case, FootprintCase, LatencyCase, Table};
 use crate::report::sheet;
 use crate::report::text::plain;
 
@@ -39,7 +39,7 @@ macro_rules! heading {
     };
 }
 
-kind!(Case: sheet::heading_of, LatencyCase: heading!(), CountCase: heading!(), FootprintCase: heading!());
+kind!(Case: sheet::heading_of, LatencyCase: heading!(), Table: heading!(), FootprintCase: heading!());
 
 /// A view per workload. `draw` makes the charts of one thread count and records their data; empty
 /// views and charts are left out.

@@ -1,9 +1,10 @@
 //! Properties that the tables of all kinds of runs share.
 
 use super::{WIDE, on};
-use crate::analyse::compare::{By, Side, between, within};
+use crate::analyse::compare::{Side, between, within};
 use crate::analyse::fake_run::FakeRun;
 use crate::analyse::half_widths;
+use crate::metric::WALL;
 use crate::plan::{Counter, Mode, Target};
 
 #[test]
@@ -75,7 +76,7 @@ fn of_a_paced_replay_memory_is_told_and_no_time() {
 fn paced_replays_are_not_compared_by_time() {
     let lab = paced();
     let side = || Side { head: &lab.run, records: &lab.records };
-    for comparison in [within(&side(), By::Wall, 0.01), between(&side(), &side(), By::Wall, 0.01)] {
+    for comparison in [within(&side(), WALL, 0.01), between(&side(), &side(), WALL, 0.01)] {
         assert!(comparison.rows.is_empty(), "{:?}", comparison.rows);
         let whys: Vec<&str> = comparison.left_out.iter().map(|left| left.why.as_str()).collect();
         assert!(!whys.is_empty() && whys.iter().all(|why| why.contains("recorded times")), "{whys:?}");

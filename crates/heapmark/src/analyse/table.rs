@@ -1,0 +1,331 @@
+//! One table for every kind of run: rows x metrics, a workload at a thread count. Ratios pair the
+//! processes of a block; verdicts come from tests in timed runs, and elsewhere from ranges.
+
+use super::failure::Failed;
+use super::group::{PairKey, RecordsByRow};
+use super::latency::LatencyCase;
+use super::ratio::Ratio;
+use super::row::Role;
+use super::spread::Spread;
+use super::{Analysis, Row, State, Verdict, footprint};
+use crate::metric::{self, Judged, Metric, Process, Sample};
+use crate::plan::{Case, Mode};
+use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+
+/// A workload at a thread count.
+#[derive(Clone, Debug, Serialize)]
+pub struct Table {
+    /// Workload name.
+    pub workload: String,
+    /// Worker threads.
+    pub threads: u32,
+    /// More threads than usable CPUs.
+    pub oversubscribed: bool,
+    /// The row that the others are compared with.
+    pub baseline: String,
+    /// A caution that the table must not be read without.
+    pub caution: Option<String>,
+    /// In plan order.
+    pub rows: Vec<TableRow>,
+}
+
+/// An allocator in it.
+#[derive(Clone, Debug, Serialize)]
+pub struct TableRow {
+    /// Its name.
+    pub allocator: String,
+    /// What it is in the comparison.
+    pub role: Role,
+    /// How it failed, if it did: then it has no cells.
+    pub failed: Option<Failed>,
+    /// What is known of it, in the order of the metrics.
+    pub cells: Vec<TableCell>,
+    /// Metrics without a value here, and why.
+    pub why_not: BTreeMap<String, String>,
+}
+
+/// A metric of a row.
+#[derive(Clone, Debug, Serialize)]
+pub struct TableCell {
+    /// The metric, by its key.
+    #[serde(serialize_with = "key")]
+    pub metric: &'static Metric,
+    /// What it is of, if the row has several: a function.
+    pub label: String,
+    /// Over the processes of the row.
+    pub spread: Spread,
+    /// How many values that is over.
+    pub n: u64,
+    /// Over the baseline's in the same blocks.
+    pub ratio: Option<Ratio>,
+    /// By that, if rows are judged by the metric.
+    pub verdict: Option<Verdict>,
+}
+
+fn key<S: Serializer>(metric: &&'static Metric, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(metric.key)
+}
+
+/// A difference that matters, as a share.
+const THRESHOLD: f64 = 0.01;
+
+impl Table {
+    /// The name of the case.
+    pub fn label(&self) -> String {
+        format!("{}@{}", self.workload, self.threads)
+    }
+}
+
+impl TableRow {
+    /// Whether some process of it has ended `ok`.
+    pub fn has_run(&self) -> bool {
+        !(self.cells.is_empty() && self.why_not.is_empty())
+    }
+
+    /// The value of a metric that has no labels.
+    pub fn cell(&self, key: &str) -> Option<&TableCell> {
+        self.cells.iter().find(|cell| cell.metric.key == key)
+    }
+}
+
+/// All tables of a run.
+pub fn tables(run: &RunFile, records: &[Record]) -> Vec<Table> {
+    let analysis = super::analyse(run, records);
+    match run.plan.mode {
+        Mode::Time => of_times(run, records, &analysis),
+        Mode::Latency { .. } => {
+            run.plan.cases.iter().zip(&analysis.latency).map(|(case, one)| of_calls(run, case, one)).collect()
+        }
+        Mode::Count(_) => analysis.counts,
+        Mode::Memory => {
+            let counting = super::counting(records);
+            let mut tables = of_samples(run, Purpose::Memory, &counting);
+            footprint::add_blow_up(run, &counting, &mut tables);
+            tables
+        }
+    }
+}
+
+/// Of processes in which something else than time was measured: judged by ranges.
+pub(super) fn of_samples(run: &RunFile, purpose: Purpose, records: &RecordsByRow) -> Vec<Table> {
+    let of_case = |case: &Case| {
+        let rows = run.rows_of(case).map(|allocator| Values::of(run, case, allocator, purpose, records));
+        table(run, case, rows.collect(), |cell, base| {
+            let judged = cell.metric.judged == Judged::ByRange;
+            judged.then(|| by_range(&cell.spread, &base.spread, THRESHOLD))
+        })
+    };
+    run.plan.cases.iter().map(of_case).collect()
+}
+
+/// Of timed processes: ratios and verdicts are those of the analysis.
+fn of_times(run: &RunFile, records: &[Record], analysis: &Analysis) -> Vec<Table> {
+    let counting = super::counting(records);
+    let mut tables = Vec::new();
+    for (case, judged) in run.plan.cases.iter().zip(&analysis.cases) {
+        let rows = run.rows_of(case).map(|allocator| Values::of(run, case, allocator, Purpose::Sample, &counting));
+        let mut table = table(run, case, rows.collect(), |_, _| None);
+        for (row, known) in table.rows.iter_mut().zip(&judged.rows) {
+            row.take(known);
+        }
+        tables.push(table);
+    }
+    tables
+}
+
+impl TableRow {
+    /// The ratios and verdicts of a row of timed processes.
+    fn take(&mut self, row: &Row) {
+        let State::Measured(numbers) = &row.state else { return };
+        for cell in &mut self.cells {
+            let known = match cell.metric.key {
+                "ns_per_op" => (numbers.ratio, numbers.verdict),
+                "cpu_ns_per_op" => (numbers.cpu_ratio, numbers.cpu_verdict),
+                "grown_bytes" => (numbers.memory_ratio, numbers.memory_verdict),
+                _ => continue,
+            };
+            (cell.ratio, cell.verdict) = known;
+        }
+    }
+}
+
+/// Of timed calls: percentiles over all processes of a row.
+fn of_calls(run: &RunFile, case: &Case, calls: &LatencyCase) -> Table {
+    let metrics = metric::of_mode(run.plan.mode);
+    let baseline = case.baseline(&run.plan.baseline);
+    let base = calls.rows.iter().find(|row| row.role == Role::Baseline);
+    let base_of = |function: &str| base?.functions().iter().find(|called| called.function == function);
+    let mut rows = Vec::new();
+    for row in &calls.rows {
+        let mut cells = Vec::new();
+        for called in row.functions() {
+            let values = called.values();
+            let others = base_of(&called.function).map(|base| base.values());
+            for (place, metric) in metrics.iter().enumerate() {
+                let Some(value) = values[place] else { continue };
+                let value = value as f64;
+                let other = others.and_then(|others| others[place]).filter(|_| row.role != Role::Floor);
+                let ratio = other.filter(|other| *other > 0).map(|other| Ratio {
+                    ratio: value / other as f64,
+                    interval: None,
+                    pairs: 1,
+                });
+                cells.push(TableCell {
+                    metric,
+                    label: called.function.clone(),
+                    spread: Spread { median: value, min: value, max: value },
+                    n: called.count,
+                    ratio,
+                    verdict: None,
+                });
+            }
+        }
+        let failed = row.failed().cloned();
+        rows.push(TableRow {
+            allocator: row.allocator.clone(),
+            role: row.role,
+            failed,
+            cells,
+            why_not: BTreeMap::new(),
+        });
+    }
+    Table {
+        workload: case.workload.clone(),
+        threads: case.threads,
+        oversubscribed: case.oversubscribed,
+        baseline: baseline.to_owned(),
+        caution: case.caution.clone(),
+        rows,
+    }
+}
+
+/// The values of a row's processes, metric by metric.
+struct Values {
+    allocator: String,
+    role: Role,
+    failed: Option<Failed>,
+    metrics: Vec<(&'static Metric, BTreeMap<PairKey, f64>)>,
+    why_not: BTreeMap<String, String>,
+}
+
+impl Values {
+    fn of(run: &RunFile, case: &Case, allocator: &AllocatorInfo, purpose: Purpose, records: &RecordsByRow) -> Values {
+        let own = records.of_row(case, allocator, purpose);
+        let failed = Failed::among(&own);
+        let kept: Vec<&Record> =
+            own.into_iter().filter(|record| record.purpose == purpose && failed.is_none()).collect();
+        let samples: Vec<_> =
+            kept.iter().filter_map(|record| Some(((record.block, record.part), sample(record)?))).collect();
+        let mut metrics = Vec::new();
+        let mut why_not = BTreeMap::new();
+        for metric in metric::of_mode(run.plan.mode) {
+            let values = samples.iter().filter_map(|(slot, sample)| Some((*slot, metric.value(sample)?)));
+            let values: BTreeMap<_, _> = values.collect();
+            if values.is_empty() {
+                let note = samples.iter().find_map(|(_, sample)| sample.measurement.notes.get(metric.key));
+                why_not.extend(note.map(|note| (metric.key.to_owned(), note.clone())));
+            } else {
+                metrics.push((metric, values));
+            }
+        }
+        let role = Role::of(allocator, case.baseline(&run.plan.baseline));
+        Values { allocator: allocator.name.clone(), role, failed, metrics, why_not }
+    }
+}
+
+/// A record as metrics see it; `None` without a measurement.
+pub(super) fn sample(record: &Record) -> Option<Sample<'_>> {
+    let measurement = record.measurement.as_ref()?;
+    Some(Sample {
+        measurement,
+        process: Process::new(measurement, record.threads),
+        memory: record.memory.as_deref(),
+        mean_heap: record.mean_heap.as_deref(),
+    })
+}
+
+fn table(
+    run: &RunFile,
+    case: &Case,
+    rows: Vec<Values>,
+    verdict: impl Fn(&TableCell, &TableCell) -> Option<Verdict>,
+) -> Table {
+    let cells = |values: &Values| -> Vec<TableCell> {
+        let cell = |(metric, values): &(&'static Metric, BTreeMap<PairKey, f64>)| {
+            let all: Vec<f64> = values.values().copied().collect();
+            let n = all.len() as u64;
+            Some(TableCell { metric, label: String::new(), spread: Spread::of(&all)?, n, ratio: None, verdict: None })
+        };
+        values.metrics.iter().filter_map(cell).collect()
+    };
+    let base = rows.iter().find(|row| row.role == Role::Baseline);
+    let base_cells = base.map(cells).unwrap_or_default();
+    let mut done = Vec::new();
+    for row in &rows {
+        let mut own = cells(row);
+        for cell in own.iter_mut().filter(|_| row.role != Role::Floor) {
+            let values = |row: &Values| row.metrics.iter().find(|(metric, _)| metric.key == cell.metric.key).cloned();
+            let Some((_, ours)) = values(row) else { continue };
+            let Some((_, theirs)) = base.and_then(values) else { continue };
+            if row.role == Role::Baseline {
+                cell.ratio = Some(Ratio::baseline(ours.len()));
+                continue;
+            }
+            let log = |(slot, ours): (&PairKey, &f64)| Some((ours / theirs.get(slot)?).ln());
+            let logs: Vec<f64> = ours.iter().filter_map(log).filter(|log| log.is_finite()).collect();
+            cell.ratio = Ratio::from_logs(&logs);
+            let other = base_cells.iter().find(|other| other.metric.key == cell.metric.key);
+            cell.verdict = other.and_then(|other| verdict(cell, other));
+        }
+        done.push(TableRow {
+            allocator: row.allocator.clone(),
+            role: row.role,
+            failed: row.failed.clone(),
+            cells: own,
+            why_not: row.why_not.clone(),
+        });
+    }
+    Table {
+        workload: case.workload.clone(),
+        threads: case.threads,
+        oversubscribed: case.oversubscribed,
+        baseline: case.baseline(&run.plan.baseline).to_owned(),
+        caution: case.caution.clone(),
+        rows: done,
+    }
+}
+
+/// The verdict on values that hardly vary: their ranges are compared, without a test.
+pub(super) fn by_range(ours: &Spread, theirs: &Spread, threshold: f64) -> Verdict {
+    let most = 1.0 + threshold;
+    if ours.min > theirs.max * most {
+        Verdict::Slower
+    } else if ours.max * most < theirs.min {
+        Verdict::Faster
+    } else if ours.max <= theirs.min * most && theirs.max <= ours.min * most {
+        Verdict::Same
+    } else if ours.min > theirs.max || ours.max < theirs.min {
+        Verdict::Small
+    } else {
+        Verdict::Unclear { blocks_more: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_that_lie_apart_by_more_than_the_threshold_are_different() {
+        let spread = |min, max| Spread { median: (min + max) / 2.0, min, max };
+        let base = spread(100.0, 101.0);
+        let word = |min, max| by_range(&spread(min, max), &base, 0.01).word();
+        assert_eq!(word(103.0, 104.0), "slower");
+        assert_eq!(word(90.0, 95.0), "faster");
+        assert_eq!(word(100.5, 101.0), "same");
+        assert_eq!(word(101.5, 101.9), "small");
+        assert_eq!(word(99.0, 110.0), "unclear");
+    }
+}

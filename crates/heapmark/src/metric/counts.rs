@@ -1,0 +1,31 @@
+//! Metrics of processes in which events were counted: how often each came, per operation.
+
+use super::{Better, Judged, Metric, Unit, Value};
+
+const fn event(key: &'static str, noun: &'static str, about: &'static str) -> Metric {
+    Metric {
+        key,
+        alias: None,
+        noun,
+        unit: Unit::Count,
+        better: Better::Lower,
+        judged: Judged::ByRange,
+        about,
+        of: Value::PerOperation,
+    }
+}
+
+pub(super) const METRICS: &[Metric] = &[
+    event("instructions", "instructions", "instructions in user mode / operations"),
+    event("cycles", "cycles", "CPU cycles in user mode / operations"),
+    event("cache_misses", "cache misses", "misses of the last cache / operations"),
+    event("l1d_read_misses", "L1 read misses", "misses of the first data cache / operations"),
+    event("dtlb_read_misses", "TLB read misses", "misses of the data TLB / operations"),
+    event("page_faults", "page faults", "page faults / operations"),
+    event("mmap", "calls of mmap", "calls of mmap / operations"),
+    event("munmap", "calls of munmap", "calls of munmap / operations"),
+    event("mremap", "calls of mremap", "calls of mremap / operations"),
+    event("madvise", "calls of madvise", "calls of madvise / operations"),
+    event("mprotect", "calls of mprotect", "calls of mprotect / operations"),
+    event("brk", "calls of brk", "calls of brk / operations"),
+];

@@ -1,0 +1,192 @@
+//! What can be said of a process, one entry each: tables, exports, comparisons and documents follow
+//! from these. Must not compare processes.
+
+mod counts;
+mod latency;
+mod memory;
+mod process;
+mod time;
+
+pub use memory::{OVERHEAD_FROM_BYTES, blow_up, overhead_of};
+pub use process::Process;
+pub use time::{CPU, WALL};
+
+use crate::execute::Measurement;
+use crate::observe::mean_heap::MeanHeap;
+use crate::observe::memory_profile::MemoryProfile;
+use crate::plan::{Counter, Mode};
+use serde::Serialize;
+
+/// One number per process.
+#[derive(Debug)]
+pub struct Metric {
+    /// Its name in files and on the command line.
+    pub key: &'static str,
+    /// A shorter name that the command line takes, too.
+    pub alias: Option<&'static str>,
+    /// What it is, in a sentence: `time`, `instructions`.
+    pub noun: &'static str,
+    /// What it is measured in.
+    pub unit: Unit,
+    /// Which direction is good.
+    pub better: Better,
+    /// Whether rows are judged by it.
+    pub judged: Judged,
+    /// One line of explanation.
+    pub about: &'static str,
+    /// The value of a process.
+    pub of: Value,
+}
+
+/// What a metric is measured in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// Nanoseconds.
+    Ns,
+    /// Bytes.
+    Bytes,
+    /// Bytes in GiB times seconds.
+    GibSeconds,
+    /// Operations per microsecond.
+    MopsPerS,
+    /// A ratio of two numbers of one unit.
+    Times,
+    /// A part of a whole, 0 to 1.
+    Share,
+    /// Events.
+    Count,
+}
+
+impl Unit {
+    /// Its name in files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Unit::Ns => "ns",
+            Unit::Bytes => "bytes",
+            Unit::GibSeconds => "GiB s",
+            Unit::MopsPerS => "Mops/s",
+            Unit::Times => "times",
+            Unit::Share => "share",
+            Unit::Count => "count",
+        }
+    }
+}
+
+/// Which direction of a metric is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Less of it.
+    Lower,
+    /// More of it.
+    Higher,
+    /// Neither: it describes.
+    Neither,
+}
+
+/// How rows are judged by a metric. Each judged metric is a family of tests, so there are few.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// It is only described.
+    No,
+    /// By a test on pairs: it varies from process to process.
+    ByTest,
+    /// By the ranges of its values: it hardly varies from process to process.
+    ByRange,
+}
+
+/// How a metric is read off a process.
+#[derive(Clone, Copy, Debug)]
+pub enum Value {
+    /// From the figures of a timed process.
+    Process(fn(&Process) -> Option<f64>),
+    /// From all that is known of a process.
+    Sample(fn(&Sample) -> Option<f64>),
+    /// From the memory of a process that was sampled.
+    Memory(fn(&MemoryProfile) -> Option<f64>),
+    /// A figure that the process reports, per operation.
+    PerOperation,
+    /// It is a property of all processes of a row together.
+    Row,
+}
+
+/// A process as metrics see it.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample<'a> {
+    /// What it measured.
+    pub measurement: &'a Measurement,
+    /// Its times; `None` if there is nothing to divide.
+    pub process: Option<Process>,
+    /// Its memory, if that was sampled.
+    pub memory: Option<&'a MemoryProfile>,
+    /// What was resident on average, if that was sampled.
+    pub mean_heap: Option<&'a MeanHeap>,
+}
+
+impl Metric {
+    /// The value of a process.
+    pub fn value(&self, sample: &Sample) -> Option<f64> {
+        match self.of {
+            Value::Process(of) => of(sample.process.as_ref()?),
+            Value::Sample(of) => of(sample),
+            Value::Memory(of) => of(sample.memory?),
+            Value::PerOperation => sample.measurement.figures.get(&crate::execute::per_operation(self.key)).copied(),
+            Value::Row => None,
+        }
+    }
+
+    /// Whether it goes by this name on the command line.
+    pub fn is_named(&self, name: &str) -> bool {
+        self.key == name || self.alias == Some(name)
+    }
+}
+
+/// The metrics of processes of a run's kind, in the order of its tables.
+pub fn of_mode(mode: Mode) -> Vec<&'static Metric> {
+    let counted = |counter: Counter| {
+        let events = counter.events();
+        counts::METRICS.iter().filter(move |metric| events.contains(&metric.key)).collect()
+    };
+    match mode {
+        Mode::Time => time::METRICS.iter().collect(),
+        Mode::Latency { .. } => latency::METRICS.iter().collect(),
+        Mode::Count(counter) => counted(counter),
+        Mode::Memory => memory::METRICS.iter().collect(),
+    }
+}
+
+/// All metrics.
+pub fn all() -> impl Iterator<Item = &'static Metric> {
+    [time::METRICS, memory::METRICS, counts::METRICS, latency::METRICS].into_iter().flatten()
+}
+
+/// Those that rows are judged by, by their names on the command line.
+pub fn judged() -> impl Iterator<Item = &'static Metric> {
+    all().filter(|metric| metric.judged != Judged::No)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn no_two_metrics_have_one_name() {
+        let names: Vec<&str> = all().flat_map(|metric| [Some(metric.key), metric.alias]).flatten().collect();
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+    }
+
+    #[test]
+    fn every_event_that_can_be_counted_is_a_metric() {
+        for counter in [Counter::Callgrind, Counter::Perf, Counter::Kernel] {
+            let found: Vec<&str> = of_mode(Mode::Count(counter)).iter().map(|metric| metric.key).collect();
+            assert_eq!(found, counter.events(), "{counter:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_judged_has_a_direction_and_few_metrics_are_judged_by_tests() {
+        assert!(judged().all(|metric| metric.better != Better::Neither));
+        assert_eq!(all().filter(|metric| metric.judged == Judged::ByTest).count(), 3);
+    }
+}
