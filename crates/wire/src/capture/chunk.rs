@@ -1,7 +1,6 @@
 //! A chunk's header: its writer, its place in a stream, and how much of it is valid.
 
 use super::crc::{continued, crc32c};
-use super::read::Records;
 use super::text;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -309,11 +308,6 @@ impl<'a> Chunk<'a> {
         let payload = &behind[..held.len() + written.unwrap_or(0)];
         let (chunks, dropped) = (once(chunks)?, once(dropped)?);
         Ok(Some(Chunk { kind, start, sealed: ended, chunks, dropped, payload }))
-    }
-
-    /// Its events.
-    pub fn records(&self) -> Records<'a> {
-        Records::new(self.payload, &self.start, self.sealed)
     }
 
     /// Its text, as pairs of a key and an escaped value.

@@ -1,6 +1,6 @@
 //! Reads the events of a chunk. Any bytes give events or an error.
 
-use super::chunk::Start;
+use super::chunk::{Chunk, Start};
 use super::event::{Call, Event, MOST_MARK_BYTES, Variant, further, op};
 use crate::varint;
 use core::fmt;
@@ -61,6 +61,13 @@ pub(super) struct End {
 }
 
 const TORN: &str = "an event is cut off";
+
+impl<'a> Chunk<'a> {
+    /// Its events.
+    pub fn records(&self) -> Records<'a> {
+        Records::new(self.payload, &self.start, self.sealed)
+    }
+}
 
 impl<'a> Records<'a> {
     pub(super) fn new(payload: &'a [u8], start: &Start, sealed: bool) -> Records<'a> {
