@@ -1,11 +1,11 @@
 //! A kernel's interface: its parameters, its allocator, its rounds, and the place of its results.
 
 use crate::api::Api;
-use crate::clock::{Moment, Span};
 use crate::counted;
 use crate::cpus::Cpus;
 use crate::fail;
 use crate::job::{Job, c_str};
+use crate::measured::{Moment, Span};
 use crate::memory::{self, Resident, Table};
 use crate::purge::Purge;
 use crate::retained;

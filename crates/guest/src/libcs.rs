@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(found, 1);
 
         // The list as a program would read it.
-        let objects = crate::prove::Objects::loaded();
+        let objects = crate::objects::Objects::loaded();
         let path = objects.path_of(libc::malloc as *mut core::ffi::c_void).unwrap();
         assert!(crate::memory::map_file(path).is_some());
         let mut found = 0;

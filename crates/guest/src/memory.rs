@@ -6,7 +6,7 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use heapmark_wire::{Kind, Page};
 
-use crate::{fail, sys, watched};
+use crate::{fail, published, sys};
 
 /// Maps the shared page, and closes the inherited descriptor behind `/proc/self/fd/NUMBER`: what a
 /// library opens or forks later has no file of ours. `None` if the file is no shared page.
@@ -99,9 +99,9 @@ impl<T> Table<T> {
         };
         match NonNull::new(address.cast()) {
             Some(start) if address != libc::MAP_FAILED => {
-                watched::know(address.addr(), bytes, Kind::Harness);
+                published::know(address.addr(), bytes, Kind::Harness);
                 let table = Table { start, len, populated };
-                watched::harness_grows(table.resident_bytes() as i64);
+                published::harness_grows(table.resident_bytes() as i64);
                 table
             }
             _ => fail::give_up("oom", format_args!("no {bytes} bytes for a table of the harness")),
@@ -112,15 +112,15 @@ impl<T> Table<T> {
 impl<T> Table<T> {
     /// The bytes known to be resident: for a reserved table only its user knows them.
     fn resident_bytes(&self) -> usize {
-        if self.populated { (self.len * size_of::<T>()).max(1).next_multiple_of(page_bytes()) } else { 0 }
+        if self.populated { (self.len * size_of::<T>()).max(1).next_multiple_of(sys::page_bytes()) } else { 0 }
     }
 }
 
 impl<T> Drop for Table<T> {
     fn drop(&mut self) {
         let bytes = (self.len * size_of::<T>()).max(1);
-        watched::harness_grows(-(self.resident_bytes() as i64));
-        watched::forget(self.start.as_ptr().addr());
+        published::harness_grows(-(self.resident_bytes() as i64));
+        published::forget(self.start.as_ptr().addr());
         // SAFETY: the mapping made by `map`, which is no longer borrowed.
         unsafe { libc::munmap(self.start.as_ptr().cast(), bytes) };
     }
@@ -187,15 +187,6 @@ impl Resident {
         let text = read_file(c"/proc/self/status", &mut room).unwrap_or_default();
         let bytes = |key| kib(text, key).unwrap_or(0) << 10;
         Resident { rss: bytes("VmRSS:"), fileless: bytes("RssAnon:") + bytes("RssShmem:"), ..Resident::default() }
-    }
-}
-
-/// Page size of this system: 4096, and on some ARM 16 or 64 KiB.
-pub fn page_bytes() -> usize {
-    // SAFETY: reads the auxiliary vector.
-    match unsafe { libc::getauxval(libc::AT_PAGESZ) } as usize {
-        0 => 4096,
-        bytes => bytes,
     }
 }
 

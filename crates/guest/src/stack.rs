@@ -1,7 +1,7 @@
 //! Stacks of workers.
 
 use crate::fail;
-use crate::watched::{forget, harness_grows, know, wanted};
+use crate::published::{forget, harness_grows, know, wanted};
 use core::ffi::c_void;
 use core::hint::black_box;
 use core::ptr;

@@ -93,3 +93,12 @@ pub fn give_way() {
     // SAFETY: no pointers.
     unsafe { call(libc::SYS_sched_yield, [0; 6]) };
 }
+
+/// Page size of this system: 4096, and on some ARM 16 or 64 KiB.
+pub fn page_bytes() -> usize {
+    // SAFETY: reads the auxiliary vector.
+    match unsafe { libc::getauxval(libc::AT_PAGESZ) } as usize {
+        0 => 4096,
+        bytes => bytes,
+    }
+}

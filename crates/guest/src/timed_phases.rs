@@ -2,7 +2,8 @@
 //! the clock. A lap ends when its last worker reports its end, not when a thread has been torn
 //! down: some laps take microseconds.
 
-use crate::clock::{self, Span};
+use crate::clock;
+use crate::measured::Span;
 use crate::memory::{Padded, Table};
 use crate::threads::{Gate, Semaphore, Team, ThreadTime};
 use core::cell::Cell;

@@ -208,7 +208,7 @@ fn take(call: &str, block: *mut u8, size: usize) {
         fail::misaligned(format_args!("{call} of {size} bytes"), address, alignment);
     }
     with_shadow(|shadow| shadow.take(call, address, size));
-    served::look();
+    served::look(live_bytes);
 }
 
 fn give_back(block: *mut u8) {

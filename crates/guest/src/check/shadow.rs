@@ -2,9 +2,9 @@
 
 use super::page::{Entry, Found, GRANULES, span};
 use crate::fail;
-use crate::memory::{self, Table};
+use crate::memory::Table;
+use crate::published;
 use crate::sys;
-use crate::watched;
 use core::sync::atomic::{AtomicU64, Ordering};
 use heapmark_wire::Held;
 
@@ -32,7 +32,7 @@ pub(super) struct Shadow {
 impl Shadow {
     /// The shadow of an address space without blocks.
     pub fn new(held: Option<&'static Held>) -> Shadow {
-        Shadow::with_pages_of(memory::page_bytes(), held)
+        Shadow::with_pages_of(sys::page_bytes(), held)
     }
 
     fn with_pages_of(page_bytes: usize, held: Option<&'static Held>) -> Shadow {
@@ -127,7 +127,7 @@ impl Shadow {
         for page in self.own_page(start)..=self.own_page(start + bytes - 1) {
             let bit = 1 << (page % 64);
             if self.touched[page / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
-                watched::harness_grows(self.page_bytes as i64);
+                published::harness_grows(self.page_bytes as i64);
             }
         }
     }

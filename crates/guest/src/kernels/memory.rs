@@ -6,6 +6,7 @@ use crate::api::Api;
 use crate::bench::{Bench, Work};
 use crate::fail;
 use crate::memory::{Padded, Table};
+use crate::published;
 use crate::rng::SplitMix;
 use crate::sizes::Sizes;
 use crate::sys;
@@ -76,7 +77,7 @@ fn run(bench: &mut Bench) {
     // round up to.
     let objects_bytes = (all as u64).saturating_mul(u64::from(sizes.largest()) + 32 + 12);
     // Points are kept as text until the process has ended: some KiB each.
-    let points = if watched::wanted() { all.saturating_mul(2) / every } else { 0 };
+    let points = if published::wanted() { all.saturating_mul(2) / every } else { 0 };
     bench.needs(objects_bytes.saturating_add((points as u64).saturating_mul(POINT_BYTES)));
     let mut drawn = Table::<u32>::zeroed(all);
     for (producer, own) in drawn.chunks_mut(objects.max(1)).enumerate() {

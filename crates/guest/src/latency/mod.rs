@@ -6,6 +6,7 @@
 //! it.
 
 mod cycle_counter;
+mod function;
 mod histogram;
 mod thread_slots;
 
@@ -20,22 +21,10 @@ use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use cycle_counter::Ticks;
+use function::{FUNCTIONS, Function};
 use heapmark_wire::Page;
 use histogram::{Counts, Stall, Tally};
 use thread_slots::{Seat, Seats};
-
-/// The functions, in the order of the enumeration. C++ operators are counted with the C functions
-/// that they correspond to.
-const FUNCTIONS: [&str; 5] = ["malloc", "free", "calloc", "realloc", "posix_memalign"];
-
-#[derive(Clone, Copy)]
-enum Function {
-    Malloc,
-    Free,
-    Calloc,
-    Realloc,
-    PosixMemalign,
-}
 
 /// All that the wrappers need. Written before they are handed out, never changed.
 struct Mode {

@@ -1,7 +1,7 @@
 //! The place of each thread's tallies: its own seat, which the next thread gets when it ends.
 //! Taking one needs no lock and no allocation, and touches its pages before anything is timed.
 
-use super::FUNCTIONS;
+use super::function::FUNCTIONS;
 use super::histogram::Tally;
 use crate::memory::Table;
 use crate::rng::SplitMix;

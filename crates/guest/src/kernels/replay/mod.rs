@@ -19,7 +19,7 @@ use crate::bench::{Bench, Work};
 use crate::fail;
 use crate::memory::{Padded, Table};
 use crate::null;
-use crate::prove::Objects;
+use crate::objects::Objects;
 use core::cell::Cell;
 use core::ptr;
 use heapmark_wire::compiled;

@@ -3,7 +3,7 @@
 //! memory, so that the length of a trace costs no memory.
 
 use crate::memory;
-use crate::{fail, watched};
+use crate::{fail, published, sys};
 use core::ffi::CStr;
 use heapmark_wire::Kind;
 use heapmark_wire::compiled::{Fault, Head};
@@ -33,8 +33,8 @@ impl Sheet {
         // SAFETY: advice about a mapping of ours. If the kernel does not know it, pages come in as
         // they are read.
         unsafe { libc::madvise(bytes.as_ptr().cast_mut().cast(), bytes.len(), advice) };
-        watched::know(bytes.as_ptr().addr(), bytes.len(), Kind::Harness);
-        watched::harness_grows(resident_bytes(bytes.len()));
+        published::know(bytes.as_ptr().addr(), bytes.len(), Kind::Harness);
+        published::harness_grows(resident_bytes(bytes.len()));
         // SAFETY: the mapping is aligned to pages and never unmapped, and every number is a valid
         // word.
         let words = unsafe { core::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / 8) };
@@ -58,7 +58,7 @@ impl Sheet {
             && let Some(left) = self.words.get(words)
         {
             let first = self.words.as_ptr().addr();
-            let start = before(left.as_ptr().addr(), first, memory::page_bytes());
+            let start = before(left.as_ptr().addr(), first, sys::page_bytes());
             let bytes = left.as_ptr_range().end.addr() - start;
             // SAFETY: advice about pages of a shared file mapping that is never written: a thread
             // that still needs one gets it again.
@@ -69,7 +69,7 @@ impl Sheet {
 
 /// Of a large compiled trace almost nothing is in memory at a time.
 fn resident_bytes(bytes: usize) -> i64 {
-    if bytes > WHOLE_BYTES { 0 } else { bytes.next_multiple_of(memory::page_bytes()) as i64 }
+    if bytes > WHOLE_BYTES { 0 } else { bytes.next_multiple_of(sys::page_bytes()) as i64 }
 }
 
 /// The page boundary from which on nothing before this address is needed. A fault also brings in

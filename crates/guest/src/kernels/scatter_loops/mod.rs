@@ -11,7 +11,7 @@ mod worker;
 
 use super::Kernel;
 use crate::bench::{Bench, Round, Work};
-use crate::clock::{Moment, Span};
+use crate::measured::{Moment, Span};
 use crate::memory::{self, Padded, Table};
 use crate::threads::Rendezvous;
 use crate::{fail, null};
