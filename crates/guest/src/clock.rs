@@ -55,7 +55,7 @@ fn find() -> *mut c_void {
 fn kernels_own() -> Option<*mut c_void> {
     // The auxiliary vector from the start of this process: pairs of words, a key and its value.
     let mut told = [0u8; 1024];
-    let len = sys::File::open(c"/proc/self/auxv")?.read(&mut told);
+    let len = sys::RawFile::open(c"/proc/self/auxv")?.read(&mut told);
     let (words, _) = told[..len].as_chunks::<8>();
     let (pairs, _) = words.as_chunks::<2>();
     let place = pairs.iter().find(|[key, _]| u64::from_ne_bytes(*key) == libc::AT_SYSINFO_EHDR)?[1];

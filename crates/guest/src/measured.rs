@@ -1,5 +1,5 @@
-//! The measured phase: its start, its end, and what it took in between. With it the counters of this
-//! process are switched on and off.
+//! The measured phase: its start, its end, and what it took in between. With it the counters of
+//! this process are switched on and off.
 
 use crate::clock::now_ns;
 use crate::counted;

@@ -9,7 +9,7 @@ const MOST_OBJECTS: usize = 64;
 
 /// A loaded object and the addresses it spans.
 #[derive(Clone, Copy)]
-pub struct Object {
+pub struct MappedObject {
     /// Its file.
     pub path: &'static CStr,
     start: usize,
@@ -19,11 +19,11 @@ pub struct Object {
     image: Option<Image>,
 }
 
-const NONE: Object = Object { path: c"", start: 0, end: 0, build_id: &[], image: None };
+const NONE: MappedObject = MappedObject { path: c"", start: 0, end: 0, build_id: &[], image: None };
 
 /// The loaded objects, in the order in which the dynamic linker looks names up.
 pub struct Objects {
-    list: [Object; MOST_OBJECTS],
+    list: [MappedObject; MOST_OBJECTS],
     len: usize,
 }
 
@@ -50,7 +50,7 @@ impl Objects {
     }
 
     /// All of them.
-    pub fn all(&self) -> &[Object] {
+    pub fn all(&self) -> &[MappedObject] {
         &self.list[..self.len]
     }
 
@@ -85,7 +85,7 @@ unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _size: usize, objects: 
     };
     // SAFETY: as above.
     let image = unsafe { Image::of(info.dlpi_addr as usize, headers) };
-    let mut object = Object { path, start: usize::MAX, image, ..NONE };
+    let mut object = MappedObject { path, start: usize::MAX, image, ..NONE };
     for header in headers {
         let start = (info.dlpi_addr + header.p_vaddr) as usize;
         let end = start + header.p_memsz as usize;

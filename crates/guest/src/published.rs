@@ -1,10 +1,11 @@
 //! What this process publishes in the shared page about memory that is not the allocator's: which
-//! ranges are the harness's, and how many bytes its tables hold. Only if memory over time is wanted.
+//! ranges are the harness's, and how many bytes its tables hold. Only if memory over time is
+//! wanted.
 
 use crate::sys::page_bytes;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
-use heapmark_wire::{Kind, Known, Page};
+use heapmark_wire::{Known, Page, RangeKind};
 
 /// The shared page, if a series is wanted.
 static PAGE: AtomicPtr<Page> = AtomicPtr::new(ptr::null_mut());
@@ -12,7 +13,7 @@ static PAGE: AtomicPtr<Page> = AtomicPtr::new(ptr::null_mut());
 /// From now on ranges are published in this page, the page itself first.
 pub fn start(page: &'static Page) {
     PAGE.store(ptr::from_ref(page).cast_mut(), Ordering::Release);
-    know(ptr::from_ref(page).addr(), size_of::<Page>(), Kind::Harness);
+    know(ptr::from_ref(page).addr(), size_of::<Page>(), RangeKind::Harness);
 }
 
 /// The shared page, if a series is wanted.
@@ -27,7 +28,7 @@ pub fn wanted() -> bool {
 }
 
 /// Publishes a range that is not the allocator's. Free of cost if no series is wanted.
-pub fn know(start: usize, bytes: usize, kind: Kind) {
+pub fn know(start: usize, bytes: usize, kind: RangeKind) {
     if let Some(page) = page() {
         let end = start + bytes.next_multiple_of(page_bytes());
         page.watched().ranges().know(Known { start: start as u64, end: end as u64, kind });

@@ -38,8 +38,8 @@ pub fn start(job: &Job<'_>) {
     }
 }
 
-/// Counts one more live block; `live_bytes` are those of all. Asks libc again each time the total has grown by half: a library may
-/// change its behaviour later.
+/// Counts one more live block; `live_bytes` are those of all. Asks libc again each time the total
+/// has grown by half: a library may change its behaviour later.
 pub fn look(live_bytes: impl FnOnce() -> u64) {
     let own = OWN_BLOCKS.get() + 1;
     OWN_BLOCKS.set(own % TOGETHER);

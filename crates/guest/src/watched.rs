@@ -9,7 +9,7 @@
 use crate::clock::now_ns;
 use crate::fail;
 use crate::job::Job;
-use crate::memory::Table;
+use crate::memory::HarnessTable;
 use crate::published::{self, page};
 use crate::stack;
 use crate::sys;
@@ -49,7 +49,7 @@ pub fn start(page: &'static Page, job: &Job<'_>) {
     if file < 0 {
         fail::give_up("error", format_args!("cannot open `{series}` for the series"));
     }
-    let mut room = core::mem::ManuallyDrop::new(Table::<u8>::zeroed(ROOM_BYTES));
+    let mut room = core::mem::ManuallyDrop::new(HarnessTable::<u8>::zeroed(ROOM_BYTES));
     ROOM.store(room.as_mut_ptr(), Ordering::Release);
     POINTS.store(file, Ordering::Release);
 }
@@ -79,7 +79,7 @@ pub fn record() {
     let live = || page.watched().live_bytes().unwrap_or(0);
     // SAFETY: made by `start` before the file was opened; the lock makes it this thread's.
     let room = unsafe { core::slice::from_raw_parts_mut(ROOM.load(Ordering::Acquire), ROOM_BYTES) };
-    let mut point = Point { file, room, len: 0 };
+    let mut point = SeriesPoint { file, room, len: 0 };
     point.line(format_args!("@point {} {} {}", now_ns(), live(), page.phase().word()));
     for Known { start, end, kind } in page.watched().ranges().known() {
         point.line(format_args!("@known {start} {end} {}", kind.word()));
@@ -94,20 +94,20 @@ pub fn record() {
 
 /// Text on its way to the file, which is written and not mapped: so it adds no memory to this
 /// process.
-struct Point<'a> {
+struct SeriesPoint<'a> {
     file: i32,
     room: &'a mut [u8],
     len: usize,
 }
 
-impl Point<'_> {
+impl SeriesPoint<'_> {
     fn line(&mut self, text: fmt::Arguments<'_>) {
         // Writing never fails: `write_str` flushes what does not fit, and gives up if that fails.
         let _ = writeln!(self, "{text}");
     }
 
     fn copy(&mut self, path: &CStr) {
-        let Some(from) = sys::File::open(path) else { return };
+        let Some(from) = sys::RawFile::open(path) else { return };
         loop {
             // Leaves space for what one call may return. Otherwise the kernel splits a line's
             // region over two locks.
@@ -137,7 +137,7 @@ impl Point<'_> {
     }
 }
 
-impl Write for Point<'_> {
+impl Write for SeriesPoint<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         if text.len() > self.room.len() - self.len {
             self.flush();

@@ -111,7 +111,8 @@ pub struct CaptureFile {
 /// Threads that can live at a time. Unused states are only address space.
 pub const MOST_STATES: usize = 1 << 16;
 
-/// What a thread needs to write its stream. All zero is a free state without a chunk; a child finds this after a fork.
+/// What a thread needs to write its stream. All zero is a free state without a chunk; a child finds
+/// this after a fork.
 #[repr(C, align(128))]
 pub struct StreamState {
     pub writer: Writer,

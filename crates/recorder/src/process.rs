@@ -9,7 +9,7 @@ use crate::signals::Quiet;
 use crate::{clock, lent, program_log};
 use core::ffi::CStr;
 use core::sync::atomic::Ordering;
-use heapmark_wire::capture::{CHUNK_BYTES, Header, Kind, Start, TEXT_BYTES};
+use heapmark_wire::capture::{CHUNK_BYTES, ChunkKind, Header, Start, TEXT_BYTES};
 
 /// The file's path without `.PID.cap`; if it is not set, nothing is recorded.
 const TO: &CStr = c"HEAPMARK_RECORD_TO";
@@ -90,7 +90,7 @@ impl ProcessState {
         let header = chunk.at.cast::<Header>();
         let start = Start { stamp, place: chunk.place, bytes: chunk.bytes, ..Start::default() };
         // SAFETY: a fresh chunk.
-        unsafe { Header::begin(header, Kind::Text, &start) };
+        unsafe { Header::begin(header, ChunkKind::Text, &start) };
         self.text.store(header, Ordering::Release);
         let parent = SETTINGS.parent.swap(pid, Ordering::Relaxed);
         // SAFETY: the calling thread's own variable.

@@ -5,7 +5,7 @@ use super::gate::Gate;
 use crate::clock;
 use crate::latency;
 use crate::measured::Moment;
-use crate::memory::{Padded, Table};
+use crate::memory::{HarnessTable, Padded};
 use crate::null;
 use crate::stack::Stack;
 use core::ffi::c_void;
@@ -16,8 +16,8 @@ pub type Body<C> = fn(&C, usize);
 
 /// Workers that wait at a gate for [`Team::release`].
 pub struct Team<'c, C> {
-    crew: Table<Crew<'c, C>>,
-    seats: Table<Padded<Seat<'c, C>>>,
+    crew: HarnessTable<Crew<'c, C>>,
+    seats: HarnessTable<Padded<TeamWorker<'c, C>>>,
 }
 
 /// What the workers share. All zero while the table is made.
@@ -28,7 +28,7 @@ struct Crew<'c, C> {
 }
 
 /// One worker. All zero while the table is made.
-struct Seat<'c, C> {
+struct TeamWorker<'c, C> {
     crew: *const Crew<'c, C>,
     index: usize,
     thread: libc::pthread_t,
@@ -51,7 +51,7 @@ pub struct ThreadTime {
 impl<'c, C: Sync> Team<'c, C> {
     /// Creates the workers and returns once each of them waits at the gate.
     pub fn gather(threads: usize, context: &'c C, body: Body<C>) -> Team<'c, C> {
-        let mut team = Team { crew: Table::zeroed(1), seats: Table::zeroed(threads) };
+        let mut team = Team { crew: HarnessTable::zeroed(1), seats: HarnessTable::zeroed(threads) };
         team.crew[0].context = Some(context);
         team.crew[0].body = Some(body);
         let crew = &raw const team.crew[0];
@@ -90,7 +90,7 @@ impl<'c, C: Sync> Team<'c, C> {
 
 extern "C" fn work<C: Sync>(seat: *mut c_void) -> *mut c_void {
     // SAFETY: the seat that `gather` handed over; only this thread writes to it until it is joined.
-    let seat = unsafe { &mut *seat.cast::<Seat<'_, C>>() };
+    let seat = unsafe { &mut *seat.cast::<TeamWorker<'_, C>>() };
     // SAFETY: the crew outlives its threads.
     let crew = unsafe { &*seat.crew };
     let (Some(context), Some(body)) = (crew.context, crew.body) else { return ptr::null_mut() };

@@ -52,7 +52,7 @@ pub struct Records<'a> {
 }
 
 /// The state that the next event is encoded relative to.
-pub(super) struct End {
+pub(super) struct EncodingState {
     pub at: usize,
     pub word: u64,
     pub stamp: u64,
@@ -76,9 +76,9 @@ impl<'a> Records<'a> {
     }
 
     /// The state in which a writer would continue.
-    pub(super) fn end(&self) -> End {
+    pub(super) fn end(&self) -> EncodingState {
         let Records { at, word, stamp, number, clocked, .. } = *self;
-        End { at, word, stamp, number, clocked }
+        EncodingState { at, word, stamp, number, clocked }
     }
 
     /// The number that the next event has, if there is one.

@@ -8,10 +8,10 @@ use crate::bench::Bench;
 use crate::check::{self, Occupied};
 use crate::clock::now_ns;
 use crate::fail;
-use crate::memory::{Resident, Table};
+use crate::memory::{HarnessTable, Resident};
 use crate::published;
 use core::cell::Cell;
-use heapmark_wire::{Peak, Point, RssCrossCheck};
+use heapmark_wire::{HeapPoint, Peak, RssCrossCheck};
 
 /// Most points of a series.
 const MOST_POINTS: u64 = 1000;
@@ -20,7 +20,7 @@ const GROWTH: u64 = 100;
 
 /// The points of one process.
 pub struct Points {
-    taken: Table<Point>,
+    taken: HarnessTable<HeapPoint>,
     count: Cell<usize>,
     /// One of this many points of the compiled trace is taken.
     every: u64,
@@ -49,7 +49,7 @@ impl Points {
         let wanted = bench.parameter("mode") == "memory" && published::wanted();
         let places = if wanted { MOST_POINTS as usize + 1 } else { 0 };
         Points {
-            taken: Table::shared(places),
+            taken: HarnessTable::shared(places),
             count: Cell::new(0),
             every: head.points.div_ceil(MOST_POINTS).max(1),
             passed: Cell::new(0),
@@ -97,7 +97,7 @@ impl Points {
             // An error of the count never makes a peak.
             heap = heap.min(highest);
         }
-        let point = Point {
+        let point = HeapPoint {
             allocated_bytes: volume,
             time_ns: now_ns() - self.began_ns.get(),
             live_bytes: live,
