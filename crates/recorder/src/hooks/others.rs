@@ -55,18 +55,18 @@ pub unsafe extern "C" fn pthread_create(
 
 /// The work of a new thread.
 #[repr(C)]
-struct Task {
+struct ThreadTask {
     start: Option<StartRoutine>,
     argument: BlockPointer,
 }
 
-extern "C" fn begin(state: BlockPointer) -> Task {
+extern "C" fn begin(state: BlockPointer) -> ThreadTask {
     let (_errno, _quiet) = (Errno::keep(), Quiet::begin());
     let (state, own_number) = (state.cast::<StreamState>(), WIPED.process.threads.fetch_add(1, Ordering::Relaxed));
     // SAFETY: the thread's creator handed the state to it.
     unsafe {
         (*local()).thread_and_one = own_number + 1;
-        let task = Task { start: (*state).start, argument: (*state).argument };
+        let task = ThreadTask { start: (*state).start, argument: (*state).argument };
         put(state, &Event::ThreadStart { child: own_number });
         (*state).thread = own_number;
         put(state, &Event::Begin { thread: own_number });
