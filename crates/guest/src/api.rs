@@ -1,7 +1,7 @@
 //! The malloc family as function pointers, resolved once: like the calls of a program compiled
 //! without a PLT, and an optimiser can neither delete nor fold them.
 
-use crate::prove::Objects;
+use crate::objects::Objects;
 use core::ffi::{CStr, c_void};
 use core::mem::transmute;
 

@@ -1,13 +1,13 @@
 //! A kernel's interface: its parameters, its allocator, its rounds, and the place of its results.
 
 use crate::api::Api;
-use crate::clock::{Moment, Span};
 use crate::counted;
 use crate::cpus::Cpus;
 use crate::fail;
 use crate::job::{Job, c_str};
-use crate::memory::{self, Resident, Table};
-use crate::purge::Purge;
+use crate::measured::{Moment, Span};
+use crate::memory::{self, HarnessTable, Resident};
+use crate::purge::PurgeCall;
 use crate::retained;
 use crate::threads::{Body, Team, ThreadTime};
 use crate::timed_phases::{self, Lapse, Load};
@@ -19,7 +19,7 @@ use heapmark_wire::{Ledger, Page, Phase, Watched, pairs};
 
 /// Calls by function, and a sum over their requests.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct KernelWork {
     /// Calls of malloc.
     pub malloc: u64,
     /// Calls of free with a block.
@@ -34,9 +34,9 @@ pub struct Work {
     pub checksum: u64,
 }
 
-impl Work {
+impl KernelWork {
     /// Sums up, worker by worker or round by round.
-    pub fn add(&mut self, more: &Work) {
+    pub fn add(&mut self, more: &KernelWork) {
         self.malloc += more.malloc;
         self.free += more.free;
         self.calloc += more.calloc;
@@ -64,8 +64,8 @@ pub struct Bench<'a> {
     /// Seed for everything that no document prescribes.
     pub seed: u64,
     /// How memory is purged.
-    pub purge: Purge,
-    times: Table<ThreadTime>,
+    pub purge: PurgeCall,
+    times: HarnessTable<ThreadTime>,
     baseline_bytes: Option<u64>,
     /// Used in a check, whose times mean nothing: sums of all rounds, since there may be more
     /// rounds than the report can hold.
@@ -79,7 +79,7 @@ impl<'a> Bench<'a> {
     /// A bench for a job.
     pub fn new(page: &'a Page, job: Job<'a>, api: Api) -> Bench<'a> {
         let threads = job.number("threads").max(1) as usize;
-        let purge = Purge::from_job(&job);
+        let purge = PurgeCall::from_job(&job);
         let together = job.is("check", "1").then(Cell::default);
         let bench = Bench {
             page,
@@ -88,7 +88,7 @@ impl<'a> Bench<'a> {
             threads,
             seed: job.number("seed"),
             purge,
-            times: Table::zeroed(threads),
+            times: HarnessTable::zeroed(threads),
             baseline_bytes: None,
             together,
         };
@@ -234,9 +234,9 @@ impl<'a> Bench<'a> {
     }
 
     /// Reports the work done over all rounds, and the work that the parameters prescribe.
-    pub fn account(&self, done: &Work, expected: &Work) {
+    pub fn account(&self, done: &KernelWork, expected: &KernelWork) {
         for (name, work) in [("done", done), ("expected", expected)] {
-            let Work { malloc, free, calloc, realloc, posix_memalign, checksum } = work;
+            let KernelWork { malloc, free, calloc, realloc, posix_memalign, checksum } = work;
             self.say(name, format_args!("{malloc} {free} {calloc} {realloc} {posix_memalign} {checksum}"));
         }
     }

@@ -1,12 +1,10 @@
 //! The clocks of a measured phase, read where no library can interpose: through the kernel's own
 //! page of code (the vDSO), found and called without the C library, and through system calls.
 
-use crate::counted;
 use crate::elf::Image;
 use crate::sys;
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::transmute;
-use core::ops::Add;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -57,7 +55,7 @@ fn find() -> *mut c_void {
 fn kernels_own() -> Option<*mut c_void> {
     // The auxiliary vector from the start of this process: pairs of words, a key and its value.
     let mut told = [0u8; 1024];
-    let len = sys::File::open(c"/proc/self/auxv")?.read(&mut told);
+    let len = sys::RawFile::open(c"/proc/self/auxv")?.read(&mut told);
     let (words, _) = told[..len].as_chunks::<8>();
     let (pairs, _) = words.as_chunks::<2>();
     let place = pairs.iter().find(|[key, _]| u64::from_ne_bytes(*key) == libc::AT_SYSINFO_EHDR)?[1];
@@ -68,85 +66,6 @@ fn kernels_own() -> Option<*mut c_void> {
 unsafe extern "C" fn by_call(clock: libc::clockid_t, time: *mut libc::timespec) -> c_int {
     // SAFETY: the caller provides the place of the result.
     unsafe { sys::call(libc::SYS_clock_gettime, [clock as usize, time.addr(), 0, 0, 0, 0]) as c_int }
-}
-
-/// The resources used up to one moment; the difference of two is a span.
-#[derive(Clone, Copy)]
-pub struct Moment {
-    wall_ns: u64,
-    user_ns: u64,
-    sys_ns: u64,
-    minor_faults: u64,
-}
-
-/// The time and faults of a measured phase.
-#[derive(Clone, Copy, Default)]
-pub struct Span {
-    /// Wall time.
-    pub wall_ns: u64,
-    /// User CPU time of all threads.
-    pub user_ns: u64,
-    /// System CPU time of all threads.
-    pub sys_ns: u64,
-    /// Minor page faults of all threads.
-    pub minor_faults: u64,
-}
-
-impl Add for Span {
-    type Output = Span;
-    fn add(self, other: Span) -> Span {
-        Span {
-            wall_ns: self.wall_ns + other.wall_ns,
-            user_ns: self.user_ns + other.user_ns,
-            sys_ns: self.sys_ns + other.sys_ns,
-            minor_faults: self.minor_faults + other.minor_faults,
-        }
-    }
-}
-
-impl Moment {
-    /// The start of a phase: usage first, so that the wall clock starts last.
-    pub fn start() -> Moment {
-        let mut moment = Moment::usage();
-        counted::begin();
-        moment.wall_ns = now_ns();
-        moment
-    }
-
-    /// The span since then.
-    pub fn elapsed(&self) -> Span {
-        let wall_ns = now_ns();
-        counted::end();
-        let end = Moment::usage();
-        Span {
-            wall_ns: wall_ns - self.wall_ns,
-            user_ns: end.user_ns - self.user_ns,
-            sys_ns: end.sys_ns - self.sys_ns,
-            minor_faults: end.minor_faults - self.minor_faults,
-        }
-    }
-
-    /// The wall clock at the start.
-    pub fn wall_ns(&self) -> u64 {
-        self.wall_ns
-    }
-
-    fn usage() -> Moment {
-        // SAFETY: fills a local.
-        let usage = unsafe {
-            let mut usage: libc::rusage = core::mem::zeroed();
-            let who = libc::RUSAGE_SELF as usize;
-            sys::call(libc::SYS_getrusage, [who, (&raw mut usage).addr(), 0, 0, 0, 0]);
-            usage
-        };
-        let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
-        Moment {
-            wall_ns: 0,
-            user_ns: ns(usage.ru_utime),
-            sys_ns: ns(usage.ru_stime),
-            minor_faults: usage.ru_minflt as u64,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -45,14 +45,14 @@ pub const ALL: [&str; 8] = [
     "realloc of large blocks",
 ];
 
-struct Look<'a> {
+struct CornerCheck<'a> {
     api: &'a Api,
     page: &'a Page,
 }
 
 /// Runs one of [`ALL`].
 pub fn look(page: &Page, api: &Api, corner: &str) {
-    let look = Look { api, page };
+    let look = CornerCheck { api, page };
     match corner {
         "posix_memalign" => look.aligned(corner, |alignment, size| {
             let mut block = ptr::null_mut();
@@ -70,7 +70,7 @@ pub fn look(page: &Page, api: &Api, corner: &str) {
     }
 }
 
-impl Look<'_> {
+impl CornerCheck<'_> {
     fn tell(&self, finding: Arguments<'_>) {
         // If the report is full, enough has been reported.
         _ = self.page.say(format_args!("finding={finding}"));
@@ -81,7 +81,7 @@ impl Look<'_> {
         unsafe { (self.api.free)(block) };
     }
 
-    /// As [`Look::aligned`], for a function that the allocator need not have.
+    /// As [`CornerCheck::aligned`], for a function that the allocator need not have.
     fn aligned_by(&self, name: &str, function: &CStr) {
         if let Some(function) = beside_free(function) {
             // SAFETY: both have this signature wherever they are defined.

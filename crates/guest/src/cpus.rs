@@ -1,10 +1,10 @@
 //! The CPUs that this process may use, and pinning of threads to them.
 
-use crate::memory::{self, Table};
+use crate::memory::{self, HarnessTable};
 use core::fmt::{self, Write};
 
 /// Usable CPUs in the order in which workers get them: first one of each core, then the siblings.
-pub struct Cpus(Table<Cpu>);
+pub struct Cpus(HarnessTable<Cpu>);
 
 #[derive(Clone, Copy)]
 struct Cpu {
@@ -28,7 +28,7 @@ impl Cpus {
         // SAFETY: the number is within the set.
         let usable = |number: &usize| error == 0 && unsafe { libc::CPU_ISSET(*number, &set) };
         let numbers = || (0..libc::CPU_SETSIZE as usize).filter(usable);
-        let mut cpus = Table::<Cpu>::zeroed(numbers().count());
+        let mut cpus = HarnessTable::<Cpu>::zeroed(numbers().count());
         for (index, number) in numbers().enumerate() {
             let core = first_sibling(number).unwrap_or(number);
             let turn = cpus[..index].iter().filter(|other| other.core == core).count();

@@ -173,7 +173,7 @@ impl Image {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prove::Objects;
+    use crate::objects::Objects;
 
     fn dlsym(name: &CStr) -> *mut c_void {
         // SAFETY: looks a name up in the global scope.

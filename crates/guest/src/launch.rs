@@ -78,9 +78,9 @@ pub unsafe fn main(argc: c_int, argv: *const *const c_char) -> c_int {
     }
     let (status, usage) = usage;
     // Written before the processes left behind get their grace period.
-    let _ = writeln!(File(file), "ended=1");
+    let _ = writeln!(OutputFile(file), "ended=1");
     let launched = Launched { left_behind: sweep(GRACE_MS), ..account(status, wall_ns, &usage) };
-    c_int::from(write!(File(file), "{launched}").is_err())
+    c_int::from(write!(OutputFile(file), "{launched}").is_err())
 }
 
 /// Signals that are blocked.
@@ -224,15 +224,15 @@ unsafe fn execute(
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         if libc::getppid() == parent {
             libc::execve(*command, command, environment);
-            let _ = writeln!(File(file), "errno={}", *libc::__errno_location());
+            let _ = writeln!(OutputFile(file), "errno={}", *libc::__errno_location());
         }
         libc::_exit(127)
     }
 }
 
-pub(crate) struct File(pub c_int);
+pub(crate) struct OutputFile(pub c_int);
 
-impl Write for File {
+impl Write for OutputFile {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         // SAFETY: writes a text to a file that heapmark opened for this.
         let written = unsafe { libc::write(self.0, text.as_ptr().cast(), text.len()) };

@@ -13,7 +13,7 @@ pub fn handed_out() -> Option<u64> {
         if let Some(tell) = image.find(c"mallinfo2") {
             // SAFETY: glibc's function since 2.33, which takes no arguments and may be called at
             // any time.
-            let told = unsafe { transmute::<*mut core::ffi::c_void, unsafe extern "C" fn() -> Told>(tell)() };
+            let told = unsafe { transmute::<*mut core::ffi::c_void, unsafe extern "C" fn() -> Mallinfo2>(tell)() };
             *sum.get_or_insert(0) += (told.in_arenas + told.mapped) as u64;
         }
     });
@@ -22,7 +22,7 @@ pub fn handed_out() -> Option<u64> {
 
 /// glibc's `struct mallinfo2`.
 #[repr(C)]
-struct Told {
+struct Mallinfo2 {
     _before: [usize; 4],
     /// `hblkhd`: large blocks, each a mapping.
     mapped: usize,
@@ -100,7 +100,7 @@ fn code(begin: &Mapping) -> Option<usize> {
 
 /// Passes each line of the kernel's list to `take`.
 fn lines(mut take: impl FnMut(&str)) {
-    let Some(file) = sys::File::open(c"/proc/self/maps") else { return };
+    let Some(file) = sys::RawFile::open(c"/proc/self/maps") else { return };
     let (mut room, mut kept) = ([0u8; 8192], 0);
     loop {
         let read = file.read(&mut room[kept..]);
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(found, 1);
 
         // The list as a program would read it.
-        let objects = crate::prove::Objects::loaded();
+        let objects = crate::objects::Objects::loaded();
         let path = objects.path_of(libc::malloc as *mut core::ffi::c_void).unwrap();
         assert!(crate::memory::map_file(path).is_some());
         let mut found = 0;

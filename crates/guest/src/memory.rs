@@ -4,9 +4,9 @@
 use core::ffi::CStr;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
-use heapmark_wire::{Kind, Page};
+use heapmark_wire::{Page, RangeKind};
 
-use crate::{fail, sys, watched};
+use crate::{fail, published, sys};
 
 /// Maps the shared page, and closes the inherited descriptor behind `/proc/self/fd/NUMBER`: what a
 /// library opens or forks later has no file of ours. `None` if the file is no shared page.
@@ -52,7 +52,7 @@ pub fn map_file(path: &CStr) -> Option<&'static [u8]> {
 }
 
 /// A zeroed table of the harness, present in memory before the clock starts.
-pub struct Table<T> {
+pub struct HarnessTable<T> {
     start: NonNull<T>,
     len: usize,
     /// All pages are resident from the start.
@@ -60,30 +60,30 @@ pub struct Table<T> {
 }
 
 // SAFETY: a table owns its entries, as a boxed slice would.
-unsafe impl<T: Sync> Sync for Table<T> {}
+unsafe impl<T: Sync> Sync for HarnessTable<T> {}
 
-impl<T> Table<T> {
+impl<T> HarnessTable<T> {
     /// A table of `len` zeroed entries. `T` must be valid when all its bytes are zero.
-    pub fn zeroed(len: usize) -> Table<T> {
-        Table::map(len, true, libc::MAP_PRIVATE)
+    pub fn zeroed(len: usize) -> HarnessTable<T> {
+        HarnessTable::map(len, true, libc::MAP_PRIVATE)
     }
 
-    /// As [`Table::zeroed`], in memory that does not count as anonymous: for tables that grow with
-    /// the measured program.
-    pub fn shared(len: usize) -> Table<T> {
-        Table::map(len, true, libc::MAP_SHARED)
+    /// As [`HarnessTable::zeroed`], in memory that does not count as anonymous: for tables that
+    /// grow with the measured program.
+    pub fn shared(len: usize) -> HarnessTable<T> {
+        HarnessTable::map(len, true, libc::MAP_SHARED)
     }
 
-    /// As [`Table::zeroed`], but each page comes when it is touched: for tables far larger than
-    /// their use.
-    pub fn reserved(len: usize) -> Table<T> {
-        let table: Table<T> = Table::map(len, false, libc::MAP_PRIVATE);
+    /// As [`HarnessTable::zeroed`], but each page comes when it is touched: for tables far larger
+    /// than their use.
+    pub fn reserved(len: usize) -> HarnessTable<T> {
+        let table: HarnessTable<T> = HarnessTable::map(len, false, libc::MAP_PRIVATE);
         // SAFETY: advice about a mapping of ours.
         unsafe { libc::madvise(table.start.as_ptr().cast(), len * size_of::<T>(), libc::MADV_NOHUGEPAGE) };
         table
     }
 
-    fn map(len: usize, populated: bool, kind: i32) -> Table<T> {
+    fn map(len: usize, populated: bool, kind: i32) -> HarnessTable<T> {
         let bytes = len.saturating_mul(size_of::<T>()).max(1);
         let flags = if populated { libc::MAP_POPULATE } else { libc::MAP_NORESERVE };
         // SAFETY: a fresh mapping.
@@ -99,9 +99,9 @@ impl<T> Table<T> {
         };
         match NonNull::new(address.cast()) {
             Some(start) if address != libc::MAP_FAILED => {
-                watched::know(address.addr(), bytes, Kind::Harness);
-                let table = Table { start, len, populated };
-                watched::harness_grows(table.resident_bytes() as i64);
+                published::know(address.addr(), bytes, RangeKind::Harness);
+                let table = HarnessTable { start, len, populated };
+                published::harness_grows(table.resident_bytes() as i64);
                 table
             }
             _ => fail::give_up("oom", format_args!("no {bytes} bytes for a table of the harness")),
@@ -109,24 +109,24 @@ impl<T> Table<T> {
     }
 }
 
-impl<T> Table<T> {
+impl<T> HarnessTable<T> {
     /// The bytes known to be resident: for a reserved table only its user knows them.
     fn resident_bytes(&self) -> usize {
-        if self.populated { (self.len * size_of::<T>()).max(1).next_multiple_of(page_bytes()) } else { 0 }
+        if self.populated { (self.len * size_of::<T>()).max(1).next_multiple_of(sys::page_bytes()) } else { 0 }
     }
 }
 
-impl<T> Drop for Table<T> {
+impl<T> Drop for HarnessTable<T> {
     fn drop(&mut self) {
         let bytes = (self.len * size_of::<T>()).max(1);
-        watched::harness_grows(-(self.resident_bytes() as i64));
-        watched::forget(self.start.as_ptr().addr());
+        published::harness_grows(-(self.resident_bytes() as i64));
+        published::forget(self.start.as_ptr().addr());
         // SAFETY: the mapping made by `map`, which is no longer borrowed.
         unsafe { libc::munmap(self.start.as_ptr().cast(), bytes) };
     }
 }
 
-impl<T> Deref for Table<T> {
+impl<T> Deref for HarnessTable<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
         // SAFETY: page-aligned, zeroed, `len` entries that live as long as the table.
@@ -134,7 +134,7 @@ impl<T> Deref for Table<T> {
     }
 }
 
-impl<T> DerefMut for Table<T> {
+impl<T> DerefMut for HarnessTable<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as above, and borrowed mutably.
         unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
@@ -190,15 +190,6 @@ impl Resident {
     }
 }
 
-/// Page size of this system: 4096, and on some ARM 16 or 64 KiB.
-pub fn page_bytes() -> usize {
-    // SAFETY: reads the auxiliary vector.
-    match unsafe { libc::getauxval(libc::AT_PAGESZ) } as usize {
-        0 => 4096,
-        bytes => bytes,
-    }
-}
-
 /// Address space of this process, touched or not.
 pub fn mapped_bytes() -> u64 {
     proc_kib(c"/proc/self/status", "VmSize:").unwrap_or(0) << 10
@@ -226,6 +217,6 @@ fn kib(text: &str, key: &str) -> Option<u64> {
 
 /// Reads a small file of the kernel's without the heap.
 pub fn read_file<'r>(path: &CStr, room: &'r mut [u8]) -> Option<&'r str> {
-    let len = sys::File::open(path)?.read(room);
+    let len = sys::RawFile::open(path)?.read(room);
     core::str::from_utf8(&room[..len]).ok()
 }

@@ -6,7 +6,7 @@
 use crate::api::Api;
 use crate::clock::thread_cpu_ns;
 use crate::fail;
-use crate::launch::File;
+use crate::launch::OutputFile;
 use crate::rng::SplitMix;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::fmt::Write;
@@ -33,7 +33,7 @@ pub unsafe fn main(argv: *const *const c_char) -> c_int {
     };
     let threaded = time(count, || {});
     let stamped = time(count, read_counter);
-    c_int::from(!started || write!(File(1), "{alone:.3} {threaded:.3} {stamped:.3}").is_err())
+    c_int::from(!started || write!(OutputFile(1), "{alone:.3} {threaded:.3} {stamped:.3}").is_err())
 }
 
 extern "C" fn nothing(_: *mut c_void) -> *mut c_void {

@@ -2,13 +2,13 @@
 
 use crate::api;
 use crate::job::Job;
-use crate::prove::Objects;
+use crate::objects::Objects;
 use core::ffi::{CStr, c_void};
 use core::ptr;
 
 /// How the allocator of this process is asked to purge.
 #[derive(Clone, Copy)]
-pub struct Purge {
+pub struct PurgeCall {
     address: *mut c_void,
     args: [usize; 6],
     per_thread: bool,
@@ -16,14 +16,14 @@ pub struct Purge {
     pub word: &'static str,
 }
 
-impl Purge {
+impl PurgeCall {
     /// Reads `purge.kind`, `purge.symbol`, `purge.args` and `purge.per_thread`. A function that
     /// libc would serve instead of the library counts as none: trimming glibc's heap shows nothing
     /// about the allocator under test.
-    pub fn from_job(job: &Job<'_>) -> Purge {
-        let none = Purge { address: ptr::null_mut(), args: [0; 6], per_thread: false, word: "none" };
+    pub fn from_job(job: &Job<'_>) -> PurgeCall {
+        let none = PurgeCall { address: ptr::null_mut(), args: [0; 6], per_thread: false, word: "none" };
         match job.get("purge.kind") {
-            Some("configured") => Purge { word: "configured", ..none },
+            Some("configured") => PurgeCall { word: "configured", ..none },
             Some("call") => {
                 let mut name = [0u8; 128];
                 let (malloc, also) = (libc::malloc as *mut c_void, job.get("purge.owner"));
@@ -31,7 +31,7 @@ impl Purge {
                 let Some(address) = found.and_then(|name| Objects::loaded().find_beside(malloc, name, also)) else {
                     return none;
                 };
-                let mut purge = Purge { address, word: "called", ..none };
+                let mut purge = PurgeCall { address, word: "called", ..none };
                 purge.per_thread = job.is("purge.per_thread", "1");
                 // `i:N` is an integer, `s:TEXT` a string; the job's text ends each with a blank.
                 let args = job.get("purge.args").unwrap_or("").split(' ').filter(|arg| !arg.is_empty());
@@ -66,7 +66,7 @@ impl Purge {
 
 /// A C string that lives as long as the process.
 fn keep(text: &str) -> *const u8 {
-    let table = crate::memory::Table::<u8>::zeroed(text.len() + 1);
+    let table = crate::memory::HarnessTable::<u8>::zeroed(text.len() + 1);
     let mut table = core::mem::ManuallyDrop::new(table);
     table[..text.len()].copy_from_slice(text.as_bytes());
     debug_assert!(CStr::from_bytes_with_nul(&table).is_ok());

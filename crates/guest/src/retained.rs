@@ -5,7 +5,7 @@ use crate::clock::now_ns;
 use crate::fail;
 use crate::job::Job;
 use crate::memory::Resident;
-use crate::watched;
+use crate::published;
 use core::fmt::Arguments;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -34,7 +34,7 @@ pub fn report(say: impl Fn(&str, Arguments<'_>)) {
     if !WANTED.load(Ordering::Relaxed) {
         return;
     }
-    let live_bytes = watched::live_bytes();
+    let live_bytes = published::live_bytes();
     if live_bytes > 0 {
         fail::give_up("error", format_args!("the workload has come to its end with {live_bytes} bytes not freed"));
     }
@@ -50,5 +50,5 @@ pub fn report(say: impl Fn(&str, Arguments<'_>)) {
 }
 
 fn tell(say: &impl Fn(&str, Arguments<'_>), when: impl core::fmt::Display, Resident { rss, pss, huge, .. }: Resident) {
-    say("resident", format_args!("{when} {rss} {pss} {huge} {}", watched::harness_bytes()));
+    say("resident", format_args!("{when} {rss} {pss} {huge} {}", published::harness_bytes()));
 }

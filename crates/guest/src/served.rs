@@ -5,7 +5,6 @@
 extern crate std;
 
 use crate::api::Api;
-use crate::check;
 use crate::fail;
 use crate::job::Job;
 use crate::libcs;
@@ -39,9 +38,9 @@ pub fn start(job: &Job<'_>) {
     }
 }
 
-/// Counts one more live block. Asks libc again each time the total has grown by half: a library may
-/// change its behaviour later.
-pub fn look() {
+/// Counts one more live block; `live_bytes` are those of all. Asks libc again each time the total
+/// has grown by half: a library may change its behaviour later.
+pub fn look(live_bytes: impl FnOnce() -> u64) {
     let own = OWN_BLOCKS.get() + 1;
     OWN_BLOCKS.set(own % TOGETHER);
     if own < TOGETHER {
@@ -54,7 +53,7 @@ pub fn look() {
         && blocks >= next
         && NEXT.compare_exchange(next, later, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     {
-        note(before, check::live_bytes);
+        note(before, live_bytes);
     }
 }
 

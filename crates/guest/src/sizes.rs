@@ -1,21 +1,21 @@
 //! Size distributions: classes with weights, computed by the host from the workload's parameters.
 
 use crate::fail;
-use crate::memory::Table;
+use crate::memory::HarnessTable;
 use crate::rng::SplitMix;
 
 /// Sizes and the frequency of each.
 pub struct Sizes {
-    sizes: Table<u32>,
+    sizes: HarnessTable<u32>,
     /// Cumulative weights; the last one is the sum.
-    until: Table<u32>,
+    until: HarnessTable<u32>,
 }
 
 impl Sizes {
     /// Reads `SIZE:WEIGHT,SIZE:WEIGHT,…`; the weights must sum up to less than 2^32.
     pub fn parse(text: &str) -> Sizes {
         let classes = text.split(',').count();
-        let mut sizes = Sizes { sizes: Table::zeroed(classes), until: Table::zeroed(classes) };
+        let mut sizes = Sizes { sizes: HarnessTable::zeroed(classes), until: HarnessTable::zeroed(classes) };
         let mut sum = 0u32;
         for (index, class) in text.split(',').enumerate() {
             let parsed = class.split_once(':').and_then(|(s, w)| Some((s.parse().ok()?, w.parse::<u32>().ok()?)));

@@ -1,11 +1,11 @@
 //! Stacks of workers.
 
 use crate::fail;
-use crate::watched::{forget, harness_grows, know, wanted};
+use crate::published::{forget, harness_grows, know, wanted};
 use core::ffi::c_void;
 use core::hint::black_box;
 use core::ptr;
-use heapmark_wire::Kind;
+use heapmark_wire::RangeKind;
 
 /// The guard below a stack: at least a page on every machine.
 const GUARD: usize = 64 << 10;
@@ -49,7 +49,7 @@ impl Stack {
             if start == libc::MAP_FAILED || libc::mprotect(start, GUARD, libc::PROT_NONE) != 0 {
                 fail::give_up("oom", format_args!("no {bytes} bytes for a stack"));
             }
-            know(start.addr() + GUARD, bytes, Kind::Stack);
+            know(start.addr() + GUARD, bytes, RangeKind::Stack);
             let stack = Stack { start, bytes };
             let end = start.byte_add(GUARD + bytes).cast::<u8>();
             (1..=stack.present_bytes()).step_by(4096).for_each(|below| end.byte_sub(below).write_volatile(0));

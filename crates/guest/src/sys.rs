@@ -39,15 +39,15 @@ pub unsafe fn call(number: c_long, args: [usize; 6]) -> isize {
 }
 
 /// A file that is being read.
-pub struct File(usize);
+pub struct RawFile(usize);
 
-impl File {
+impl RawFile {
     /// `None` if it cannot be opened.
-    pub fn open(path: &CStr) -> Option<File> {
+    pub fn open(path: &CStr) -> Option<RawFile> {
         let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
         // SAFETY: the kernel reads the path.
         let file = unsafe { call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr().addr(), flags, 0, 0, 0]) };
-        (file >= 0).then_some(File(file as usize))
+        (file >= 0).then_some(RawFile(file as usize))
     }
 
     /// Reads the next bytes; 0 at the end, and if that fails.
@@ -64,7 +64,7 @@ impl File {
     }
 }
 
-impl Drop for File {
+impl Drop for RawFile {
     fn drop(&mut self) {
         // SAFETY: opened by `open`, and no longer used.
         unsafe { call(libc::SYS_close, [self.0, 0, 0, 0, 0, 0]) };
@@ -92,4 +92,13 @@ fn futex(word: *mut u32, operation: i32, value: u32) {
 pub fn give_way() {
     // SAFETY: no pointers.
     unsafe { call(libc::SYS_sched_yield, [0; 6]) };
+}
+
+/// Page size of this system: 4096, and on some ARM 16 or 64 KiB.
+pub fn page_bytes() -> usize {
+    // SAFETY: reads the auxiliary vector.
+    match unsafe { libc::getauxval(libc::AT_PAGESZ) } as usize {
+        0 => 4096,
+        bytes => bytes,
+    }
 }

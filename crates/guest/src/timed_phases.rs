@@ -2,8 +2,9 @@
 //! the clock. A lap ends when its last worker reports its end, not when a thread has been torn
 //! down: some laps take microseconds.
 
-use crate::clock::{self, Span};
-use crate::memory::{Padded, Table};
+use crate::clock;
+use crate::measured::Span;
+use crate::memory::{HarnessTable, Padded};
 use crate::threads::{Gate, Semaphore, Team, ThreadTime};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -31,8 +32,8 @@ pub struct Lapse {
 struct Course<'l, L> {
     load: &'l L,
     threads: usize,
-    gates: Table<Gate>,
-    ends: Table<Padded<Cell<End>>>,
+    gates: HarnessTable<Gate>,
+    ends: HarnessTable<Padded<Cell<LapEnd>>>,
     /// How many times a worker has ended a lap, over all laps.
     ended: AtomicU32,
     last_ended: Semaphore,
@@ -41,7 +42,7 @@ struct Course<'l, L> {
 
 /// When a worker ended its lap, and the CPU time it used in it.
 #[derive(Clone, Copy)]
-struct End {
+struct LapEnd {
     at_ns: u64,
     cpu_ns: u64,
 }
@@ -56,13 +57,13 @@ pub fn run<L: Load>(threads: usize, laps: usize, load: &L, mut note: impl FnMut(
     let course = Course {
         load,
         threads,
-        gates: Table::zeroed(laps),
-        ends: Table::zeroed(threads),
+        gates: HarnessTable::zeroed(laps),
+        ends: HarnessTable::zeroed(threads),
         ended: AtomicU32::new(0),
         last_ended: Semaphore::default(),
         go_on: Semaphore::default(),
     };
-    let mut times = Table::<ThreadTime>::zeroed(threads);
+    let mut times = HarnessTable::<ThreadTime>::zeroed(threads);
     let team = Team::gather(threads, &course, worker::<L>);
     let began = team.release();
     for lap in 0..laps {
@@ -72,7 +73,7 @@ pub fn run<L: Load>(threads: usize, laps: usize, load: &L, mut note: impl FnMut(
         course.last_ended.wait();
         let usage = release.elapsed();
         for (time, Padded(end)) in times.iter_mut().zip(course.ends.iter()) {
-            let End { at_ns, cpu_ns } = end.get();
+            let LapEnd { at_ns, cpu_ns } = end.get();
             *time = ThreadTime { wall_ns: at_ns.saturating_sub(release.wall_ns()), cpu_ns };
         }
         let last_ns = times.iter().map(|time| time.wall_ns).max().unwrap_or(0);
@@ -90,7 +91,7 @@ fn worker<L: Load>(course: &Course<'_, L>, index: usize) {
         let cpu_ns = clock::thread_cpu_ns();
         course.load.timed(index, lap);
         let at_ns = clock::now_ns();
-        course.ends[index].0.set(End { at_ns, cpu_ns: clock::thread_cpu_ns() - cpu_ns });
+        course.ends[index].0.set(LapEnd { at_ns, cpu_ns: clock::thread_cpu_ns() - cpu_ns });
         // A worker that is done sleeps: there may be fewer CPUs than workers, so none to spin on.
         if course.ended.fetch_add(1, Ordering::AcqRel) as usize + 1 == course.threads * (lap + 1) {
             course.last_ended.post();

@@ -2,7 +2,7 @@
 
 use crate::api;
 use crate::job::Job;
-use crate::prove::Objects;
+use crate::objects::Objects;
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 use heapmark_wire::Page;

@@ -1,25 +1,24 @@
-//! Memory over time: what this process publishes for the host that samples it, and the points that
-//! it takes itself.
+//! Memory over time: the points that this process takes itself, and where it waits for the host's
+//! samples.
 //!
 //! The job's key `series` selects one of two ways. `polled`: the host reads this process's maps
-//! from outside, and this module only publishes which ranges belong to the harness. A path: this
-//! process takes the points at operations that the kernel chooses, and writes them to that file as
-//! the operating system's own text; the host computes numbers from them afterwards.
+//! from outside, and this process only publishes which ranges belong to the harness (`published`).
+//! A path: this process takes the points at operations that the kernel chooses, and writes them to
+//! that file as the operating system's own text; the host computes numbers from them afterwards.
 
 use crate::clock::now_ns;
 use crate::fail;
 use crate::job::Job;
-use crate::memory::{Table, page_bytes};
+use crate::memory::HarnessTable;
+use crate::published::{self, page};
 use crate::stack;
 use crate::sys;
 use core::ffi::CStr;
 use core::fmt::{self, Write};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
-use heapmark_wire::{Kind, Known, Page};
+use heapmark_wire::{Known, Page};
 
-/// The shared page, if a series is wanted.
-static PAGE: AtomicPtr<Page> = AtomicPtr::new(ptr::null_mut());
 /// The file for points that this process takes itself.
 static POINTS: AtomicI32 = AtomicI32::new(-1);
 /// Buffer for the text of one point. It is static, so that taking a point does not change what is
@@ -34,8 +33,7 @@ const PATIENCE_NS: u64 = 1_000_000_000;
 /// Called before anything else is mapped.
 pub fn start(page: &'static Page, job: &Job<'_>) {
     let Some(series) = job.get("series") else { return };
-    PAGE.store(ptr::from_ref(page).cast_mut(), Ordering::Release);
-    know(ptr::from_ref(page).addr(), size_of::<Page>(), Kind::Harness);
+    published::start(page);
     stack::present();
     if job.is("memory", "1") {
         // Touched now, so that later writes do not look like growth of a heap.
@@ -51,54 +49,9 @@ pub fn start(page: &'static Page, job: &Job<'_>) {
     if file < 0 {
         fail::give_up("error", format_args!("cannot open `{series}` for the series"));
     }
-    let mut room = core::mem::ManuallyDrop::new(Table::<u8>::zeroed(ROOM_BYTES));
+    let mut room = core::mem::ManuallyDrop::new(HarnessTable::<u8>::zeroed(ROOM_BYTES));
     ROOM.store(room.as_mut_ptr(), Ordering::Release);
     POINTS.store(file, Ordering::Release);
-}
-
-fn page() -> Option<&'static Page> {
-    // SAFETY: null, or the page of this process, which is never unmapped.
-    unsafe { PAGE.load(Ordering::Acquire).as_ref() }
-}
-
-/// Whether memory over time is recorded in this process.
-pub fn wanted() -> bool {
-    page().is_some()
-}
-
-/// Publishes a range that is not the allocator's. Free of cost if no series is wanted.
-pub fn know(start: usize, bytes: usize, kind: Kind) {
-    if let Some(page) = page() {
-        let end = start + bytes.next_multiple_of(page_bytes());
-        page.watched().ranges().know(Known { start: start as u64, end: end as u64, kind });
-    }
-}
-
-/// The harness's own tables hold this many resident bytes more, or fewer if negative.
-pub fn harness_grows(bytes: i64) {
-    page().iter().for_each(|page| page.watched().held().harness_grows(bytes));
-}
-
-/// Live bytes, if each block is accounted.
-pub fn live_bytes() -> u64 {
-    page().map_or(0, |page| page.watched().held().live_bytes())
-}
-
-/// Bytes of the pages that hold any live byte.
-pub fn occupied_bytes() -> u64 {
-    page().map_or(0, |page| page.watched().held().occupied_bytes())
-}
-
-/// Bytes that the tables of the harness hold.
-pub fn harness_bytes() -> u64 {
-    page().map_or(0, |page| page.watched().held().harness_bytes())
-}
-
-/// Called before a published range is unmapped.
-pub fn forget(start: usize) {
-    if let Some(page) = page() {
-        page.watched().ranges().forget(start as u64);
-    }
 }
 
 /// Called outside measured phases: adds a point of this moment, in which nothing changes.
@@ -126,7 +79,7 @@ pub fn record() {
     let live = || page.watched().live_bytes().unwrap_or(0);
     // SAFETY: made by `start` before the file was opened; the lock makes it this thread's.
     let room = unsafe { core::slice::from_raw_parts_mut(ROOM.load(Ordering::Acquire), ROOM_BYTES) };
-    let mut point = Point { file, room, len: 0 };
+    let mut point = SeriesPoint { file, room, len: 0 };
     point.line(format_args!("@point {} {} {}", now_ns(), live(), page.phase().word()));
     for Known { start, end, kind } in page.watched().ranges().known() {
         point.line(format_args!("@known {start} {end} {}", kind.word()));
@@ -141,20 +94,20 @@ pub fn record() {
 
 /// Text on its way to the file, which is written and not mapped: so it adds no memory to this
 /// process.
-struct Point<'a> {
+struct SeriesPoint<'a> {
     file: i32,
     room: &'a mut [u8],
     len: usize,
 }
 
-impl Point<'_> {
+impl SeriesPoint<'_> {
     fn line(&mut self, text: fmt::Arguments<'_>) {
         // Writing never fails: `write_str` flushes what does not fit, and gives up if that fails.
         let _ = writeln!(self, "{text}");
     }
 
     fn copy(&mut self, path: &CStr) {
-        let Some(from) = sys::File::open(path) else { return };
+        let Some(from) = sys::RawFile::open(path) else { return };
         loop {
             // Leaves space for what one call may return. Otherwise the kernel splits a line's
             // region over two locks.
@@ -184,7 +137,7 @@ impl Point<'_> {
     }
 }
 
-impl Write for Point<'_> {
+impl Write for SeriesPoint<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         if text.len() > self.room.len() - self.len {
             self.flush();

@@ -3,11 +3,8 @@
 
 use crate::clock;
 use crate::file;
-use crate::local::Errno;
-use crate::process::WIPED;
+use crate::layout::{StreamState, WIPED};
 use crate::signals::Quiet;
-use crate::state::State;
-use crate::thread::begin_child;
 use core::sync::atomic::Ordering;
 use heapmark_wire::capture::{CHUNK_BYTES, Event, FIRST_BYTES, MOST_EVENT_BYTES, MOST_OPEN_BYTES, Start};
 
@@ -25,7 +22,7 @@ const _: () = assert!(LOOK_BYTES + PAUSE_BYTES[1] + MOST_EVENT_BYTES <= MOST_OPE
 /// # Safety
 /// The state is the caller's, and its witness is set if another call could find the state.
 #[cold]
-pub unsafe fn put(state: *mut State, event: &Event<'_>) -> bool {
+pub unsafe fn put(state: *mut StreamState, event: &Event<'_>) -> bool {
     // SAFETY: as the caller guarantees.
     unsafe {
         let has_room = (*state).writer.at() < (*state).limit || make_room(state);
@@ -42,7 +39,7 @@ pub unsafe fn put(state: *mut State, event: &Event<'_>) -> bool {
 /// As for [`put`].
 #[cold]
 #[inline(never)]
-pub unsafe fn put_here(state: *mut State, event: &Event<'_>) {
+pub unsafe fn put_here(state: *mut StreamState, event: &Event<'_>) {
     // SAFETY: as the caller guarantees.
     unsafe {
         let clocked = (*state).clocked.load(Ordering::Relaxed) != clock::OFF;
@@ -55,7 +52,7 @@ pub unsafe fn put_here(state: *mut State, event: &Event<'_>) {
 /// in memory.
 #[cold]
 #[inline(never)]
-pub unsafe fn stamp_slowly(state: *mut State) -> u64 {
+pub unsafe fn stamp_slowly(state: *mut StreamState) -> u64 {
     let process = &WIPED.process;
     // SAFETY: the state is the caller's, and space for an event suffices for this one, too: none
     // takes half of it.
@@ -68,27 +65,11 @@ pub unsafe fn stamp_slowly(state: *mut State) -> u64 {
     process.stamp()
 }
 
-/// Makes space for an event in the state; or, in a forked child, in another state, to which the
-/// witness is passed. Null if recording is over.
-#[cold]
-#[inline(never)]
-pub unsafe fn find_room(state: *mut State, witness: usize) -> *mut State {
-    let _errno = Errno::keep();
-    // SAFETY: the state is this thread's.
-    unsafe {
-        if (*state).number_and_one != 0 {
-            return if make_room(state) { state } else { core::ptr::null_mut() };
-        }
-        (*state).writing = 0;
-        begin_child(witness)
-    }
-}
-
 /// Checks the time; at the end of a chunk, continues in the next. False if recording is over.
 ///
 /// # Safety
 /// As for [`put`].
-pub unsafe fn make_room(state: *mut State) -> bool {
+pub unsafe fn make_room(state: *mut StreamState) -> bool {
     let process = &WIPED.process;
     if process.is_due() {
         process.stop("duration");
@@ -148,12 +129,36 @@ pub unsafe fn make_room(state: *mut State) -> bool {
 ///
 /// # Safety
 /// The state is the caller's.
-pub unsafe fn seal(state: *mut State) {
+pub unsafe fn seal(state: *mut StreamState) {
     // SAFETY: as the caller guarantees.
     unsafe {
         (*state).limit = core::ptr::null_mut();
         if (*state).writing == 0 && !(*state).writer.at().is_null() {
             (*state).writer.seal(true);
         }
+    }
+}
+
+/// Repairs the writer after a possibly torn event. The end of the stream is where a reader would
+/// find it.
+///
+/// # Safety
+/// The state is the caller's, and nothing else writes to it.
+pub unsafe fn recover(state: *mut StreamState) {
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        if !(*state).writer.at().is_null() {
+            let clocked = (*state).writer.recover();
+            let process_clocked = WIPED.process.clocked.load(Ordering::SeqCst);
+            let kind = if clocked {
+                clock::kind()
+            } else if process_clocked {
+                clock::WANTED
+            } else {
+                clock::OFF
+            };
+            (*state).clocked.store(kind, Ordering::Relaxed);
+        }
+        (*state).limit = core::ptr::null_mut();
     }
 }

@@ -8,30 +8,19 @@
 //! signal in the program. And the kernel maps a page that it already holds as dirty three times as
 //! fast as one for which it has to ask the file system.
 
+use crate::decimal::decimal;
+use crate::layout::{CaptureFile, PATH_BYTES};
 use crate::lent;
-use crate::metadata::decimal;
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_long};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
 use heapmark_wire::capture::{CHUNK_BYTES, FIRST_BYTES, Header};
 
 /// The reason why there is no further chunk. The word is stored in the capture and shown to the
 /// user.
 pub type Reason = &'static str;
 
-/// The path and the identity of the file.
-pub struct File {
-    path: [u8; PATH_BYTES],
-    device: u64,
-    inode: u64,
-    /// The next free chunk.
-    next: AtomicU32,
-}
-
-/// The longest path.
-pub const PATH_BYTES: usize = 4096;
-
-impl File {
+impl CaptureFile {
     /// Creates `STEM.PID.cap`, or `STEM.PID.2.cap` if that exists. If this process may not,
     /// heapmark does; then the path may be another's, and only the inode identifies the file.
     pub fn create(&mut self, stem: &[u8], pid: u32) -> Result<(), Reason> {
@@ -59,7 +48,7 @@ impl File {
         Err("no-file")
     }
 
-    /// Undoes [`File::create`].
+    /// Undoes [`CaptureFile::create`].
     pub fn remove(&self) {
         // SAFETY: the path is a C string.
         unsafe { libc::syscall(libc::SYS_unlinkat, libc::AT_FDCWD, self.path.as_ptr(), 0) };

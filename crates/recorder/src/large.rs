@@ -2,48 +2,23 @@
 //! asks the kernel, just before a large block is freed, how many of its pages are resident. Blocks
 //! are found in a lock-free table; most frees need only one byte of a filter in front of it.
 
+use crate::layout::{LargeBlocks, PAGES, PLACES, WIPED};
 use crate::local::Errno;
-use crate::record::record_rare;
-use crate::{metadata, process::WIPED};
+use crate::metadata;
+use crate::thread::record_rare;
 use core::ffi::{c_uchar, c_void};
-use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use core::sync::atomic::Ordering;
 use heapmark_wire::capture::Event;
 
 /// Blocks of at least this size are checked.
 pub const LARGE_BYTES: usize = 64 << 10;
 
-/// Places in the table; a block that finds none is not checked.
-const PLACES: usize = 4096;
-/// Pages with a filter byte of their own: 16 MiB. The neighbours of a freed block are often freed
-/// next, and their byte is in the cache.
-const PAGES: usize = 4096;
 /// A block is at most this many places after its own.
 const REACH: usize = 16;
 /// A place that a thread is taking or leaving right now.
 const BUSY: usize = 1;
 
-struct Place {
-    address: AtomicUsize,
-    size: AtomicUsize,
-}
-
-/// The table.
-#[repr(C)]
-pub struct Large {
-    /// How many blocks begin in a page; pages share bytes modulo their number.
-    filter: [AtomicU8; PAGES],
-    places: [Place; PLACES],
-}
-
-impl Large {
-    /// Zeros.
-    pub const fn none() -> Large {
-        Large {
-            filter: [const { AtomicU8::new(0) }; PAGES],
-            places: [const { Place { address: AtomicUsize::new(0), size: AtomicUsize::new(0) } }; PLACES],
-        }
-    }
-
+impl LargeBlocks {
     #[cold]
     #[inline(never)]
     fn insert(&self, address: usize, size: usize) {
@@ -116,7 +91,7 @@ fn dies_perhaps(address: usize) {
 }
 
 /// Called at the end of the process: reports all live blocks.
-pub fn tell_of_all(large: &Large) {
+pub fn tell_of_all(large: &LargeBlocks) {
     for place in &large.places {
         let address = place.address.load(Ordering::Acquire);
         if address > BUSY {

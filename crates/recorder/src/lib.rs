@@ -6,8 +6,8 @@
 //! The path of a call: a hook (`hooks/`) passes it on to the next library (`next`), and notes it
 //! (`record`) with the thread's state (`state`, found through `local`), whose writer puts it into a
 //! chunk (`chunk_space`) of the process's file (`process`, `file`). All that a fork must not
-//! inherit lies in memory that the kernel wipes in the child: it finds zeros, and begins a file of
-//! its own.
+//! inherit lies in memory (`layout`) that the kernel wipes in the child: it finds zeros, and begins
+//! a file of its own.
 //!
 //! docs/RECORDING.md describes what is recorded, what it costs, and what it cannot see.
 
@@ -18,15 +18,19 @@ extern crate std;
 
 mod chunk_space;
 mod clock;
+mod decimal;
+mod end;
 mod file;
 mod hooks;
 mod interposers;
 mod large;
+mod layout;
 mod lent;
 mod local;
 mod metadata;
 mod next;
 mod process;
+mod program_log;
 mod record;
 mod reentry;
 mod signals;
@@ -47,7 +51,7 @@ static BEGIN: extern "C" fn() = begin;
 static END: extern "C" fn() = end;
 
 extern "C" fn begin() {
-    next::find();
+    thread::set_up();
     // Libraries initialised earlier may have allocated. A second stream would need stamps.
     if local::state().is_null() {
         thread::begin_thread_of_caller(0);
@@ -55,5 +59,5 @@ extern "C" fn begin() {
 }
 
 extern "C" fn end() {
-    thread::end_process_last();
+    end::end_process_last();
 }

@@ -2,13 +2,13 @@
 //! call. The standard library's thread locals call the dynamic linker on each access, and that may
 //! allocate.
 
-use crate::state::State;
+use crate::layout::StreamState;
 
 /// A thread's variables. All zero is a thread without an event yet.
 #[repr(C)]
 pub struct Local {
     /// The state that it writes with; null before its first event, and again after its end.
-    pub state: *mut State,
+    pub state: *mut StreamState,
     /// Its number plus one; 0 is none.
     pub thread_and_one: u32,
     /// Its destructors have run: later events are written to other streams, one by one.
@@ -28,7 +28,7 @@ pub fn local() -> *mut Local {
 
 /// The state of the caller: like [`local`], with one step less on the path of each event.
 #[inline(always)]
-pub fn state() -> *mut State {
+pub fn state() -> *mut StreamState {
     #[cfg(target_arch = "x86_64")]
     {
         let state;

@@ -1,6 +1,7 @@
 //! What a capture states about its process, before the first event and at the end: lines of
 //! `key=value` in the file's first chunk.
 
+use crate::decimal::decimal;
 use crate::file::{self, Reason};
 use crate::{clock, interposers, next};
 use core::ffi::{CStr, c_char};
@@ -57,20 +58,6 @@ impl Text {
     fn number(&mut self, key: &str, value: u64) {
         let mut digits = [0; 20];
         self.line(&[key.as_bytes()], decimal(value, &mut digits), MOST_BYTES);
-    }
-}
-
-/// A number as text, at the end of `digits`.
-pub fn decimal(value: u64, digits: &mut [u8; 20]) -> &[u8] {
-    let mut first = digits.len();
-    let mut rest = value;
-    loop {
-        first -= 1;
-        digits[first] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            return &digits[first..];
-        }
     }
 }
 

@@ -1,49 +1,60 @@
 //! The next definitions of our functions, in the next library that has them. Until they are found,
 //! calls go to functions that find them first, so that a hook never has to check.
 
-use crate::hooks::Spawn;
-use crate::{clock, interposers, process};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 
-type Block = *mut c_void;
-type Start = extern "C" fn(Block) -> Block;
-type Words = *const *const c_char;
+/// A block of memory, or what a thread is given.
+pub type BlockPointer = *mut c_void;
+/// What a new thread runs.
+pub type StartRoutine = extern "C" fn(BlockPointer) -> BlockPointer;
+/// The arguments of a program, or its environment: a null follows the last one.
+pub type CStringArray = *const *const c_char;
+/// The type of `posix_spawn` and `posix_spawnp`.
+pub type Spawn = unsafe extern "C" fn(
+    *mut libc::pid_t,
+    *const c_char,
+    *const c_void,
+    *const c_void,
+    CStringArray,
+    CStringArray,
+) -> c_int;
 
 /// The next definition of each function.
 #[derive(Clone, Copy)]
-pub struct Next {
-    pub malloc: unsafe extern "C" fn(usize) -> Block,
-    pub free: unsafe extern "C" fn(Block),
-    pub calloc: unsafe extern "C" fn(usize, usize) -> Block,
-    pub realloc: unsafe extern "C" fn(Block, usize) -> Block,
-    pub reallocarray: Option<unsafe extern "C" fn(Block, usize, usize) -> Block>,
-    pub posix_memalign: Option<unsafe extern "C" fn(*mut Block, usize, usize) -> c_int>,
-    pub aligned_alloc: Option<unsafe extern "C" fn(usize, usize) -> Block>,
-    pub memalign: Option<unsafe extern "C" fn(usize, usize) -> Block>,
-    pub valloc: Option<unsafe extern "C" fn(usize) -> Block>,
-    pub pvalloc: Option<unsafe extern "C" fn(usize) -> Block>,
-    pub usable_size: Option<unsafe extern "C" fn(Block) -> usize>,
-    pub free_sized: Option<unsafe extern "C" fn(Block, usize)>,
-    pub free_aligned_sized: Option<unsafe extern "C" fn(Block, usize, usize)>,
-    pub pthread_create:
-        Option<unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, Start, Block) -> c_int>,
+pub struct NextFunctions {
+    pub malloc: unsafe extern "C" fn(usize) -> BlockPointer,
+    pub free: unsafe extern "C" fn(BlockPointer),
+    pub calloc: unsafe extern "C" fn(usize, usize) -> BlockPointer,
+    pub realloc: unsafe extern "C" fn(BlockPointer, usize) -> BlockPointer,
+    pub reallocarray: Option<unsafe extern "C" fn(BlockPointer, usize, usize) -> BlockPointer>,
+    pub posix_memalign: Option<unsafe extern "C" fn(*mut BlockPointer, usize, usize) -> c_int>,
+    pub aligned_alloc: Option<unsafe extern "C" fn(usize, usize) -> BlockPointer>,
+    pub memalign: Option<unsafe extern "C" fn(usize, usize) -> BlockPointer>,
+    pub valloc: Option<unsafe extern "C" fn(usize) -> BlockPointer>,
+    pub pvalloc: Option<unsafe extern "C" fn(usize) -> BlockPointer>,
+    pub usable_size: Option<unsafe extern "C" fn(BlockPointer) -> usize>,
+    pub free_sized: Option<unsafe extern "C" fn(BlockPointer, usize)>,
+    pub free_aligned_sized: Option<unsafe extern "C" fn(BlockPointer, usize, usize)>,
+    pub pthread_create: Option<
+        unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, StartRoutine, BlockPointer) -> c_int,
+    >,
     pub fork: Option<unsafe extern "C" fn() -> libc::pid_t>,
-    pub execve: Option<unsafe extern "C" fn(*const c_char, Words, Words) -> c_int>,
-    pub execv: Option<unsafe extern "C" fn(*const c_char, Words) -> c_int>,
-    pub execvp: Option<unsafe extern "C" fn(*const c_char, Words) -> c_int>,
-    pub execvpe: Option<unsafe extern "C" fn(*const c_char, Words, Words) -> c_int>,
+    pub execve: Option<unsafe extern "C" fn(*const c_char, CStringArray, CStringArray) -> c_int>,
+    pub execv: Option<unsafe extern "C" fn(*const c_char, CStringArray) -> c_int>,
+    pub execvp: Option<unsafe extern "C" fn(*const c_char, CStringArray) -> c_int>,
+    pub execvpe: Option<unsafe extern "C" fn(*const c_char, CStringArray, CStringArray) -> c_int>,
     pub posix_spawn: Option<Spawn>,
     pub posix_spawnp: Option<Spawn>,
 }
 
-struct Table(UnsafeCell<Next>);
+struct NextCell(UnsafeCell<NextFunctions>);
 
 // SAFETY: written once, at the process's first call, when there is one thread.
-unsafe impl Sync for Table {}
+unsafe impl Sync for NextCell {}
 
-static NEXT: Table = Table(UnsafeCell::new(Next {
+static NEXT: NextCell = NextCell(UnsafeCell::new(NextFunctions {
     malloc: first::malloc,
     free: first::free,
     calloc: first::calloc,
@@ -69,16 +80,9 @@ static NEXT: Table = Table(UnsafeCell::new(Next {
 
 /// The next definitions.
 #[inline(always)]
-pub fn next() -> &'static Next {
-    // SAFETY: see `Table`.
+pub fn next() -> &'static NextFunctions {
+    // SAFETY: see `NextCell`.
     unsafe { &*NEXT.0.get() }
-}
-
-/// As [`next`], for functions that may be called before all others: finds the definitions if
-/// necessary.
-pub fn found() -> &'static Next {
-    find();
-    next()
 }
 
 const NOT_YET: u8 = 0;
@@ -87,8 +91,8 @@ const DONE: u8 = 2;
 static STATE: AtomicU8 = AtomicU8::new(NOT_YET);
 static MALLOC: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Finds the definitions, and all else that is determined once per process. False while that is
-/// under way: the search itself may allocate.
+/// Finds the definitions, once per process. False while that is under way: the search itself may
+/// allocate.
 pub fn find() -> bool {
     match STATE.load(Ordering::Acquire) {
         DONE => return true,
@@ -97,7 +101,7 @@ pub fn find() -> bool {
     }
     // SAFETY: each name is looked up with its C type.
     unsafe {
-        let found = Next {
+        let found = NextFunctions {
             malloc: must(c"malloc"),
             free: must(c"free"),
             calloc: must(c"calloc"),
@@ -123,9 +127,6 @@ pub fn find() -> bool {
         NEXT.0.get().write(found);
     }
     MALLOC.store(find_path_of_malloc().cast_mut(), Ordering::Relaxed);
-    interposers::find();
-    clock::find();
-    process::configure();
     STATE.store(DONE, Ordering::Release);
     true
 }
@@ -135,7 +136,7 @@ pub fn find() -> bool {
 /// # Safety
 /// `F` is the type of a pointer to a function of that name.
 pub unsafe fn look<F: Copy>(name: &CStr) -> Option<F> {
-    const { assert!(size_of::<F>() == size_of::<Block>()) };
+    const { assert!(size_of::<F>() == size_of::<BlockPointer>()) };
     // SAFETY: as the caller guarantees.
     unsafe {
         let found = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());
@@ -182,24 +183,24 @@ fn find_path_of_malloc() -> *const c_char {
 mod first {
     use super::*;
 
-    pub unsafe extern "C" fn malloc(size: usize) -> Block {
+    pub unsafe extern "C" fn malloc(size: usize) -> BlockPointer {
         // SAFETY: as the caller's call.
         if find() { unsafe { (next().malloc)(size) } } else { take(size) }
     }
 
-    pub unsafe extern "C" fn free(block: Block) {
+    pub unsafe extern "C" fn free(block: BlockPointer) {
         if find() {
             // SAFETY: as the caller's call.
             unsafe { (next().free)(block) }
         }
     }
 
-    pub unsafe extern "C" fn calloc(count: usize, size: usize) -> Block {
+    pub unsafe extern "C" fn calloc(count: usize, size: usize) -> BlockPointer {
         // SAFETY: as the caller's call.
         if find() { unsafe { (next().calloc)(count, size) } } else { take(count.saturating_mul(size)) }
     }
 
-    pub unsafe extern "C" fn realloc(block: Block, size: usize) -> Block {
+    pub unsafe extern "C" fn realloc(block: BlockPointer, size: usize) -> BlockPointer {
         if find() {
             // SAFETY: as the caller's call.
             return unsafe { (next().realloc)(block, size) };
@@ -230,7 +231,7 @@ fn end() -> usize {
 }
 
 /// Zeroed memory that was never handed out.
-fn take(size: usize) -> Block {
+fn take(size: usize) -> BlockPointer {
     let size = size.saturating_add(15) & !15;
     let at = TAKEN.fetch_add(size, Ordering::Relaxed);
     if at.saturating_add(size) > ARENA_BYTES {
@@ -241,6 +242,6 @@ fn take(size: usize) -> Block {
 
 /// Whether the block comes from the arena, so that the next library does not know it.
 #[inline(always)]
-pub fn is_first(block: Block) -> bool {
+pub fn is_first(block: BlockPointer) -> bool {
     (block as usize).wrapping_sub(ARENA.0.get() as usize) < ARENA_BYTES
 }

@@ -1,17 +1,15 @@
 //! A recorded process: its file, its numbers, its end. All of it lies in memory that a child finds
 //! wiped, however it was forked.
 
-use crate::file::{self, File, Fresh, Reason};
-use crate::large::Large;
+use crate::file::{Fresh, Reason};
+use crate::layout::{FRESH, OVER, PATH_BYTES, ProcessState, RECORDING, SETTINGS, STARTING, WIPED, Wiped};
 use crate::local::local;
 use crate::metadata::{self, Origin};
 use crate::signals::Quiet;
-use crate::state::States;
-use crate::{clock, hooks, lent};
-use core::cell::UnsafeCell;
+use crate::{clock, lent, program_log};
 use core::ffi::CStr;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use heapmark_wire::capture::{CHUNK_BYTES, Header, Kind, Start, TEXT_BYTES};
+use core::sync::atomic::Ordering;
+use heapmark_wire::capture::{CHUNK_BYTES, ChunkKind, Header, Start, TEXT_BYTES};
 
 /// The file's path without `.PID.cap`; if it is not set, nothing is recorded.
 const TO: &CStr = c"HEAPMARK_RECORD_TO";
@@ -20,71 +18,8 @@ const MOST_BYTES: &CStr = c"HEAPMARK_RECORD_MAX_BYTES";
 /// The moment, in nanoseconds of the monotonic clock, at which recording ends.
 const UNTIL: &CStr = c"HEAPMARK_RECORD_UNTIL_NS";
 
-/// What a child does not inherit. All zero is a process that has recorded nothing yet.
-#[repr(C, align(65536))]
-pub struct Wiped {
-    pub process: Process,
-    pub large: Large,
-    pub states: States,
-}
-
-// SAFETY: all of it is atomic, or belongs to one thread at a time by the rules of its module.
-unsafe impl Sync for Wiped {}
-
-pub static WIPED: Wiped = Wiped { process: Process::none(), large: Large::none(), states: States::none() };
-
-/// Constant settings, which children inherit.
-struct Settings {
-    stem: UnsafeCell<[u8; file::PATH_BYTES]>,
-    stem_bytes: AtomicU32,
-    most_chunks: AtomicU32,
-    until_ns: AtomicU64,
-    /// The process that last recorded here: a process that begins now is its child, even if the
-    /// parent has ended by then. 0 if there was none.
-    parent: AtomicU32,
-}
-
-// SAFETY: the stem is written once, when there is one thread.
-unsafe impl Sync for Settings {}
-
-static SETTINGS: Settings = Settings {
-    stem: UnsafeCell::new([0; file::PATH_BYTES]),
-    stem_bytes: AtomicU32::new(0),
-    most_chunks: AtomicU32::new(u32::MAX),
-    until_ns: AtomicU64::new(u64::MAX),
-    parent: AtomicU32::new(0),
-};
-
-/// Recorded bytes of a command line.
-const ROOM_BYTES: usize = 16 << 10;
-
-const FRESH: u32 = 0;
-const STARTING: u32 = 1;
-const RECORDING: u32 = 2;
-const OVER: u32 = 3;
-
-#[repr(C)]
-pub struct Process {
-    phase: AtomicU32,
-    /// The number of the next thread.
-    pub threads: AtomicU32,
-    /// Events have stamps.
-    pub clocked: AtomicBool,
-    /// A thread is writing to the text.
-    telling: AtomicBool,
-    /// The source of stamps, if not the CPU.
-    pub counter: AtomicU64,
-    /// The start: times in the file count from here.
-    start_ns: AtomicU64,
-    /// The file's first chunk, mapped as long as the process lives.
-    text: AtomicPtr<Header>,
-    /// Buffer for the text that describes the process: the program's stack may be too small.
-    room: UnsafeCell<[u8; ROOM_BYTES]>,
-    file: UnsafeCell<File>,
-}
-
-/// Reads the environment; once per program.
-pub fn configure() {
+/// Reads the environment; once per program. False if nothing is to be recorded.
+pub fn configure() -> bool {
     // SAFETY: `getenv` returns a C string, and there is one thread.
     let value = |name: &CStr| unsafe {
         let value = libc::getenv(name.as_ptr());
@@ -92,8 +27,8 @@ pub fn configure() {
     };
     let number = |name| core::str::from_utf8(value(name)).ok().and_then(|text| text.parse::<u64>().ok());
     let stem = value(TO);
-    if stem.is_empty() || stem.len() > file::PATH_BYTES - 32 {
-        return;
+    if stem.is_empty() || stem.len() > PATH_BYTES - 32 {
+        return false;
     }
     // SAFETY: the memory is ours to advise on. Without MADV_WIPEONFORK a child would write into its
     // parent's file.
@@ -103,7 +38,7 @@ pub fn configure() {
         libc::madvise(start, length, libc::MADV_WIPEONFORK) == 0
     };
     if !wiped {
-        return;
+        return false;
     }
     // SAFETY: the length was checked, and there is one thread.
     unsafe { SETTINGS.stem.get().cast::<u8>().copy_from(stem.as_ptr(), stem.len()) };
@@ -112,31 +47,13 @@ pub fn configure() {
         SETTINGS.most_chunks.store(chunks as u32, Ordering::Relaxed);
     }
     lent::configure();
-    hooks::programs::configure();
+    program_log::configure();
     SETTINGS.until_ns.store(number(UNTIL).unwrap_or(u64::MAX), Ordering::Relaxed);
     SETTINGS.stem_bytes.store(stem.len() as u32, Ordering::Relaxed);
-    // SAFETY: the functions stay loaded. If registering fails, children inherit no blocks from
-    // their parents, which is reported for each.
-    unsafe { libc::pthread_atfork(Some(hooks::before_fork), Some(hooks::after_fork), None) };
+    true
 }
 
-impl Process {
-    /// Zeros.
-    pub const fn none() -> Process {
-        Process {
-            phase: AtomicU32::new(FRESH),
-            threads: AtomicU32::new(0),
-            clocked: AtomicBool::new(false),
-            telling: AtomicBool::new(false),
-            counter: AtomicU64::new(0),
-            start_ns: AtomicU64::new(0),
-            text: AtomicPtr::new(core::ptr::null_mut()),
-            room: UnsafeCell::new([0; ROOM_BYTES]),
-            // SAFETY: zeros are a valid value: no file.
-            file: UnsafeCell::new(unsafe { core::mem::zeroed() }),
-        }
-    }
-
+impl ProcessState {
     /// Whether the process is being recorded.
     pub fn is_on(&self) -> bool {
         self.phase.load(Ordering::Acquire) == RECORDING
@@ -173,7 +90,7 @@ impl Process {
         let header = chunk.at.cast::<Header>();
         let start = Start { stamp, place: chunk.place, bytes: chunk.bytes, ..Start::default() };
         // SAFETY: a fresh chunk.
-        unsafe { Header::begin(header, Kind::Text, &start) };
+        unsafe { Header::begin(header, ChunkKind::Text, &start) };
         self.text.store(header, Ordering::Release);
         let parent = SETTINGS.parent.swap(pid, Ordering::Relaxed);
         // SAFETY: the calling thread's own variable.

@@ -5,12 +5,12 @@
 //! A free is noted before the next library gets the block, an allocation after it has returned one:
 //! so, by their stamps, an address always dies before it is born again, whatever threads do.
 
-use crate::chunk_space::{find_room, put_here, stamp_slowly};
+use crate::chunk_space::stamp_slowly;
 use crate::clock;
-use crate::local::{depth, state};
-use crate::process::WIPED;
-use crate::reentry::{enter_slowly, note_elsewhere, note_streamless, take_over};
-use crate::state::State;
+use crate::layout::{StreamState, WIPED};
+use crate::local::state;
+use crate::reentry::{note_elsewhere, note_streamless, take_over};
+use crate::thread::{enter, find_room, note_rarely};
 use crate::witness::Witness;
 use core::ffi::c_void;
 use core::hint::cold_path;
@@ -85,18 +85,6 @@ pub fn record(event: Event<'_>) {
     unsafe { note(state, witness.stand(), event) };
 }
 
-/// As [`only`], out of line, for rare events.
-#[cold]
-#[inline(never)]
-pub fn record_rare(event: &Event<'_>) {
-    let state = enter();
-    if state.is_null() {
-        return note_streamless(event);
-    }
-    // SAFETY: the state is this thread's.
-    unsafe { note_rarely(state, event) };
-}
-
 /// The stamp of a call that begins now; any value if there is no clock.
 #[inline(always)]
 pub fn entered() -> Option<u64> {
@@ -111,28 +99,14 @@ pub fn entered() -> Option<u64> {
     }
 }
 
-/// The thread's state; null if it has none, or if the next library made the call itself.
-#[inline(always)]
-fn enter() -> *mut State {
-    let state = state();
-    // SAFETY: the state is this thread's.
-    unsafe {
-        if state.is_null() || (*state).calling != 0 {
-            cold_path();
-            return enter_slowly(state, depth());
-        }
-    }
-    state
-}
-
 /// Notes in the thread's own stream, unless it is in the middle of another event there; returns the
 /// thread's present state.
 #[inline(always)]
-unsafe fn note(state: *mut State, witness: usize, event: Event<'_>) -> *mut State {
+unsafe fn note(state: *mut StreamState, witness: usize, event: Event<'_>) -> *mut StreamState {
     // SAFETY: the state is this thread's. Signal handlers, which may run between any two
     // instructions, find the witness and leave the writer alone.
     unsafe {
-        if State::claim(state, 0, witness) != 0 {
+        if StreamState::claim(state, 0, witness) != 0 {
             cold_path();
             if !take_over(state, witness) {
                 // A copy: an event whose address is passed on would have to be in memory, and its
@@ -167,35 +141,10 @@ unsafe fn note(state: *mut State, witness: usize, event: Event<'_>) -> *mut Stat
     }
 }
 
-/// As [`note`], out of line.
-#[cold]
-#[inline(never)]
-unsafe fn note_rarely(state: *mut State, event: &Event<'_>) {
-    let witness = Witness::new();
-    // SAFETY: as the caller guarantees.
-    unsafe {
-        let witness = witness.stand();
-        if State::claim(state, 0, witness) != 0 && !take_over(state, witness) {
-            return note_elsewhere((*state).thread, event);
-        }
-        let own = match (*state).writer.at() >= (*state).limit {
-            true => find_room(state, witness),
-            false => state,
-        };
-        if own.is_null() {
-            (*state).writing = 0;
-            return;
-        }
-        put_here(own, event);
-        compiler_fence(Ordering::SeqCst);
-        (*own).writing = 0;
-    }
-}
-
 /// Used if the stream's first stamp is due, or stamps come from memory.
 #[cold]
 #[inline(never)]
-unsafe fn put_slowly(state: *mut State, event: Event<'_>) {
+unsafe fn put_slowly(state: *mut StreamState, event: Event<'_>) {
     // SAFETY: as the caller guarantees.
     unsafe {
         let stamp = stamp_slowly(state);

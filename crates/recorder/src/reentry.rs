@@ -2,41 +2,18 @@
 //! any more, or it is in the middle of another call, or it was, when something jumped out of that
 //! call.
 
-use crate::chunk_space::put;
-use crate::clock;
+use crate::chunk_space::{put, recover};
+use crate::layout::{StreamState, WIPED};
 use crate::local::{Errno, local, state};
-use crate::process::WIPED;
-use crate::state::State;
-use crate::thread::begin_thread_of_caller;
 use crate::witness::stands;
-use core::sync::atomic::Ordering;
 use heapmark_wire::capture::{Event, Writer};
 
 /// No allocator calls itself this often in one call. If it seems to, the program has jumped out of
 /// that call, and the frame was not overwritten.
 const MOST_INNER: u32 = 1000;
 
-/// The thread's state, if it gets one now, or if the call marked as under way is not. Null if the
-/// next library has called itself.
-#[cold]
-#[inline(never)]
-pub fn enter_slowly(state: *mut State, depth: usize) -> *mut State {
-    if state.is_null() {
-        return begin_thread_of_caller(0);
-    }
-    // SAFETY: the state is this thread's.
-    unsafe {
-        let then = (*state).calling;
-        if depth < then && stands(then, depth) && may_be_inner(&mut *state) {
-            return core::ptr::null_mut();
-        }
-        (*state).calling = 0;
-    }
-    state
-}
-
 /// Counts the calls that the next library makes to itself.
-fn may_be_inner(state: &mut State) -> bool {
+pub fn may_be_inner(state: &mut StreamState) -> bool {
     // SAFETY: the state's own.
     let events = unsafe { Writer::events(&raw const state.writer) };
     if state.inner_since.1 != events {
@@ -57,11 +34,11 @@ fn may_be_inner(state: &mut State) -> bool {
 /// was being written. False if this is a signal handler that interrupted the writing.
 #[cold]
 #[inline(never)]
-pub unsafe fn take_over(state: *mut State, witness: usize) -> bool {
+pub unsafe fn take_over(state: *mut StreamState, witness: usize) -> bool {
     // SAFETY: as the caller guarantees.
     unsafe {
         let then = (&raw const (*state).writing).read_volatile();
-        if then != 0 && stands(then, witness) || State::claim(state, then, witness) != then {
+        if then != 0 && stands(then, witness) || StreamState::claim(state, then, witness) != then {
             return false;
         }
         if then != 0 {
@@ -71,31 +48,7 @@ pub unsafe fn take_over(state: *mut State, witness: usize) -> bool {
     true
 }
 
-/// Repairs the writer after a possibly torn event. The end of the stream is where a reader would
-/// find it.
-///
-/// # Safety
-/// The state is the caller's, and nothing else writes to it.
-pub unsafe fn recover(state: *mut State) {
-    // SAFETY: as the caller guarantees.
-    unsafe {
-        if !(*state).writer.at().is_null() {
-            let clocked = (*state).writer.recover();
-            let process_clocked = WIPED.process.clocked.load(Ordering::SeqCst);
-            let kind = if clocked {
-                clock::kind()
-            } else if process_clocked {
-                clock::WANTED
-            } else {
-                clock::OFF
-            };
-            (*state).clocked.store(kind, Ordering::Relaxed);
-        }
-        (*state).limit = core::ptr::null_mut();
-    }
-}
-
-/// Notes a call for which [`enter_slowly`] had no state: frees of the C library after the thread's
+/// Notes a call for which there was no state: frees of the C library after the thread's
 /// destructors. Calls that the next library makes to itself are not noted.
 #[cold]
 #[inline(never)]

@@ -1,55 +1,17 @@
 //! A state holds what a thread needs to write its stream. One thread at a time owns it; when that
 //! ends, the next new thread takes it over. Idle states form a lock-free stack.
 
-use crate::chunk_space;
+use crate::chunk_space::{self, recover};
 use crate::clock;
+use crate::layout::{MOST_STATES, ProcessState, StreamState, StreamStates, WIPED};
 use crate::local::Errno;
-use crate::process::{Process, WIPED};
-use crate::reentry::recover;
-use core::ffi::c_void;
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+use core::sync::atomic::{Ordering, fence};
 use heapmark_wire::capture::{Event, Writer};
-
-/// Threads that can live at a time. Unused states are only address space.
-const MOST_STATES: usize = 1 << 16;
 
 /// How many states are checked for a vanished thread before a new state is used.
 const ASKED: u32 = 4;
 
-/// All zero is a free state without a chunk; a child finds this after a fork.
-#[repr(C, align(128))]
-pub struct State {
-    pub writer: Writer,
-    /// At this address, the next event needs new space.
-    pub limit: *mut u8,
-    /// The witness of the call that is writing an event; 0 if there is none.
-    pub writing: usize,
-    /// The witness of the running call of the next library; 0 if there is none.
-    pub calling: usize,
-    /// One of `clock`'s kinds. Other threads may set it to `WANTED`.
-    pub clocked: AtomicU8,
-    /// How often the thread's destructors have run.
-    pub rounds: u8,
-    /// The thread whose events come now.
-    pub thread: u32,
-    /// The state's number plus one.
-    pub number_and_one: u32,
-    /// Chunks so far.
-    pub chunks: u32,
-    /// The kernel's number of its thread; 0 if it has none.
-    pub task: AtomicU32,
-    /// Calls that the next library made to itself.
-    pub inner: u64,
-    /// How many of these came since the last event, and the number of events then.
-    pub inner_since: (u64, u64),
-    /// The number plus one of the idle state below it.
-    below: AtomicU32,
-    /// The function that a new thread is to run.
-    pub start: Option<extern "C" fn(*mut c_void) -> *mut c_void>,
-    pub argument: *mut c_void,
-}
-
-impl State {
+impl StreamState {
     /// Begins to write with this witness if the present one is `was`. One instruction: between two,
     /// a signal handler could run, write too, and be left for another stack in the middle. Returns
     /// the witness found.
@@ -57,7 +19,7 @@ impl State {
     /// # Safety
     /// The state is this thread's.
     #[inline(always)]
-    pub unsafe fn claim(this: *mut State, was: usize, witness: usize) -> usize {
+    pub unsafe fn claim(this: *mut StreamState, was: usize, witness: usize) -> usize {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as the caller guarantees. Other threads do not write there, so no lock prefix is
         // needed.
@@ -88,38 +50,14 @@ impl State {
     }
 }
 
-/// All states.
-#[repr(C)]
-pub struct States {
-    /// How many states were ever used.
-    used: AtomicU32,
-    /// The number plus one of the top idle state; above it a count of changes, so that a changed
-    /// stack is not mistaken for the same one.
-    idle: AtomicU64,
-    /// The state that is checked next for a vanished thread.
-    asked: AtomicU32,
-    all: core::cell::UnsafeCell<[State; MOST_STATES]>,
-}
-
-impl States {
-    /// Zeros.
-    pub const fn none() -> States {
-        States {
-            used: AtomicU32::new(0),
-            idle: AtomicU64::new(0),
-            asked: AtomicU32::new(0),
-            // SAFETY: zeros are a valid state.
-            all: core::cell::UnsafeCell::new(unsafe { core::mem::zeroed() }),
-        }
-    }
-
-    fn get(&self, number: u32) -> *mut State {
-        self.all.get().cast::<State>().wrapping_add(number as usize)
+impl StreamStates {
+    fn get(&self, number: u32) -> *mut StreamState {
+        self.all.get().cast::<StreamState>().wrapping_add(number as usize)
     }
 
     /// Gives the events of all streams stamps from now on. Before there is a second stream, the
     /// first is the only one.
-    pub fn clock_all(&self, process: &Process) {
+    pub fn clock_all(&self, process: &ProcessState) {
         if !process.clocked.swap(true, Ordering::SeqCst) {
             // SAFETY: the flag is atomic, and the state exists.
             unsafe { (*self.get(0)).want_clock() };
@@ -127,7 +65,7 @@ impl States {
         }
     }
 
-    fn pop(&self) -> Option<*mut State> {
+    fn pop(&self) -> Option<*mut StreamState> {
         let mut top = self.idle.load(Ordering::Acquire);
         loop {
             let number = (top as u32).checked_sub(1)?;
@@ -146,7 +84,7 @@ impl States {
     ///
     /// # Safety
     /// It is the caller's, and not used afterwards.
-    pub unsafe fn give(&self, state: *mut State) {
+    pub unsafe fn give(&self, state: *mut StreamState) {
         let mut top = self.idle.load(Ordering::Acquire);
         // SAFETY: as the caller guarantees.
         unsafe {
@@ -166,7 +104,7 @@ impl States {
         self.idle.compare_exchange_weak(top, new, Ordering::AcqRel, Ordering::Acquire).map(drop)
     }
 
-    fn fresh(&self) -> Option<*mut State> {
+    fn fresh(&self) -> Option<*mut StreamState> {
         let number = self.used.fetch_add(1, Ordering::AcqRel);
         if number as usize >= MOST_STATES {
             self.used.fetch_sub(1, Ordering::AcqRel);
@@ -180,7 +118,7 @@ impl States {
 
     /// A state whose thread has ended without notice, by a direct `exit` system call.
     #[inline(never)]
-    fn left_behind(&self) -> Option<*mut State> {
+    fn left_behind(&self) -> Option<*mut StreamState> {
         let used = self.used.load(Ordering::Acquire).min(MOST_STATES as u32);
         for _ in 0..ASKED.min(used) {
             let state = self.get(self.asked.fetch_add(1, Ordering::Relaxed) % used);
@@ -202,7 +140,7 @@ impl States {
 
     /// A state for a thread, ready for its next event. `None` if there is none, or no space in the
     /// file.
-    pub fn take(&self, thread: u32) -> Option<*mut State> {
+    pub fn take(&self, thread: u32) -> Option<*mut StreamState> {
         let process = &WIPED.process;
         let idle = self.pop();
         let left = if idle.is_none() { self.left_behind() } else { None };

@@ -1,28 +1,67 @@
-//! Starts and ends of threads, and the end of the process.
+//! Threads of the recorded program: each begins at its first event and ends with its destructors.
+//! Besides, the events that are rare, which are noted out of line. They stand together because each
+//! needs the other: a rare event may be the first one of its thread, or of the process; whatever
+//! begins a process registers functions for the ends of threads and for forks; and these note rare
+//! events.
 
-use crate::chunk_space::seal;
-use crate::local::{Errno, local};
-use crate::process::WIPED;
-use crate::record::record_rare;
+use crate::chunk_space::{make_room, put_here};
+use crate::layout::{StreamState, WIPED};
+use crate::local::{Errno, depth, local, state};
+use crate::next::NextFunctions;
+use crate::reentry::{may_be_inner, note_elsewhere, note_streamless, take_over};
 use crate::signals::Quiet;
-use crate::state::State;
-use crate::{large, metadata, next};
-use core::ffi::{c_int, c_void};
+use crate::witness::{Witness, stands};
+use crate::{clock, interposers, next, process};
+use core::ffi::c_void;
+use core::hint::cold_path;
 use core::ptr;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering, compiler_fence};
 use heapmark_wire::capture::Event;
 
 /// How many rounds of a thread's destructors POSIX guarantees.
 const ROUNDS: u8 = 4;
 
+const NOT_YET: u8 = 0;
+const UNDER_WAY: u8 = 1;
+const DONE: u8 = 2;
+static SET_UP: AtomicU8 = AtomicU8::new(NOT_YET);
+
+/// Finds the next definitions, and all else that is determined once per process. False while that
+/// is under way: the search itself may allocate. Not copied into each hook that asks.
+#[inline(never)]
+pub fn set_up() -> bool {
+    match SET_UP.load(Ordering::Acquire) {
+        DONE => return true,
+        UNDER_WAY => return false,
+        _ if !next::find() => return false,
+        _ => SET_UP.store(UNDER_WAY, Ordering::Relaxed),
+    }
+    interposers::find();
+    clock::find();
+    if process::configure() {
+        // SAFETY: the functions stay loaded. If registering fails, children inherit no blocks from
+        // their parents, which is reported for each.
+        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), None) };
+    }
+    SET_UP.store(DONE, Ordering::Release);
+    true
+}
+
+/// The next definitions, for functions that may be called before all others: finds them if
+/// necessary.
+pub fn found() -> &'static NextFunctions {
+    set_up();
+    next::next()
+}
+
 /// Gives the calling thread a state in which this witness is writing. Null if nothing is recorded,
 /// if the thread has ended, or while the process is still being set up.
-pub fn begin_thread_of_caller(witness: usize) -> *mut State {
+pub fn begin_thread_of_caller(witness: usize) -> *mut StreamState {
     let _errno = Errno::keep();
     // SAFETY: the calling thread's own variable.
     let local = unsafe { &mut *local() };
     let process = &WIPED.process;
-    if !next::find() || local.ended || !process.start() {
+    if !set_up() || local.ended || !process.start() {
         return ptr::null_mut();
     }
     if local.thread_and_one == 0 {
@@ -41,14 +80,14 @@ pub fn begin_thread_of_caller(witness: usize) -> *mut State {
 
 /// As [`begin_thread_of_caller`], if the thread's state is wiped: this is a child, and its only
 /// thread. It forgets which thread of its parent it was.
-pub fn begin_child(witness: usize) -> *mut State {
+pub fn begin_child(witness: usize) -> *mut StreamState {
     // SAFETY: the calling thread's own variable.
     unsafe { ((*local()).state, (*local()).thread_and_one) = (ptr::null_mut(), 0) };
     begin_thread_of_caller(witness)
 }
 
 /// Makes the state the calling thread's until it ends.
-pub fn own(state: *mut State) -> *mut State {
+pub fn own(state: *mut StreamState) -> *mut StreamState {
     // SAFETY: both are the thread's own.
     unsafe {
         (*local()).state = state;
@@ -77,7 +116,7 @@ fn key() -> Option<libc::pthread_key_t> {
 /// The destructors of a thread run in rounds, as long as there is something to destroy. Others may
 /// still allocate and free, so this one runs last.
 extern "C" fn end_thread(state: *mut c_void) {
-    let state = state.cast::<State>();
+    let state = state.cast::<StreamState>();
     // SAFETY: the key's value is the thread's state, unless a fork has wiped it.
     unsafe {
         let local = local();
@@ -99,45 +138,111 @@ extern "C" fn end_thread(state: *mut c_void) {
     }
 }
 
-fn own_again(state: *mut State) {
+fn own_again(state: *mut StreamState) {
     if let Some(key) = key() {
         // SAFETY: a key of ours.
         unsafe { libc::pthread_setspecific(key, state.cast()) };
     }
 }
 
-unsafe extern "C" {
-    // As glibc declares it: the function, its argument, and its library.
-    fn __cxa_atexit(call: extern "C" fn(*mut c_void), argument: *mut c_void, library: *mut c_void) -> c_int;
-}
-
-/// Runs after the destructors of other libraries. Together they are one of the functions that
-/// `exit` calls; a function registered during it is called after it.
-pub fn end_process_last() {
-    // SAFETY: the function stays loaded: no library is named, so none can be unloaded.
-    if unsafe { __cxa_atexit(end_process, ptr::null_mut(), ptr::null_mut()) } != 0 {
-        end_process(ptr::null_mut());
-    }
-}
-
-/// A regular end of the process: writes down what is known now, and seals the chunks that are not
-/// in use.
-extern "C" fn end_process(_: *mut c_void) {
-    let _errno = Errno::keep();
-    let process = &WIPED.process;
-    if !process.is_on() {
-        return;
-    }
-    large::tell_of_all(&WIPED.large);
-    process.tell(|text, room| metadata::at_end(text, room, WIPED.states.inner()));
-    process.stop("exit");
+/// Stores the moment of a fork: a child inherits the blocks that are live now. The moment
+/// identifies the fork, since process numbers are reused. The C library calls this in all functions
+/// that fork, after the program's own handlers.
+extern "C" fn before_fork() {
+    let moment = clock::now_ns();
+    record_rare(&Event::Forking { moment });
     // SAFETY: the calling thread's own variable.
+    unsafe { (*local()).forking = moment };
+}
+
+/// Resets the moment. Forks without the C library have none.
+extern "C" fn after_fork() {
+    // SAFETY: the calling thread's own variable.
+    unsafe { (*local()).forking = 0 };
+}
+
+/// The thread's state; null if it has none, or if the next library made the call itself.
+#[inline(always)]
+pub fn enter() -> *mut StreamState {
+    let state = state();
+    // SAFETY: the state is this thread's.
     unsafe {
-        let state = (*local()).state;
-        if !state.is_null() {
-            seal(state);
+        if state.is_null() || (*state).calling != 0 {
+            cold_path();
+            return enter_slowly(state, depth());
         }
     }
-    WIPED.states.seal_idle();
-    process.tell(|text, _| WIPED.states.events().for_each(|(stream, events)| metadata::events(text, stream, events)));
+    state
+}
+
+/// The thread's state, if it gets one now, or if the call marked as under way is not. Null if the
+/// next library has called itself.
+#[cold]
+#[inline(never)]
+fn enter_slowly(state: *mut StreamState, depth: usize) -> *mut StreamState {
+    if state.is_null() {
+        return begin_thread_of_caller(0);
+    }
+    // SAFETY: the state is this thread's.
+    unsafe {
+        let then = (*state).calling;
+        if depth < then && stands(then, depth) && may_be_inner(&mut *state) {
+            return core::ptr::null_mut();
+        }
+        (*state).calling = 0;
+    }
+    state
+}
+
+/// Makes space for an event in the state; or, in a forked child, in another state, to which the
+/// witness is passed. Null if recording is over.
+#[cold]
+#[inline(never)]
+pub unsafe fn find_room(state: *mut StreamState, witness: usize) -> *mut StreamState {
+    let _errno = Errno::keep();
+    // SAFETY: the state is this thread's.
+    unsafe {
+        if (*state).number_and_one != 0 {
+            return if make_room(state) { state } else { core::ptr::null_mut() };
+        }
+        (*state).writing = 0;
+        begin_child(witness)
+    }
+}
+
+/// As [`record`](crate::record::record), out of line, for rare events.
+#[cold]
+#[inline(never)]
+pub fn record_rare(event: &Event<'_>) {
+    let state = enter();
+    if state.is_null() {
+        return note_streamless(event);
+    }
+    // SAFETY: the state is this thread's.
+    unsafe { note_rarely(state, event) };
+}
+
+/// As `note` in `record`, out of line.
+#[cold]
+#[inline(never)]
+pub unsafe fn note_rarely(state: *mut StreamState, event: &Event<'_>) {
+    let witness = Witness::new();
+    // SAFETY: as the caller guarantees.
+    unsafe {
+        let witness = witness.stand();
+        if StreamState::claim(state, 0, witness) != 0 && !take_over(state, witness) {
+            return note_elsewhere((*state).thread, event);
+        }
+        let own = match (*state).writer.at() >= (*state).limit {
+            true => find_room(state, witness),
+            false => state,
+        };
+        if own.is_null() {
+            (*state).writing = 0;
+            return;
+        }
+        put_here(own, event);
+        compiler_fence(Ordering::SeqCst);
+        (*own).writing = 0;
+    }
 }

@@ -5,7 +5,7 @@ use core::fmt::{self, Display};
 
 /// The figures of one point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Point {
+pub struct HeapPoint {
     /// Bytes that had been allocated by then.
     pub allocated_bytes: u64,
     /// Nanoseconds since the first operation.
@@ -22,11 +22,11 @@ pub struct Point {
 /// The figures at the peak of live bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peak {
-    /// As in [`Point`].
+    /// As in [`HeapPoint`].
     pub live_bytes: u64,
-    /// As in [`Point`].
+    /// As in [`HeapPoint`].
     pub occupied_bytes: u64,
-    /// As in [`Point`], and at least the resident bytes of live blocks.
+    /// As in [`HeapPoint`], and at least the resident bytes of live blocks.
     pub heap_bytes: u64,
     /// The usable size of the live blocks as the allocator reports it; 0 if it does not.
     pub usable_bytes: u64,
@@ -38,7 +38,7 @@ pub struct Peak {
     pub sparse_pages: u64,
 }
 
-/// The kernel's counters and its page tables at one moment, both as in [`Point::heap_bytes`].
+/// The kernel's counters and its page tables at one moment, both as in [`HeapPoint::heap_bytes`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RssCrossCheck {
     /// By the counters, which some kernels keep per CPU.
@@ -61,17 +61,17 @@ impl Display for RssCrossCheck {
     }
 }
 
-impl Point {
+impl HeapPoint {
     /// From a line.
-    pub fn parse(line: &str) -> Option<Point> {
+    pub fn parse(line: &str) -> Option<HeapPoint> {
         let [allocated_bytes, time_ns, live_bytes, occupied_bytes, heap_bytes] = numbers(line)?;
-        Some(Point { allocated_bytes, time_ns, live_bytes, occupied_bytes, heap_bytes })
+        Some(HeapPoint { allocated_bytes, time_ns, live_bytes, occupied_bytes, heap_bytes })
     }
 }
 
-impl Display for Point {
+impl Display for HeapPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Point { allocated_bytes, time_ns, live_bytes, occupied_bytes, heap_bytes } = self;
+        let HeapPoint { allocated_bytes, time_ns, live_bytes, occupied_bytes, heap_bytes } = self;
         write!(f, "{allocated_bytes} {time_ns} {live_bytes} {occupied_bytes} {heap_bytes}")
     }
 }
@@ -118,12 +118,15 @@ mod tests {
 
     #[test]
     fn lines_are_read_as_they_were_written_and_others_are_none() {
-        let point = Point { allocated_bytes: 1, time_ns: 2, live_bytes: 3, occupied_bytes: 4, heap_bytes: 5 };
+        let point = HeapPoint { allocated_bytes: 1, time_ns: 2, live_bytes: 3, occupied_bytes: 4, heap_bytes: 5 };
         let peak = Peak { live_bytes: 1, usable_bytes: 7, sparse_pages: u64::MAX, ..Peak::default() };
-        assert_eq!(Point::parse(&point.to_string()), Some(point));
+        assert_eq!(HeapPoint::parse(&point.to_string()), Some(point));
         assert_eq!(Peak::parse(&peak.to_string()), Some(peak));
         let twice = RssCrossCheck { counted_bytes: 8, walked_bytes: 9 };
         assert_eq!((RssCrossCheck::parse(&twice.to_string()), RssCrossCheck::parse("8")), (Some(twice), None));
-        assert_eq!([Point::parse("1 2 3 4"), Point::parse("1 2 3 4 5 6"), Point::parse("1 2 3 4 x")], [None; 3]);
+        assert_eq!(
+            [HeapPoint::parse("1 2 3 4"), HeapPoint::parse("1 2 3 4 5 6"), HeapPoint::parse("1 2 3 4 x")],
+            [None; 3]
+        );
     }
 }

@@ -19,13 +19,13 @@ pub mod varint;
 mod watched;
 
 pub use buckets::{BUCKETS, bucket_of, bucket_range};
-pub use followed::{Peak, Point, RssCrossCheck};
+pub use followed::{HeapPoint, Peak, RssCrossCheck};
 pub use launched::Launched;
 pub use page::{JOB_BYTES, Page, REPORT_BYTES, TextFull};
 pub use pairs::pairs;
 pub use phase::Phase;
-pub use ranges::{Kind, Known, Ranges};
-pub use steps::{STEPS, Step};
+pub use ranges::{Known, RangeKind, Ranges};
+pub use steps::{ReplayProgress, STEPS};
 pub use watched::{Held, Ledger, Watched};
 
 /// Exit code of a guest that wrote a `fail=` line into its report and gave up.

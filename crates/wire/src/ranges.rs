@@ -20,25 +20,25 @@ struct Slot {
 
 /// The contents of a range that is not the allocator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RangeKind {
     /// The stack of a worker.
     Stack = 1,
     /// Tables of the harness, the shared page.
     Harness = 2,
 }
 
-impl Kind {
+impl RangeKind {
     /// Its name in texts.
     pub fn word(self) -> &'static str {
         match self {
-            Kind::Stack => "stack",
-            Kind::Harness => "harness",
+            RangeKind::Stack => "stack",
+            RangeKind::Harness => "harness",
         }
     }
 
     /// The kind of this name.
-    pub fn from_word(word: &str) -> Option<Kind> {
-        [Kind::Stack, Kind::Harness].into_iter().find(|kind| kind.word() == word)
+    pub fn from_word(word: &str) -> Option<RangeKind> {
+        [RangeKind::Stack, RangeKind::Harness].into_iter().find(|kind| kind.word() == word)
     }
 }
 
@@ -50,7 +50,7 @@ pub struct Known {
     /// First address after it.
     pub end: u64,
     /// Its contents.
-    pub kind: Kind,
+    pub kind: RangeKind,
 }
 
 impl Ranges {
@@ -79,7 +79,8 @@ impl Ranges {
         self.0.iter().filter_map(|slot| {
             let end = slot.end.load(Ordering::Acquire);
             let tagged = slot.start.load(Ordering::Acquire);
-            let kind = [Kind::Stack, Kind::Harness].into_iter().find(|kind| *kind as u64 == tagged & 0xfff)?;
+            let kind =
+                [RangeKind::Stack, RangeKind::Harness].into_iter().find(|kind| *kind as u64 == tagged & 0xfff)?;
             let start = tagged & !0xfff;
             (start < end && slot.end.load(Ordering::Acquire) == end).then_some(Known { start, end, kind })
         })
@@ -101,15 +102,15 @@ mod tests {
     #[test]
     fn ranges_are_known_until_they_are_forgotten_and_their_places_used_again() {
         let ranges = ranges();
-        let stack = Known { start: 0x7000, end: 0x9000, kind: Kind::Stack };
-        let table = Known { start: 0x2000, end: 0x2001, kind: Kind::Harness };
+        let stack = Known { start: 0x7000, end: 0x9000, kind: RangeKind::Stack };
+        let table = Known { start: 0x2000, end: 0x2001, kind: RangeKind::Harness };
         ranges.know(stack);
         ranges.know(table);
         assert_eq!(ranges.known().collect::<Vec<_>>(), [stack, table]);
         ranges.forget(0x7000);
         assert_eq!(ranges.known().collect::<Vec<_>>(), [table]);
         for round in 1..2 * RANGES as u64 {
-            ranges.know(Known { start: round << 16, end: (round << 16) + 1, kind: Kind::Harness });
+            ranges.know(Known { start: round << 16, end: (round << 16) + 1, kind: RangeKind::Harness });
             ranges.forget(round << 16);
         }
         assert_eq!(ranges.known().collect::<Vec<_>>(), [table]);
@@ -119,7 +120,7 @@ mod tests {
     fn borders_of_larger_pages_are_known_as_they_are() {
         for page in [16 << 10, 64 << 10] {
             let ranges = ranges();
-            let range = Known { start: 3 * page, end: 5 * page, kind: Kind::Harness };
+            let range = Known { start: 3 * page, end: 5 * page, kind: RangeKind::Harness };
             ranges.know(range);
             assert_eq!(ranges.known().collect::<Vec<_>>(), [range]);
             ranges.forget(range.start);
@@ -131,7 +132,7 @@ mod tests {
     fn a_range_without_room_is_left_out() {
         let ranges = ranges();
         (1..=RANGES as u64 + 5).for_each(|n| {
-            ranges.know(Known { start: n << 12, end: (n + 1) << 12, kind: Kind::Stack });
+            ranges.know(Known { start: n << 12, end: (n + 1) << 12, kind: RangeKind::Stack });
         });
         assert_eq!(ranges.known().count(), RANGES);
     }

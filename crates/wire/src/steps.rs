@@ -9,7 +9,7 @@ pub const STEPS: usize = 1024;
 /// for the ops it has done.
 #[repr(C, align(128))]
 #[derive(Default)]
-pub struct Step {
+pub struct ReplayProgress {
     done: AtomicU64,
     position: AtomicU64,
     /// The thread that it waits for, plus one.
@@ -19,7 +19,7 @@ pub struct Step {
 /// The position of a thread that does not play: no other thread waits for it.
 const IDLE: u64 = u64::MAX;
 
-impl Step {
+impl ReplayProgress {
     /// Called before a replay. `at_work` is true for threads that exist from the start.
     pub fn reset(&self, at_work: bool) {
         self.done.store(0, Ordering::Release);
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_thread_at_rest_is_behind_no_other() {
-        let step = Step::default();
+        let step = ReplayProgress::default();
         step.reset(true);
         step.finish(7);
         step.wait_for(Some(0));

@@ -2,7 +2,7 @@
 //! and the ranges of the address space that are not the allocator's. Plain stores on one side,
 //! plain loads on the other.
 
-use crate::{Ranges, STEPS, Step};
+use crate::{Ranges, ReplayProgress, STEPS};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Threads that can publish their requested and released bytes.
@@ -21,7 +21,7 @@ pub struct Watched {
     held: Held,
     /// Threads of a replay whose steps are stored here.
     steps_used: AtomicU32,
-    steps: [Step; STEPS],
+    steps: [ReplayProgress; STEPS],
 }
 
 /// The bytes in a guest's blocks, if it accounts each of them, and in its own tables.
@@ -97,14 +97,14 @@ impl Watched {
 
     /// From now on, a replay of this many threads writes its steps here; `None` if there are not so
     /// many places.
-    pub fn open_steps(&self, threads: usize) -> Option<&[Step]> {
+    pub fn open_steps(&self, threads: usize) -> Option<&[ReplayProgress]> {
         let steps = self.steps.get(..threads)?;
         self.steps_used.store(threads as u32, Ordering::Release);
         Some(steps)
     }
 
     /// The steps of a replay; empty if there is none.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[ReplayProgress] {
         self.steps.get(..self.steps_used.load(Ordering::Acquire) as usize).unwrap_or_default()
     }
 

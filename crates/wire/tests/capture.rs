@@ -2,7 +2,7 @@
 //! never a panic.
 
 use heapmark_wire::capture::{
-    CHUNK_BYTES, Call, Chunk, Event, HEADER_BYTES, Header, Kind, MOST_EVENT_BYTES, MOST_OPEN_BYTES, Record, Start,
+    CHUNK_BYTES, Call, Chunk, ChunkKind, Event, HEADER_BYTES, Header, MOST_EVENT_BYTES, MOST_OPEN_BYTES, Record, Start,
     Variant, Writer, Wrong, crc32c,
 };
 use proptest::prelude::*;
@@ -53,7 +53,7 @@ fn write(events: &[(Event<'_>, u64)], clocked: bool, seal: bool) -> Vec<u8> {
 
 fn read(bytes: &[u8]) -> Vec<Record<'_>> {
     let chunk = Chunk::parse(bytes).unwrap().unwrap();
-    assert_eq!((chunk.kind, chunk.start.stream, chunk.start.number), (Kind::Events, 5, 7));
+    assert_eq!((chunk.kind, chunk.start.stream, chunk.start.number), (ChunkKind::Events, 5, 7));
     chunk.records().collect::<Result<_, _>>().unwrap()
 }
 
@@ -261,7 +261,7 @@ fn text_is_read_from_its_chunk() {
     let header = room.0.as_mut_ptr().cast::<Header>();
     // SAFETY: a chunk of zeros.
     unsafe {
-        Header::begin(header, Kind::Text, &Start { bytes: BYTES, ..Start::default() });
+        Header::begin(header, ChunkKind::Text, &Start { bytes: BYTES, ..Start::default() });
         header.cast::<u8>().add(HEADER_BYTES).copy_from(text.as_ptr(), text.len());
         (*header).seal(&text[..7], false);
         (*header).seal(text, false);
@@ -271,7 +271,7 @@ fn text_is_read_from_its_chunk() {
     }
     let bytes = room.bytes();
     let chunk = Chunk::parse(&bytes).unwrap().unwrap();
-    assert_eq!((chunk.kind, chunk.dropped, chunk.chunks), (Kind::Text, 4, 3));
+    assert_eq!((chunk.kind, chunk.dropped, chunk.chunks), (ChunkKind::Text, 4, 3));
     assert_eq!(chunk.pairs().collect::<Vec<_>>(), [("pid", "7"), ("exe", "/bin/true")]);
 }
 

@@ -96,7 +96,7 @@ unsafe fn mix(block: *mut u8, bytes: usize, key: u64, mut tell: impl FnMut(u64, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::Table;
+    use crate::memory::HarnessTable;
 
     const SIZES: [usize; 9] = [0, 1, 7, 8, 9, 500, 65_536, 65_537, 300_003];
 
@@ -104,15 +104,15 @@ mod tests {
         (at * 7 % 251) as u8
     }
 
-    fn filled(bytes: usize) -> Table<u8> {
-        let mut block = Table::zeroed(bytes);
+    fn filled(bytes: usize) -> HarnessTable<u8> {
+        let mut block = HarnessTable::zeroed(bytes);
         block.iter_mut().enumerate().for_each(|(at, place)| *place = byte(at));
         block
     }
 
     /// Whether a block passes the check if all but the last `lost` bytes arrive in another.
-    fn arrives(block: &mut Table<u8>, lost: usize) -> (bool, Table<u8>) {
-        let (bytes, mut moved) = (block.len(), Table::zeroed(block.len()));
+    fn arrives(block: &mut HarnessTable<u8>, lost: usize) -> (bool, HarnessTable<u8>) {
+        let (bytes, mut moved) = (block.len(), HarnessTable::zeroed(block.len()));
         // SAFETY: a block of that size.
         let contents = unsafe { Contents::seal(block.as_mut_ptr(), bytes) };
         moved[..bytes - lost].copy_from_slice(&block[..bytes - lost]);
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn zeros_in_place_of_zeros_are_found() {
         for bytes in SIZES {
-            assert_eq!(arrives(&mut Table::zeroed(bytes), bytes).0, bytes == 0, "{bytes}");
+            assert_eq!(arrives(&mut HarnessTable::zeroed(bytes), bytes).0, bytes == 0, "{bytes}");
         }
     }
 

@@ -13,7 +13,7 @@ mod shadow;
 
 use crate::api::{AlignedOperators, Api};
 use crate::fail;
-use crate::memory::Table;
+use crate::memory::HarnessTable;
 use crate::served;
 use crate::threads::wait_until;
 use contents::Contents;
@@ -24,21 +24,21 @@ use page::GRANULES;
 use shadow::Shadow;
 
 /// The allocator that is checked.
-struct Watched {
+struct CheckedAllocator {
     /// Taken for each call if live bytes are published: only then the order of the updates matters.
     locked: Option<AtomicBool>,
     real: Api,
     shadow: Shadow,
 }
 
-static WATCHED: AtomicPtr<Watched> = AtomicPtr::new(ptr::null_mut());
+static WATCHED: AtomicPtr<CheckedAllocator> = AtomicPtr::new(ptr::null_mut());
 
 /// Functions that call `real` and check what it returns. Live bytes are published in `held`.
 pub fn watch(real: Api, held: Option<&'static Held>) -> Api {
-    let mut watched = core::mem::ManuallyDrop::new(Table::<Watched>::zeroed(1));
+    let mut watched = core::mem::ManuallyDrop::new(HarnessTable::<CheckedAllocator>::zeroed(1));
     let locked = held.map(|_| AtomicBool::new(false));
-    let fresh = Watched { locked, real, shadow: Shadow::new(held) };
-    // SAFETY: zeroed memory is no valid `Watched`: it is written before it is read.
+    let fresh = CheckedAllocator { locked, real, shadow: Shadow::new(held) };
+    // SAFETY: zeroed memory is no valid `CheckedAllocator`: it is written before it is read.
     unsafe { ptr::write(watched.as_mut_ptr(), fresh) };
     WATCHED.store(watched.as_mut_ptr(), Ordering::Release);
     let aligned = real.aligned.map(|real| AlignedOperators {
@@ -61,7 +61,7 @@ pub fn watch(real: Api, held: Option<&'static Held>) -> Api {
     }
 }
 
-fn watched() -> &'static Watched {
+fn watched() -> &'static CheckedAllocator {
     // SAFETY: null, or set by `watch` and never changed.
     let watched = unsafe { WATCHED.load(Ordering::Acquire).as_ref() };
     watched.unwrap_or_else(|| fail::give_up("error", format_args!("the check was not set up")))
@@ -208,7 +208,7 @@ fn take(call: &str, block: *mut u8, size: usize) {
         fail::misaligned(format_args!("{call} of {size} bytes"), address, alignment);
     }
     with_shadow(|shadow| shadow.take(call, address, size));
-    served::look();
+    served::look(live_bytes);
 }
 
 fn give_back(block: *mut u8) {
@@ -261,7 +261,7 @@ pub fn live_bytes() -> u64 {
 }
 
 fn with_shadow<T>(act: impl FnOnce(&Shadow) -> T) -> T {
-    let Watched { locked, shadow, .. } = watched();
+    let CheckedAllocator { locked, shadow, .. } = watched();
     if let Some(locked) = locked {
         // With more threads than CPUs, the thread that holds the lock may be waiting for a CPU.
         wait_until(|| !locked.swap(true, Ordering::Acquire));

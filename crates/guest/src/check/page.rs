@@ -9,17 +9,17 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 pub(super) const GRANULES: usize = 512;
 
 /// An entry of the shadow's table. All zero is an unused entry.
-pub(super) struct Entry {
+pub(super) struct PageEntry {
     number: AtomicUsize,
     locked: AtomicBool,
     page: UnsafeCell<Page>,
 }
 
 // SAFETY: the page is accessed only under its lock.
-unsafe impl Sync for Entry {}
+unsafe impl Sync for PageEntry {}
 
 /// The owner of an entry.
-pub(super) enum Found {
+pub(super) enum EntryOwner {
     /// It was this page's before.
     Own,
     /// It is this page's from now on.
@@ -28,17 +28,17 @@ pub(super) enum Found {
     Other,
 }
 
-impl Entry {
+impl PageEntry {
     /// Looks up the owner; a free entry becomes this page's.
-    pub fn claim(&self, number: usize) -> Found {
+    pub fn claim(&self, number: usize) -> EntryOwner {
         let mut found = self.number.load(Ordering::Acquire);
         if found == 0 {
             match self.number.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return Found::Fresh,
+                Ok(_) => return EntryOwner::Fresh,
                 Err(other) => found = other,
             }
         }
-        if found == number { Found::Own } else { Found::Other }
+        if found == number { EntryOwner::Own } else { EntryOwner::Other }
     }
 
     /// The page's number; 0 if the entry is free.

@@ -1,10 +1,10 @@
 //! The shadow of the address space: which granules are taken, where blocks start, what is live.
 
-use super::page::{Entry, Found, GRANULES, span};
+use super::page::{EntryOwner, GRANULES, PageEntry, span};
 use crate::fail;
-use crate::memory::{self, Table};
+use crate::memory::HarnessTable;
+use crate::published;
 use crate::sys;
-use crate::watched;
 use core::sync::atomic::{AtomicU64, Ordering};
 use heapmark_wire::Held;
 
@@ -18,9 +18,9 @@ const GROUP: usize = 64;
 
 /// Everything that is live. Threads work on different pages in parallel.
 pub(super) struct Shadow {
-    pages: Table<Entry>,
+    pages: HarnessTable<PageEntry>,
     /// Which pages of that table hold anything: one bit each.
-    touched: Table<AtomicU64>,
+    touched: HarnessTable<AtomicU64>,
     /// The system's page size, in which that table becomes resident.
     page_bytes: usize,
     /// Live bytes, counted only if they are published: the counter is shared by all threads.
@@ -32,13 +32,13 @@ pub(super) struct Shadow {
 impl Shadow {
     /// The shadow of an address space without blocks.
     pub fn new(held: Option<&'static Held>) -> Shadow {
-        Shadow::with_pages_of(memory::page_bytes(), held)
+        Shadow::with_pages_of(sys::page_bytes(), held)
     }
 
     fn with_pages_of(page_bytes: usize, held: Option<&'static Held>) -> Shadow {
         Shadow {
-            pages: Table::reserved(MOST_PAGES),
-            touched: Table::zeroed((MOST_PAGES * size_of::<Entry>()).div_ceil(64 * LEAST_PAGE)),
+            pages: HarnessTable::reserved(MOST_PAGES),
+            touched: HarnessTable::zeroed((MOST_PAGES * size_of::<PageEntry>()).div_ceil(64 * LEAST_PAGE)),
             page_bytes,
             live_bytes: AtomicU64::new(0),
             occupied_pages: AtomicU64::new(0),
@@ -105,17 +105,17 @@ impl Shadow {
 
     /// The shadow of a page of the address space. Pages that have no block left keep their entry.
     /// Neighbours stay together: a large block's pages are in consecutive entries.
-    fn entry(&self, number: usize) -> &Entry {
+    fn entry(&self, number: usize) -> &PageEntry {
         let group = (number / GROUP).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - (MOST_PAGES / GROUP).ilog2());
         let mut index = group * GROUP + number % GROUP;
         for _ in 0..MOST_PAGES / GROUP {
             match self.pages[index].claim(number) {
-                Found::Own => return &self.pages[index],
-                Found::Fresh => {
+                EntryOwner::Own => return &self.pages[index],
+                EntryOwner::Fresh => {
                     self.touch(index);
                     return &self.pages[index];
                 }
-                Found::Other => index = (index + GROUP) % MOST_PAGES,
+                EntryOwner::Other => index = (index + GROUP) % MOST_PAGES,
             }
         }
         fail::give_up("unsupported", format_args!("blocks are spread over more pages than the check can watch"))
@@ -123,11 +123,11 @@ impl Shadow {
 
     /// Called at the first write to an entry: its pages of the table become resident.
     fn touch(&self, index: usize) {
-        let (start, bytes) = (index * size_of::<Entry>(), size_of::<Entry>());
+        let (start, bytes) = (index * size_of::<PageEntry>(), size_of::<PageEntry>());
         for page in self.own_page(start)..=self.own_page(start + bytes - 1) {
             let bit = 1 << (page % 64);
             if self.touched[page / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
-                watched::harness_grows(self.page_bytes as i64);
+                published::harness_grows(self.page_bytes as i64);
             }
         }
     }
@@ -158,10 +158,10 @@ impl Shadow {
     }
 
     /// Every page that may have held a block.
-    fn seen(&self) -> impl Iterator<Item = &Entry> {
+    fn seen(&self) -> impl Iterator<Item = &PageEntry> {
         // Most of the table was never touched, and reading it would make it resident.
         let touched = |index: &usize| {
-            let own_page = self.own_page(index * size_of::<Entry>());
+            let own_page = self.own_page(index * size_of::<PageEntry>());
             self.touched[own_page / 64].load(Ordering::Relaxed) & 1 << (own_page % 64) != 0
         };
         (0..MOST_PAGES).filter(touched).map(|index| &self.pages[index])
@@ -171,7 +171,7 @@ impl Shadow {
     /// kernel does not report it.
     pub fn present(&self) -> Option<u64> {
         const PRESENT_AT_ONE_PLACE: u64 = 1 << 63 | 1 << 56;
-        let file = sys::File::open(c"/proc/self/pagemap")?;
+        let file = sys::RawFile::open(c"/proc/self/pagemap")?;
         let (mut present, mut group, mut flags) = (0, usize::MAX, [0u64; GROUP]);
         for entry in self.seen().filter(|entry| !entry.with(|page| page.is_empty())) {
             // If the system's pages are larger, several of ours are one of them.
@@ -202,7 +202,7 @@ mod tests {
             (0..GROUP).for_each(|page| shadow.take("malloc", 0x7000_0000_0000 + page * LEAST_PAGE, 8));
             assert_eq!(shadow.by_granules()[1], GROUP as u64, "{page_bytes}");
             // Entries of one group are consecutive.
-            let pages = (GROUP * size_of::<Entry>()).div_ceil(page_bytes) as u32;
+            let pages = (GROUP * size_of::<PageEntry>()).div_ceil(page_bytes) as u32;
             assert!((pages..=pages + 1).contains(&own(&shadow)), "{page_bytes}: {}", own(&shadow));
             (0..GROUP).for_each(|page| assert_eq!(shadow.give_back(0x7000_0000_0000 + page * LEAST_PAGE), Some(8)));
             assert_eq!(shadow.by_granules()[1..], [0; GRANULES], "{page_bytes}");

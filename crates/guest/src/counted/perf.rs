@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicI32, Ordering};
 
 /// An event that can be counted.
 #[derive(Clone, Copy)]
-pub struct Event {
+pub struct PerfEvent {
     /// Its name in reports.
     pub name: &'static str,
     kind: u32,
@@ -21,16 +21,16 @@ const CACHE: u32 = 3;
 const READ_MISSES: u64 = 1 << 16;
 
 /// Instructions that were retired.
-pub const INSTRUCTIONS: Event = Event { name: "instructions", kind: HARDWARE, config: 1 };
+pub const INSTRUCTIONS: PerfEvent = PerfEvent { name: "instructions", kind: HARDWARE, config: 1 };
 
 /// The events that are counted.
-pub const EVENTS: [Event; 6] = [
+pub const EVENTS: [PerfEvent; 6] = [
     INSTRUCTIONS,
-    Event { name: "cycles", kind: HARDWARE, config: 0 },
-    Event { name: "cache_misses", kind: HARDWARE, config: 3 },
-    Event { name: "l1d_read_misses", kind: CACHE, config: READ_MISSES },
-    Event { name: "dtlb_read_misses", kind: CACHE, config: 3 | READ_MISSES },
-    Event { name: "page_faults", kind: SOFTWARE, config: 2 },
+    PerfEvent { name: "cycles", kind: HARDWARE, config: 0 },
+    PerfEvent { name: "cache_misses", kind: HARDWARE, config: 3 },
+    PerfEvent { name: "l1d_read_misses", kind: CACHE, config: READ_MISSES },
+    PerfEvent { name: "dtlb_read_misses", kind: CACHE, config: 3 | READ_MISSES },
+    PerfEvent { name: "page_faults", kind: SOFTWARE, config: 2 },
 ];
 
 /// The first version of the kernel's `perf_event_attr`, which every kernel accepts.
@@ -74,7 +74,7 @@ pub struct Reading {
 }
 
 /// Opens a file that counts an event in user mode, or returns the error's number.
-pub fn open(event: Event, whom: Whom) -> Result<i32, i32> {
+pub fn open(event: PerfEvent, whom: Whom) -> Result<i32, i32> {
     const TIME_ENABLED: u64 = 1 << 0;
     const TIME_RUNNING: u64 = 1 << 1;
     const DISABLED: u64 = 1 << 0;
@@ -141,7 +141,7 @@ pub(super) fn switch(on: bool) {
 }
 
 pub(super) fn report(say: &mut impl FnMut(&str, Arguments<'_>)) {
-    for (Event { name, .. }, file) in EVENTS.iter().zip(&FILES) {
+    for (PerfEvent { name, .. }, file) in EVENTS.iter().zip(&FILES) {
         let reading = Some(file.load(Ordering::Relaxed)).filter(|file| *file > 0).and_then(read);
         match reading.map(|reading| (counted(reading), reading)) {
             None => say("note", format_args!("{name} not supported")),

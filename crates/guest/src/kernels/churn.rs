@@ -3,9 +3,9 @@
 
 use super::Kernel;
 use crate::api::Api;
-use crate::bench::{Bench, Work};
+use crate::bench::{Bench, KernelWork};
 use crate::fail;
-use crate::memory::{Padded, Table};
+use crate::memory::{HarnessTable, Padded};
 use crate::rng::SplitMix;
 use crate::sizes::Sizes;
 use core::cell::Cell;
@@ -21,22 +21,22 @@ pub const KERNEL: Kernel = Kernel {
 
 /// One step of a worker, drawn before the clock starts.
 #[derive(Clone, Copy)]
-struct Step {
+struct ChurnStep {
     spot: u32,
     size: u32,
 }
 
 #[derive(Default)]
-struct Tally {
+struct ChurnCounts {
     freed: Cell<u64>,
     bytes: Cell<u64>,
 }
 
-struct Shared<'a> {
+struct ChurnContext<'a> {
     api: Api,
     objects: usize,
-    steps: &'a [Step],
-    tallies: &'a [Padded<Tally>],
+    steps: &'a [ChurnStep],
+    tallies: &'a [Padded<ChurnCounts>],
     spots: &'a [AtomicPtr<u8>],
     /// Entries of `spots` from one spot to the next.
     stride: usize,
@@ -45,7 +45,7 @@ struct Shared<'a> {
 }
 
 // SAFETY: each worker uses its own steps and its own tally; spots are atomic.
-unsafe impl Sync for Shared<'_> {}
+unsafe impl Sync for ChurnContext<'_> {}
 
 fn run(bench: &mut Bench) {
     let (count, objects) = (bench.count("spots").max(1), bench.count("objects"));
@@ -53,19 +53,19 @@ fn run(bench: &mut Bench) {
     let stride = if bench.flag("pad") { 128 / size_of::<AtomicPtr<u8>>() } else { 1 };
     let sizes = Sizes::parse(bench.parameter("classes"));
     let buffers = if private { bench.threads } else { 1 };
-    let spots = Table::<AtomicPtr<u8>>::zeroed(buffers * count * stride);
-    let tallies = Table::<Padded<Tally>>::zeroed(bench.threads);
-    let mut steps = Table::<Step>::zeroed(bench.threads * objects);
+    let spots = HarnessTable::<AtomicPtr<u8>>::zeroed(buffers * count * stride);
+    let tallies = HarnessTable::<Padded<ChurnCounts>>::zeroed(bench.threads);
+    let mut steps = HarnessTable::<ChurnStep>::zeroed(bench.threads * objects);
     for (index, own) in steps.chunks_mut(objects.max(1)).enumerate() {
         let mut random = SplitMix::new(bench.seed, index as u64);
         for step in own {
             let spot = random.below(count as u32);
-            *step = Step { spot, size: sizes.draw(&mut random) };
+            *step = ChurnStep { spot, size: sizes.draw(&mut random) };
         }
     }
     let bytes_per_round: u64 = steps.iter().map(|step| u64::from(step.size)).sum();
 
-    let shared = Shared {
+    let shared = ChurnContext {
         api: bench.api,
         objects,
         steps: &steps,
@@ -74,7 +74,7 @@ fn run(bench: &mut Bench) {
         stride,
         private: if private { count } else { 0 },
     };
-    let (mut done, mut expected) = (Work::default(), Work::default());
+    let (mut done, mut expected) = (KernelWork::default(), KernelWork::default());
     bench.begin();
     for round in bench.rounds() {
         let team = bench.gather(&shared, if private { alone } else { among_others });
@@ -107,7 +107,7 @@ fn run(bench: &mut Bench) {
 
 /// One buffer for all threads: a swap empties a spot, and a block that another thread stored there
 /// in between is freed.
-fn among_others(shared: &Shared, index: usize) {
+fn among_others(shared: &ChurnContext, index: usize) {
     let Api { malloc, free, .. } = shared.api;
     let (mut freed, mut bytes) = (0u64, 0u64);
     let steps = &shared.steps[index * shared.objects..(index + 1) * shared.objects];
@@ -133,7 +133,7 @@ fn among_others(shared: &Shared, index: usize) {
 }
 
 /// A buffer per thread: plain loads and stores.
-fn alone(shared: &Shared, index: usize) {
+fn alone(shared: &ChurnContext, index: usize) {
     let Api { malloc, free, .. } = shared.api;
     let (mut freed, mut bytes) = (0u64, 0u64);
     let own = &shared.spots[index * shared.private * shared.stride..];

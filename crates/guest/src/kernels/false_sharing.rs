@@ -6,10 +6,10 @@
 
 use super::Kernel;
 use crate::api::Api;
-use crate::bench::{Bench, Work};
+use crate::bench::{Bench, KernelWork};
 use crate::cpus::Cpus;
 use crate::fail;
-use crate::memory::{Padded, Table};
+use crate::memory::{HarnessTable, Padded};
 use crate::rng::SplitMix;
 use crate::threads::Barrier;
 use crate::timed_phases::Load;
@@ -26,7 +26,7 @@ pub const THRASH: Kernel =
 pub const SCRATCH: Kernel =
     Kernel { name: "cache-scratch", calls: &["malloc", "free"], parameters: PARAMETERS, run: |bench| run(bench, true) };
 
-struct Shared<'a> {
+struct FalseSharingContext<'a> {
     api: Api,
     cpus: Option<&'a Cpus>,
     threads: usize,
@@ -46,15 +46,15 @@ struct Shared<'a> {
     all_freed: Barrier,
     /// Address of each worker's live object, or 0.
     published: &'a [Padded<AtomicUsize>],
-    tallies: &'a [Padded<Cell<Tally>>],
+    tallies: &'a [Padded<Cell<FalseSharingCounts>>],
 }
 
 // SAFETY: each worker uses its own tally; the rest is atomic.
-unsafe impl Sync for Shared<'_> {}
+unsafe impl Sync for FalseSharingContext<'_> {}
 
 #[derive(Clone, Copy, Default)]
-struct Tally {
-    work: Work,
+struct FalseSharingCounts {
+    work: KernelWork,
     neighbours: Neighbours,
     /// Objects that shared a line with an object of at least one other worker.
     shared_objects: u64,
@@ -78,18 +78,18 @@ fn run(bench: &mut Bench, scratch: bool) {
     bench.needs((threads * live) as u64);
     let cpus = Cpus::usable();
     let pinned = threads <= cpus.count();
-    let held = Table::<AtomicPtr<u8>>::zeroed(threads * warm_up_live);
-    let given = Table::<AtomicPtr<u8>>::zeroed(if scratch { threads } else { 0 });
+    let held = HarnessTable::<AtomicPtr<u8>>::zeroed(threads * warm_up_live);
+    let given = HarnessTable::<AtomicPtr<u8>>::zeroed(if scratch { threads } else { 0 });
     let lead = if scratch { SplitMix::new(bench.seed, 0).below(bench.number("lead") as u32) as usize } else { 0 };
-    let lead = Table::<AtomicPtr<u8>>::zeroed(lead);
-    let published = Table::<Padded<AtomicUsize>>::zeroed(threads);
-    let tallies = Table::<Padded<Cell<Tally>>>::zeroed(threads);
+    let lead = HarnessTable::<AtomicPtr<u8>>::zeroed(lead);
+    let published = HarnessTable::<Padded<AtomicUsize>>::zeroed(threads);
+    let tallies = HarnessTable::<Padded<Cell<FalseSharingCounts>>>::zeroed(threads);
 
-    let (mut done, mut expected) = (Work::default(), Work::default());
+    let (mut done, mut expected) = (KernelWork::default(), KernelWork::default());
     let (mut neighbours, mut shared_objects, mut objects) = (Neighbours::default(), 0, 0);
     bench.begin();
     for round in bench.rounds() {
-        let shared = Shared {
+        let shared = FalseSharingContext {
             api: bench.api,
             cpus: pinned.then_some(&cpus),
             threads,
@@ -141,13 +141,13 @@ fn run(bench: &mut Bench, scratch: bool) {
     }
 }
 
-impl Load for Shared<'_> {
+impl Load for FalseSharingContext<'_> {
     fn before(&self, worker: usize, _lap: usize) {
         if let Some(cpus) = self.cpus {
             cpus.pin(worker);
         }
         let held = &self.held[worker * self.warm_up_live..(worker + 1) * self.warm_up_live];
-        let mut work = Work::default();
+        let mut work = KernelWork::default();
         let mut release = |block: *mut u8| {
             // SAFETY: a live block of this worker (or NULL for size 0), released once.
             unsafe { (self.api.free)(block) };
@@ -167,7 +167,7 @@ impl Load for Shared<'_> {
         }
         held.iter().take(self.warm_up).for_each(|place| release(place.load(Ordering::Relaxed)));
         work.malloc = self.warm_up as u64;
-        self.tallies[worker].0.set(Tally { work, ..Tally::default() });
+        self.tallies[worker].0.set(FalseSharingCounts { work, ..FalseSharingCounts::default() });
     }
 
     /// One object directly after the other, so that the allocator may place them as neighbours.
@@ -178,7 +178,7 @@ impl Load for Shared<'_> {
     }
 
     fn timed(&self, worker: usize, _lap: usize) {
-        let Tally { mut work, mut neighbours, mut shared_objects } = self.tallies[worker].0.get();
+        let FalseSharingCounts { mut work, mut neighbours, mut shared_objects } = self.tallies[worker].0.get();
         if let Some(given) = self.given.get(worker) {
             // SAFETY: this worker's own object, released once.
             unsafe { (self.api.free)(given.load(Ordering::Relaxed)) };
@@ -203,7 +203,7 @@ impl Load for Shared<'_> {
             work.free += 1;
             work.checksum += self.passes;
         }
-        self.tallies[worker].0.set(Tally { work, neighbours, shared_objects });
+        self.tallies[worker].0.set(FalseSharingCounts { work, neighbours, shared_objects });
     }
 }
 

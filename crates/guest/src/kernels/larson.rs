@@ -5,10 +5,10 @@
 
 use super::Kernel;
 use crate::api::Api;
-use crate::bench::{Bench, Round, Work};
+use crate::bench::{Bench, KernelWork, Round};
 use crate::clock;
 use crate::fail;
-use crate::memory::{Padded, Table};
+use crate::memory::{HarnessTable, Padded};
 use crate::rng::{Larson, Modulo};
 use crate::threads::{Gate, Semaphore, ThreadTime, detach};
 use core::ffi::c_void;
@@ -23,7 +23,7 @@ pub const KERNEL: Kernel = Kernel {
 };
 
 /// State shared by all incarnations of a round.
-struct Shared {
+struct LarsonContext {
     api: Api,
     gate: Gate,
     stop: AtomicBool,
@@ -41,23 +41,23 @@ struct Shared {
 }
 
 #[derive(Clone, Copy)]
-struct Entry {
+struct LarsonBlock {
     block: *mut u8,
     size: u32,
 }
 
 /// A thread slot, passed from each incarnation to its successor.
 struct Slot {
-    shared: *const Shared,
+    shared: *const LarsonContext,
     random: Larson,
-    entries: *mut Entry,
+    entries: *mut LarsonBlock,
     left: u64,
-    tally: Tally,
+    tally: LarsonCounts,
 }
 
 /// The work of a slot in one round.
 #[derive(Clone, Copy, Default)]
-struct Tally {
+struct LarsonCounts {
     pairs: u64,
     incarnations: u64,
     live_bytes: u64,
@@ -76,16 +76,16 @@ fn run(bench: &mut Bench) {
     bench.needs((bench.threads * chunks) as u64 * (u64::from(min + max) / 2 + 32));
 
     let mut random = Larson::new(bench.number("start"));
-    let mut entries = Table::<Entry>::zeroed(bench.threads * chunks);
-    let mut slots = Table::<Padded<Slot>>::reserved(bench.threads);
-    let mut done = Work::default();
+    let mut entries = HarnessTable::<LarsonBlock>::zeroed(bench.threads * chunks);
+    let mut slots = HarnessTable::<Padded<Slot>>::reserved(bench.threads);
+    let mut done = KernelWork::default();
     bench.begin();
     warm_up(&bench.api, &mut random, &mut entries, min, range, &mut done);
     for (index, slot) in slots.iter_mut().enumerate() {
         let start = u64::from(random.next());
         let own = &mut entries[index * chunks..(index + 1) * chunks];
         let live_bytes = own.iter().map(|entry| u64::from(entry.size)).sum();
-        let tally = Tally { live_bytes, peak_bytes: live_bytes, ..Tally::default() };
+        let tally = LarsonCounts { live_bytes, peak_bytes: live_bytes, ..LarsonCounts::default() };
         let fresh = Slot { shared: ptr::null(), random: Larson::new(start), entries: own.as_mut_ptr(), left: 0, tally };
         // SAFETY: reserved memory is written before it is read; nothing needs to be dropped.
         unsafe { ptr::write(slot, Padded(fresh)) };
@@ -94,7 +94,7 @@ fn run(bench: &mut Bench) {
     let mut expected = done;
     let mut incarnations_measured = 0;
     for round in bench.rounds() {
-        let mut shared = Shared {
+        let mut shared = LarsonContext {
             api: bench.api,
             gate: Gate::default(),
             stop: AtomicBool::new(false),
@@ -134,7 +134,14 @@ fn run(bench: &mut Bench) {
 }
 
 /// Fills the table as a busy server would have left it.
-fn warm_up(api: &Api, random: &mut Larson, entries: &mut [Entry], min: u32, range: Modulo, done: &mut Work) {
+fn warm_up(
+    api: &Api,
+    random: &mut Larson,
+    entries: &mut [LarsonBlock],
+    min: u32,
+    range: Modulo,
+    done: &mut KernelWork,
+) {
     for entry in entries.iter_mut() {
         *entry = allocate(api, min + range.of(random.next()));
     }
@@ -155,8 +162,8 @@ fn warm_up(api: &Api, random: &mut Larson, entries: &mut [Entry], min: u32, rang
 fn one_round(
     bench: &mut Bench,
     round: Round,
-    shared: &mut Shared,
-    slots: &mut Table<Padded<Slot>>,
+    shared: &mut LarsonContext,
+    slots: &mut HarnessTable<Padded<Slot>>,
     seconds: f64,
     incarnations: u64,
     counts_purge: bool,
@@ -164,7 +171,11 @@ fn one_round(
     for Padded(slot) in slots.iter_mut() {
         slot.shared = shared;
         slot.left = incarnations;
-        slot.tally = Tally { live_bytes: slot.tally.live_bytes, peak_bytes: slot.tally.peak_bytes, ..Tally::default() };
+        slot.tally = LarsonCounts {
+            live_bytes: slot.tally.live_bytes,
+            peak_bytes: slot.tally.peak_bytes,
+            ..LarsonCounts::default()
+        };
         // SAFETY: the slot lives until its last incarnation has posted the semaphore.
         unsafe { detach(first_incarnation, ptr::from_mut(slot).cast()) };
     }
@@ -181,7 +192,7 @@ fn one_round(
     let span = began.elapsed();
     let (mut pairs, mut lives) = (0, 0);
     for (index, Padded(slot)) in slots.iter().enumerate() {
-        let Tally { cpu_ns, ended_ns, .. } = slot.tally;
+        let LarsonCounts { cpu_ns, ended_ns, .. } = slot.tally;
         bench.thread_time(round, index, ThreadTime { wall_ns: ended_ns.saturating_sub(began.wall_ns()), cpu_ns });
         pairs += slot.tally.pairs;
         lives += slot.tally.incarnations;
@@ -227,8 +238,8 @@ extern "C" fn incarnation(argument: *mut c_void) -> *mut c_void {
 }
 
 /// One incarnation: frees a random block of the pool and allocates another in its place.
-fn replace_blocks(shared: &Shared, slot: &mut Slot) {
-    let Shared { min, range, chunks, timed, touch, .. } = *shared;
+fn replace_blocks(shared: &LarsonContext, slot: &mut Slot) {
+    let LarsonContext { min, range, chunks, timed, touch, .. } = *shared;
     let Api { malloc, free, .. } = shared.api;
     let Slot { random, entries, tally, .. } = slot;
     let mut live = tally.live_bytes;
@@ -246,7 +257,7 @@ fn replace_blocks(shared: &Shared, slot: &mut Slot) {
         }
         live = live + u64::from(size) - u64::from(entry.size);
         peak = peak.max(live);
-        *entry = Entry { block, size };
+        *entry = LarsonBlock { block, size };
         if touch {
             // SAFETY: the block has at least two bytes. Volatile: the accesses are part of the
             // load.
@@ -269,13 +280,13 @@ fn replace_blocks(shared: &Shared, slot: &mut Slot) {
     }
 }
 
-fn allocate(api: &Api, size: u32) -> Entry {
+fn allocate(api: &Api, size: u32) -> LarsonBlock {
     // SAFETY: an ordinary call.
     let block = unsafe { (api.malloc)(size as usize) };
     if block.is_null() && size > 0 {
         fail::null("malloc", size as usize);
     }
-    Entry { block, size }
+    LarsonBlock { block, size }
 }
 
 fn sleep(seconds: f64) {

@@ -3,9 +3,10 @@
 
 use super::Kernel;
 use crate::api::Api;
-use crate::bench::{Bench, Work};
+use crate::bench::{Bench, KernelWork};
 use crate::fail;
-use crate::memory::{Padded, Table};
+use crate::memory::{HarnessTable, Padded};
+use crate::published;
 use crate::rng::SplitMix;
 use crate::sizes::Sizes;
 use crate::sys;
@@ -28,7 +29,7 @@ const PEAK_EVERY: usize = 1024;
 /// Upper bound of a point's size, in the guest's file and while the host reads it.
 const POINT_BYTES: u64 = 16 << 10;
 
-struct Shared<'a> {
+struct MemoryContext<'a> {
     api: Api,
     producers: usize,
     /// Consumers of each producer.
@@ -46,16 +47,16 @@ struct Shared<'a> {
     buffers: &'a [Cell<*mut u8>],
     filled: &'a [Padded<Level>],
     ledgers: &'a [Ledger],
-    tallies: &'a [Padded<Tally>],
+    tallies: &'a [Padded<MemoryCounts>],
     watched: &'a Watched,
 }
 
 // SAFETY: a buffer's entry belongs to the producer until `filled` publishes it, then to the
 // consumer; each worker uses its own tally and ledger.
-unsafe impl Sync for Shared<'_> {}
+unsafe impl Sync for MemoryContext<'_> {}
 
 #[derive(Default)]
-struct Tally {
+struct MemoryCounts {
     calls: Cell<u64>,
     bytes: Cell<u64>,
     peak_bytes: Cell<u64>,
@@ -76,17 +77,17 @@ fn run(bench: &mut Bench) {
     // round up to.
     let objects_bytes = (all as u64).saturating_mul(u64::from(sizes.largest()) + 32 + 12);
     // Points are kept as text until the process has ended: some KiB each.
-    let points = if watched::wanted() { all.saturating_mul(2) / every } else { 0 };
+    let points = if published::wanted() { all.saturating_mul(2) / every } else { 0 };
     bench.needs(objects_bytes.saturating_add((points as u64).saturating_mul(POINT_BYTES)));
-    let mut drawn = Table::<u32>::zeroed(all);
+    let mut drawn = HarnessTable::<u32>::zeroed(all);
     for (producer, own) in drawn.chunks_mut(objects.max(1)).enumerate() {
         let mut random = SplitMix::new(bench.seed, producer as u64);
         own.iter_mut().for_each(|size| *size = sizes.draw(&mut random));
     }
     let bytes_per_round: u64 = drawn.iter().map(|&size| u64::from(size)).sum();
-    let (buffers, filled) = (Table::zeroed(all), Table::<Padded<Level>>::zeroed(producers * consumers));
-    let tallies = Table::<Padded<Tally>>::zeroed(bench.threads);
-    let shared = Shared {
+    let (buffers, filled) = (HarnessTable::zeroed(all), HarnessTable::<Padded<Level>>::zeroed(producers * consumers));
+    let tallies = HarnessTable::<Padded<MemoryCounts>>::zeroed(bench.threads);
+    let shared = MemoryContext {
         api: bench.api,
         producers,
         consumers,
@@ -102,7 +103,7 @@ fn run(bench: &mut Bench) {
         watched: bench.watched(),
     };
 
-    let (mut done, mut expected) = (Work::default(), Work::default());
+    let (mut done, mut expected) = (KernelWork::default(), KernelWork::default());
     bench.begin();
     for round in bench.rounds() {
         filled.iter().for_each(|Padded(level)| level.empty());
@@ -113,7 +114,8 @@ fn run(bench: &mut Bench) {
         let began = team.release();
         bench.join(round, team, &began);
         bench.record(round, began.elapsed(), 0, 2 * all as u64);
-        let calls = |workers: &[Padded<Tally>]| workers.iter().map(|Padded(tally)| tally.calls.replace(0)).sum::<u64>();
+        let calls =
+            |workers: &[Padded<MemoryCounts>]| workers.iter().map(|Padded(tally)| tally.calls.replace(0)).sum::<u64>();
         done.malloc += calls(&tallies[..producers]);
         done.free += calls(&tallies[producers..]);
         done.checksum += tallies.iter().map(|Padded(tally)| tally.bytes.replace(0)).sum::<u64>();
@@ -127,7 +129,7 @@ fn run(bench: &mut Bench) {
     bench.figure("requested_sum_bytes", bytes_per_round as f64);
 }
 
-fn produce(shared: &Shared, producer: usize) {
+fn produce(shared: &MemoryContext, producer: usize) {
     let own = producer * shared.objects..(producer + 1) * shared.objects;
     let (sizes, buffers) = (&shared.sizes[own.clone()], &shared.buffers[own]);
     let filled = &shared.filled[producer * shared.consumers..][..shared.consumers];
@@ -171,7 +173,7 @@ fn produce(shared: &Shared, producer: usize) {
 }
 
 /// `index` counts the consumers of all producers.
-fn consume(shared: &Shared, index: usize) {
+fn consume(shared: &MemoryContext, index: usize) {
     let (producer, consumer) = (index / shared.consumers, index % shared.consumers);
     let own = producer * shared.objects..(producer + 1) * shared.objects;
     let (sizes, buffers) = (&shared.sizes[own.clone()], &shared.buffers[own]);
@@ -202,12 +204,12 @@ fn consume(shared: &Shared, index: usize) {
 }
 
 /// Objects that this consumer of a producer gets.
-fn quota(shared: &Shared, consumer: usize) -> usize {
+fn quota(shared: &MemoryContext, consumer: usize) -> usize {
     (shared.objects + shared.consumers - 1 - consumer) / shared.consumers
 }
 
 #[inline(always)]
-fn allocate(shared: &Shared, size: u32) -> *mut u8 {
+fn allocate(shared: &MemoryContext, size: u32) -> *mut u8 {
     // SAFETY: an ordinary call.
     let block = unsafe { (shared.api.malloc)(size as usize) };
     if block.is_null() && size > 0 {

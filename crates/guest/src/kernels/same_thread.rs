@@ -3,10 +3,10 @@
 
 use super::{Kernel, touch};
 use crate::api::Api;
-use crate::bench::{Bench, Work};
+use crate::bench::{Bench, KernelWork};
 use crate::fail;
-use crate::memory::{Padded, Table};
-use crate::purge::Purge;
+use crate::memory::{HarnessTable, Padded};
+use crate::purge::PurgeCall;
 use crate::rng::MersenneTwister;
 use crate::threads::Barrier;
 use core::slice;
@@ -18,9 +18,9 @@ pub const KERNEL: Kernel = Kernel {
     run,
 };
 
-struct Shared<'a> {
+struct SameThreadContext<'a> {
     api: Api,
-    purge: Option<Purge>,
+    purge: Option<PurgeCall>,
     threads: usize,
     /// Adjacent entries belong to different threads: the document's own false sharing.
     interleaved: bool,
@@ -32,7 +32,7 @@ struct Shared<'a> {
 }
 
 // SAFETY: each worker writes only its own entries of `pointers` and its own sum.
-unsafe impl Sync for Shared<'_> {}
+unsafe impl Sync for SameThreadContext<'_> {}
 
 fn run(bench: &mut Bench) {
     let (min, max) = (bench.number("min-size") as u32, bench.number("max-size") as u32);
@@ -42,9 +42,9 @@ fn run(bench: &mut Bench) {
     let counts_purge = bench.flag("purge");
     let mean = (u64::from(min) + u64::from(max)) / 2 + 16;
     bench.needs(blocks as u64 * (mean + 12));
-    let sums = Table::<Padded<core::cell::Cell<u64>>>::zeroed(bench.threads);
+    let sums = HarnessTable::<Padded<core::cell::Cell<u64>>>::zeroed(bench.threads);
 
-    let (mut done, mut expected, mut requested) = (Work::default(), Work::default(), 0);
+    let (mut done, mut expected, mut requested) = (KernelWork::default(), KernelWork::default(), 0);
     for round in bench.rounds() {
         bench.begin();
         // Both arrays come from the allocator under test: the document's overhead formula relies on
@@ -61,7 +61,7 @@ fn run(bench: &mut Bench) {
         sizes.iter_mut().for_each(|size| *size = min + twister.up_to(max - min));
         requested = sizes.iter().map(|&size| u64::from(size)).sum();
 
-        let shared = Shared {
+        let shared = SameThreadContext {
             api: bench.api,
             purge: counts_purge.then_some(bench.purge),
             threads: bench.threads,
@@ -108,9 +108,9 @@ fn allocate<T>(api: &Api, entries: usize) -> *mut T {
     array.cast()
 }
 
-fn worker(shared: &Shared, index: usize) {
+fn worker(shared: &SameThreadContext, index: usize) {
     // In locals: for all the compiler knows, a call of malloc may change `shared`.
-    let Shared { sizes, pointers, touch, .. } = *shared;
+    let SameThreadContext { sizes, pointers, touch, .. } = *shared;
     let blocks = sizes.len();
     let (first, end, step) = if shared.interleaved {
         (index, blocks, shared.threads)

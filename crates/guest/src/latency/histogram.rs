@@ -62,7 +62,7 @@ impl fmt::Display for Counts {
 
 /// A call that took long.
 #[derive(Clone, Copy, Default)]
-pub struct Stall {
+pub struct LongestCall {
     /// Its duration.
     pub ns: u64,
     /// The requested bytes; 0 for free, which is not reported.
@@ -72,23 +72,23 @@ pub struct Stall {
 }
 
 /// The calls of one function. All zero is empty.
-pub struct Tally {
+pub struct CallTimes {
     pub counts: Counts,
-    pub longest: Cell<Stall>,
+    pub longest: Cell<LongestCall>,
 }
 
-impl Tally {
+impl CallTimes {
     /// Adds a call; `at_ns` is called only if it is the longest so far.
     #[inline(always)]
     pub fn note(&self, ns: u64, bytes: u64, at_ns: impl FnOnce() -> u64) {
         self.counts.note(ns);
         if ns > self.longest.get().ns {
-            self.longest.set(Stall { ns, bytes, at_ns: at_ns() });
+            self.longest.set(LongestCall { ns, bytes, at_ns: at_ns() });
         }
     }
 
     /// Adds the calls of another thread.
-    pub fn add(&self, more: &Tally) {
+    pub fn add(&self, more: &CallTimes) {
         self.counts.add(&more.counts);
         if more.longest.get().ns > self.longest.get().ns {
             self.longest.set(more.longest.get());
@@ -100,11 +100,11 @@ impl Tally {
 mod tests {
     extern crate std;
     use super::*;
-    use crate::memory::Table;
+    use crate::memory::HarnessTable;
     use std::string::ToString;
 
-    fn tallies() -> Table<Tally> {
-        Table::zeroed(2)
+    fn tallies() -> HarnessTable<CallTimes> {
+        HarnessTable::zeroed(2)
     }
 
     #[test]

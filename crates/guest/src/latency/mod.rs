@@ -6,6 +6,7 @@
 //! it.
 
 mod cycle_counter;
+mod function;
 mod histogram;
 mod thread_slots;
 
@@ -14,48 +15,36 @@ extern crate std;
 use crate::api::{AlignedOperators, Api};
 use crate::fail;
 use crate::job::Job;
-use crate::memory::Table;
+use crate::memory::HarnessTable;
 use core::cell::Cell;
 use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use cycle_counter::Ticks;
+use function::{FUNCTIONS, Function};
 use heapmark_wire::Page;
-use histogram::{Counts, Stall, Tally};
-use thread_slots::{Seat, Seats};
-
-/// The functions, in the order of the enumeration. C++ operators are counted with the C functions
-/// that they correspond to.
-const FUNCTIONS: [&str; 5] = ["malloc", "free", "calloc", "realloc", "posix_memalign"];
-
-#[derive(Clone, Copy)]
-enum Function {
-    Malloc,
-    Free,
-    Calloc,
-    Realloc,
-    PosixMemalign,
-}
+use histogram::{CallTimes, Counts, LongestCall};
+use thread_slots::{ThreadSlot, ThreadSlots};
 
 /// All that the wrappers need. Written before they are handed out, never changed.
-struct Mode {
+struct WrapperState {
     real: Api,
     every: u32,
     seed: u64,
     ticks: Ticks,
     began: u64,
-    seats: Seats,
+    seats: ThreadSlots,
     /// Its destructor frees the seat of a thread that ends.
     key: libc::pthread_key_t,
 }
 
-static MODE: AtomicPtr<Mode> = AtomicPtr::new(ptr::null_mut());
+static MODE: AtomicPtr<WrapperState> = AtomicPtr::new(ptr::null_mut());
 
 std::thread_local! {
     // Const and without a destructor: an access is one load from the thread pointer.
     /// Calls until the next timed one, including that one; 0 = this thread has no seat yet.
     static LEFT: Cell<u32> = const { Cell::new(0) };
-    static SEAT: Cell<*const Seat> = const { Cell::new(ptr::null()) };
+    static SEAT: Cell<*const ThreadSlot> = const { Cell::new(ptr::null()) };
 }
 
 /// Functions that call `real` and time one call in `every` of each thread.
@@ -68,11 +57,14 @@ pub fn watch(real: Api, every: u64, seed: u64) -> Api {
         fail::give_up("error", format_args!("no key for the threads' seats"));
     }
     let ticks = Ticks::find();
-    let mut mode = core::mem::ManuallyDrop::new(Table::<Mode>::zeroed(1));
-    // SAFETY: zeroed memory is no valid `Mode`, which holds functions: it is written before it is
-    // read.
+    let mut mode = core::mem::ManuallyDrop::new(HarnessTable::<WrapperState>::zeroed(1));
+    // SAFETY: zeroed memory is no valid `WrapperState`, which holds functions: it is written before
+    // it is read.
     unsafe {
-        ptr::write(mode.as_mut_ptr(), Mode { real, every, seed, ticks, began: ticks.begin(), seats: Seats::new(), key })
+        ptr::write(
+            mode.as_mut_ptr(),
+            WrapperState { real, every, seed, ticks, began: ticks.begin(), seats: ThreadSlots::new(), key },
+        )
     };
     MODE.store(mode.as_mut_ptr(), Ordering::Release);
     let aligned = real.aligned.map(|real| AlignedOperators {
@@ -105,7 +97,7 @@ pub fn prepare() {
     }
 }
 
-impl Mode {
+impl WrapperState {
     /// Takes a seat for the calling thread, and draws the first gap.
     #[cold]
     fn sit_down(&self) {
@@ -122,7 +114,7 @@ impl Mode {
 unsafe extern "C" fn leave(seat: *mut c_void) {
     LEFT.set(0);
     // SAFETY: set by `sit_down`; this thread uses it no longer.
-    unsafe { &*seat.cast::<Seat>() }.leave();
+    unsafe { &*seat.cast::<ThreadSlot>() }.leave();
 }
 
 /// Makes a call, and times it if its turn has come.
@@ -228,12 +220,12 @@ pub fn report(page: &Page, job: &Job<'_>) {
     let (least, middle) = cost(&mode.ticks);
     let mut full = page.say(format_args!("latency.every={}", job.word("latency"))).is_err();
     full |= page.say(format_args!("latency.clock={} {least} {middle}", mode.ticks.name())).is_err();
-    let sums = Table::<Tally>::zeroed(FUNCTIONS.len());
+    let sums = HarnessTable::<CallTimes>::zeroed(FUNCTIONS.len());
     for seat in mode.seats.used() {
         sums.iter().zip(&seat.tallies).for_each(|(sum, tally)| sum.add(tally));
     }
     for (name, sum) in FUNCTIONS.iter().zip(sums.iter()) {
-        let Stall { ns, bytes, at_ns } = sum.longest.get();
+        let LongestCall { ns, bytes, at_ns } = sum.longest.get();
         full |= page.say(format_args!("latency={name} {ns} {bytes} {at_ns}{}", sum.counts)).is_err();
     }
     if full {
@@ -244,7 +236,7 @@ pub fn report(page: &Page, job: &Job<'_>) {
 /// The difference of two reads with nothing in between: the minimum and the median of many.
 fn cost(ticks: &Ticks) -> (u64, u64) {
     const PAIRS: usize = 10_000;
-    let counts = Table::<Counts>::zeroed(1);
+    let counts = HarnessTable::<Counts>::zeroed(1);
     for _ in 0..PAIRS {
         let begin = ticks.begin();
         let end = ticks.end();

@@ -1,9 +1,9 @@
 //! The place of each thread's tallies: its own seat, which the next thread gets when it ends.
 //! Taking one needs no lock and no allocation, and touches its pages before anything is timed.
 
-use super::FUNCTIONS;
-use super::histogram::Tally;
-use crate::memory::Table;
+use super::function::FUNCTIONS;
+use super::histogram::CallTimes;
+use crate::memory::HarnessTable;
 use crate::rng::SplitMix;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -13,18 +13,18 @@ const MOST_SEATS: usize = 4096;
 
 /// The tallies of one thread. All zero is a seat that was never used.
 #[repr(align(128))]
-pub struct Seat {
+pub struct ThreadSlot {
     taken: AtomicBool,
     touched: Cell<bool>,
     /// Draws the gaps between the timed calls.
     random: Cell<SplitMix>,
-    pub tallies: [Tally; FUNCTIONS.len()],
+    pub tallies: [CallTimes; FUNCTIONS.len()],
 }
 
 // SAFETY: only the thread that has set `taken` uses the cells until it is unset; counts are atomic.
-unsafe impl Sync for Seat {}
+unsafe impl Sync for ThreadSlot {}
 
-impl Seat {
+impl ThreadSlot {
     /// The number of calls until the next timed one: every gap from 1 to 2K - 1 is equally likely,
     /// so that no pattern of calls can hide between the steps, and K is the mean.
     pub fn gap(&self, every: u32) -> u32 {
@@ -41,16 +41,17 @@ impl Seat {
 }
 
 /// All seats.
-pub struct Seats(Table<Seat>);
+pub struct ThreadSlots(HarnessTable<ThreadSlot>);
 
-impl Seats {
-    pub fn new() -> Seats {
-        Seats(Table::reserved(MOST_SEATS))
+impl ThreadSlots {
+    pub fn new() -> ThreadSlots {
+        ThreadSlots(HarnessTable::reserved(MOST_SEATS))
     }
 
     /// A seat for the calling thread; `None` if all are taken.
-    pub fn take(&self, seed: u64) -> Option<&Seat> {
-        let free = |seat: &&Seat| !seat.taken.load(Ordering::Relaxed) && !seat.taken.swap(true, Ordering::Acquire);
+    pub fn take(&self, seed: u64) -> Option<&ThreadSlot> {
+        let free =
+            |seat: &&ThreadSlot| !seat.taken.load(Ordering::Relaxed) && !seat.taken.swap(true, Ordering::Acquire);
         let (index, seat) = self.0.iter().enumerate().find(|(_, seat)| free(seat))?;
         if !seat.touched.replace(true) {
             seat.tallies.iter().for_each(|tally| tally.counts.touch());
@@ -60,7 +61,7 @@ impl Seats {
     }
 
     /// The seats that were ever used. A seat is taken only if all before it were.
-    pub fn used(&self) -> impl Iterator<Item = &Seat> {
+    pub fn used(&self) -> impl Iterator<Item = &ThreadSlot> {
         self.0.iter().take_while(|seat| seat.touched.get())
     }
 }
@@ -71,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_seat_is_taken_once_and_given_to_the_next_with_its_counts() {
-        let seats = Seats::new();
+        let seats = ThreadSlots::new();
         let (first, second) = (seats.take(1).unwrap(), seats.take(1).unwrap());
         first.tallies[0].note(5, 0, || 0);
         second.tallies[0].note(6, 0, || 0);
@@ -85,7 +86,7 @@ mod tests {
 
     #[test]
     fn gaps_have_the_mean_that_was_asked_for_and_one_is_every_call() {
-        let seats = Seats::new();
+        let seats = ThreadSlots::new();
         let seat = seats.take(7).unwrap();
         assert!((0..1000).all(|_| seat.gap(1) == 1));
         let gaps: u64 = (0..100_000).map(|_| u64::from(seat.gap(16))).sum();

@@ -1,36 +1,8 @@
 //! How threads wait for each other: spinning, yielding or asleep.
 
-use crate::clock::Moment;
 use crate::sys;
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-
-/// Threads wait here until all have arrived and the clock has started.
-#[derive(Default)]
-pub struct Gate {
-    arrived: AtomicU32,
-    open: AtomicU32,
-}
-
-impl Gate {
-    /// For the threads: counts the caller in and waits for the start.
-    pub fn wait(&self) {
-        self.arrived.fetch_add(1, Ordering::AcqRel);
-        wait_until(|| self.open.load(Ordering::Acquire) == 1);
-    }
-
-    /// For the main thread: returns once that many threads wait.
-    pub fn all_here(&self, threads: usize) {
-        wait_until(|| self.arrived.load(Ordering::Acquire) as usize == threads);
-    }
-
-    /// For the main thread: starts the clock, then the threads.
-    pub fn open(&self) -> Moment {
-        let moment = Moment::start();
-        self.open.store(1, Ordering::Release);
-        moment
-    }
-}
 
 /// Threads count themselves in and wait for each other.
 #[derive(Default)]

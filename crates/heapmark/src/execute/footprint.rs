@@ -2,7 +2,7 @@
 //! workload. What was sampled from outside during the workload is in `observe::memory_sampler`.
 
 use super::report::Report;
-use heapmark_wire::{Peak, Point, RssCrossCheck};
+use heapmark_wire::{HeapPoint, Peak, RssCrossCheck};
 use serde::{Deserialize, Serialize};
 
 /// The memory of one sampled process.
@@ -14,7 +14,7 @@ pub struct Footprint {
     pub retained: Vec<Retained>,
     /// What the guest itself sampled, if its workload names points for that; kept in the series.
     #[serde(skip)]
-    pub points: Vec<Point>,
+    pub points: Vec<HeapPoint>,
     /// The guest's own sample when most bytes were live.
     #[serde(skip)]
     pub peak: Option<Peak>,
@@ -65,7 +65,7 @@ impl Footprint {
         let retained = told
             .iter()
             .filter_map(|(when, resident)| Some(Retained { after_ms: when.parse().ok()?, resident: *resident }));
-        let points = report.values("point").filter_map(Point::parse).collect();
+        let points = report.values("point").filter_map(HeapPoint::parse).collect();
         let peak = report.values("peak").find_map(Peak::parse);
         let rss_cross_check = report.values("rss_cross_check").filter_map(RssCrossCheck::parse).collect();
         Some(Footprint { begin, retained: retained.collect(), points, peak, rss_cross_check })

@@ -1,7 +1,7 @@
 //! How one process ended. Only [`Outcome::Ok`] becomes a number; every other outcome is reported as
 //! what it is.
 
-use heapmark_wire::Step;
+use heapmark_wire::ReplayProgress;
 use serde::{Deserialize, Serialize};
 
 /// The typed end of one measured process.
@@ -78,7 +78,7 @@ impl Outcome {
     }
 
     /// Adds what the threads were doing, if the process did not run to its end.
-    pub(super) fn at(mut self, steps: &[Step]) -> Outcome {
+    pub(super) fn at(mut self, steps: &[ReplayProgress]) -> Outcome {
         if let Outcome::Crash { phase: words, .. } | Outcome::Hang { phase: words, .. } | Outcome::Oom { what: words } =
             &mut self
             && let Some(place) = place(steps)
@@ -106,7 +106,7 @@ impl Outcome {
 }
 
 /// What the threads of a replay are doing; `None` if nothing is replayed.
-fn place(steps: &[Step]) -> Option<String> {
+fn place(steps: &[ReplayProgress]) -> Option<String> {
     const MOST: usize = 8;
     let at_work = || steps.iter().enumerate().filter(|(_, step)| step.is_at_work());
     let told = at_work().take(MOST).map(|(thread, step)| {

@@ -1,6 +1,6 @@
 //! `/proc/PID/maps` -> bytes by purpose (LL). Every mapped byte counts once.
 
-use heapmark_wire::{Kind, Known};
+use heapmark_wire::{Known, RangeKind};
 
 /// What a process has mapped, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,8 +55,8 @@ impl Mapped {
                 let shared = range.end.min(region.end).saturating_sub(range.start.max(region.start)).min(rest);
                 rest -= shared;
                 match range.kind {
-                    Kind::Stack => mapped.stack += shared,
-                    Kind::Harness => mapped.harness += shared,
+                    RangeKind::Stack => mapped.stack += shared,
+                    RangeKind::Harness => mapped.harness += shared,
                 }
             }
             *mapped.of(class) += rest;
@@ -131,7 +131,7 @@ mod tests {
         Mapped::read(maps, PROGRAM, &[])
     }
 
-    fn known(start: u64, end: u64, kind: Kind) -> Known {
+    fn known(start: u64, end: u64, kind: RangeKind) -> Known {
         Known { start, end, kind }
     }
 
@@ -214,10 +214,10 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
 7f0000010000-7f0000100000 rw-p 00000000 00:00 0 
 7f0000200000-7f0000300000 rw-s 00000000 00:01 99                         /memfd:heapmark-page (deleted)
 ";
-        let stack = known(0x7f0000010000, 0x7f0000050000, Kind::Stack);
-        let table = known(0x7f0000050000, 0x7f0000060000, Kind::Harness);
-        let page = known(0x7f0000200000, 0x7f0000300000, Kind::Harness);
-        let gone = known(0x7f0000400000, 0x7f0000500000, Kind::Stack);
+        let stack = known(0x7f0000010000, 0x7f0000050000, RangeKind::Stack);
+        let table = known(0x7f0000050000, 0x7f0000060000, RangeKind::Harness);
+        let page = known(0x7f0000200000, 0x7f0000300000, RangeKind::Harness);
+        let gone = known(0x7f0000400000, 0x7f0000500000, RangeKind::Stack);
         let mapped = Mapped::read(maps, PROGRAM, &[stack, table, page, gone]);
         assert_eq!((mapped.stack, mapped.harness), (0x40000, 0x110000));
         assert_eq!((mapped.mmap, mapped.mmap_so, mapped.reserved), (0xa0000, 0, 0x10000));

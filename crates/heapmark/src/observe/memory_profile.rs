@@ -61,11 +61,11 @@ impl MemoryProfile {
     /// From what a process sampled itself at points that its workload names. Nothing is polled, and
     /// nothing missed.
     pub fn of_points(
-        points: &[heapmark_wire::Point],
+        points: &[heapmark_wire::HeapPoint],
         peak: &heapmark_wire::Peak,
         cross_checks: &[heapmark_wire::RssCrossCheck],
     ) -> MemoryProfile {
-        let of_point = |it: &heapmark_wire::Point| MemoryPoint {
+        let of_point = |it: &heapmark_wire::HeapPoint| MemoryPoint {
             live_bytes: it.live_bytes,
             occupied_bytes: it.occupied_bytes,
             heap_bytes: it.heap_bytes,

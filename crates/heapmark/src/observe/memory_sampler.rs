@@ -19,9 +19,9 @@ const WALKS_APART: u64 = 1000;
 const LEAST_POINTS: usize = 5;
 
 /// The points that a process took itself, as a table like the memory sampler's.
-pub fn csv_of_points(points: &[heapmark_wire::Point], before_bytes: u64) -> String {
+pub fn csv_of_points(points: &[heapmark_wire::HeapPoint], before_bytes: u64) -> String {
     let mut table = format!("{COLUMNS},allocated_bytes\n");
-    for heapmark_wire::Point { allocated_bytes, time_ns, live_bytes, occupied_bytes, heap_bytes } in points {
+    for heapmark_wire::HeapPoint { allocated_bytes, time_ns, live_bytes, occupied_bytes, heap_bytes } in points {
         let (phase, rss_bytes) = (Phase::Run.word(), before_bytes + heap_bytes);
         let _ = writeln!(table, "{time_ns},{phase},{live_bytes},{occupied_bytes},{rss_bytes},0,,,{allocated_bytes}");
     }

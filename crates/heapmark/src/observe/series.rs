@@ -6,7 +6,7 @@ use super::mean_heap::MeanHeap;
 use super::{Watcher, now_ns, reread};
 use crate::plan::Case;
 use anyhow::{Context, Result};
-use heapmark_wire::{Kind, Known, Page, Phase};
+use heapmark_wire::{Known, Page, Phase, RangeKind};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fmt::Write;
 use std::fs::File;
@@ -194,7 +194,7 @@ fn point(block: &str, program: &str, began_ns: u64) -> Option<Point> {
 fn known(line: &str) -> Option<Known> {
     let mut words = line.split(' ');
     let (start, end) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-    Some(Known { start, end, kind: Kind::from_word(words.next()?)? })
+    Some(Known { start, end, kind: RangeKind::from_word(words.next()?)? })
 }
 
 fn csv(points: &[Point]) -> String {

@@ -6,7 +6,7 @@ use heapmark::execute::Outcome;
 use heapmark::plan::{Case, Target};
 use heapmark_trace::compile::{Order, compile};
 use heapmark_trace::{Event, Token, Variant};
-use heapmark_wire::compiled::{HEAD_WORDS, Head, Op, Rare, THREAD_WORDS, Thread, wait};
+use heapmark_wire::compiled::{CompiledHead, CompiledThread, HEAD_WORDS, Op, Rare, THREAD_WORDS, wait};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,7 @@ impl FakeRun {
         FakeRun { dir: tempfile::tempdir().unwrap(), counter: Counter::new() }
     }
 
-    fn compiled(&self, events: &[Told], order: Order) -> (PathBuf, Head) {
+    fn compiled(&self, events: &[Told], order: Order) -> (PathBuf, CompiledHead) {
         let path = self.dir.path().join("compiled");
         let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
         let head = compile(events.iter().cloned().map(Ok), order, file).unwrap();
@@ -163,10 +163,10 @@ fn a_score_that_expects_other_work_is_a_wrong_result() {
     let (path, head) = lab.compiled(&[(0, malloc(1)), (0, free(0, 0))], Order::Dependent);
     let mut words = words(&path);
     assert_eq!(lab.outcome(&words, 1), Outcome::Ok);
-    words[..HEAD_WORDS].copy_from_slice(&Head { malloc: 2, ..head }.encode());
+    words[..HEAD_WORDS].copy_from_slice(&CompiledHead { malloc: 2, ..head }.encode());
     let Outcome::WrongResult { what } = lab.outcome(&words, 1) else { panic!() };
     assert_eq!(what, "malloc 1, expected 2");
-    words[..HEAD_WORDS].copy_from_slice(&Head { bytes: 7, ..head }.encode());
+    words[..HEAD_WORDS].copy_from_slice(&CompiledHead { bytes: 7, ..head }.encode());
     assert!(matches!(lab.outcome(&words, 1), Outcome::WrongResult { .. }));
 }
 
@@ -180,9 +180,15 @@ fn a_score_that_lacks_a_wait_names_a_wrong_slot_or_ends_nowhere_is_an_error_that
         words.extend(first);
         words.extend(second);
         let table = words.len() as u64;
-        words.extend(Thread { first: HEAD_WORDS as u64, is_started: false }.encode());
-        words.extend(Thread { first: (HEAD_WORDS + first.len()) as u64, is_started: false }.encode());
-        let head = Head { words: table + 2 * THREAD_WORDS as u64, table, threads: 2, slots: 4, ..Head::default() };
+        words.extend(CompiledThread { first: HEAD_WORDS as u64, is_started: false }.encode());
+        words.extend(CompiledThread { first: (HEAD_WORDS + first.len()) as u64, is_started: false }.encode());
+        let head = CompiledHead {
+            words: table + 2 * THREAD_WORDS as u64,
+            table,
+            threads: 2,
+            slots: 4,
+            ..CompiledHead::default()
+        };
         words[..HEAD_WORDS].copy_from_slice(&head.encode());
         words
     };
@@ -217,7 +223,7 @@ fn the_compiler_leaves_no_wait_out() {
     let left_out = words[HEAD_WORDS..table].iter_mut().filter(waits).map(|word| *word = Op::wait(0, 0)).count();
     assert_eq!(left_out, 100);
     // Thread 0 comes late, so that no thread can be lucky.
-    let first = Thread::of(&words, &head, 0).unwrap().first as usize;
+    let first = CompiledThread::of(&words, &head, 0).unwrap().first as usize;
     assert_eq!(Op::of(words[first]), Op::Position);
     words[first] = Op::wait(1, 1);
     assert!(matches!(lab.outcome(&words, 2), Outcome::Error { what } if what.contains("its slot is empty")));

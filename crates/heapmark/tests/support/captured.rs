@@ -1,6 +1,6 @@
 //! Captures as a recorder writes them, made of whatever a test or a bench says happened.
 
-use heapmark_wire::capture::{CHUNK_BYTES, Event, HEADER_BYTES, Header, Kind, Start, Writer, text};
+use heapmark_wire::capture::{CHUNK_BYTES, ChunkKind, Event, HEADER_BYTES, Header, Start, Writer, text};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -62,7 +62,7 @@ impl Captured {
         // SAFETY: a chunk of zeros that no other thread writes, and lines that are shorter than it.
         unsafe {
             let header = first.cast::<Header>();
-            Header::begin(header, Kind::Text, &Start { bytes: CHUNK_BYTES as u32, ..Start::default() });
+            Header::begin(header, ChunkKind::Text, &Start { bytes: CHUNK_BYTES as u32, ..Start::default() });
             first.cast::<u8>().add(HEADER_BYTES).copy_from_nonoverlapping(lines.as_ptr(), lines.len());
             (*header).seal(&lines, false);
         }

@@ -1,12 +1,11 @@
 //! The malloc family of C.
 
-use crate::next::{found, is_first, next};
-use crate::record::{entered, record, record_after, record_before, record_rare};
+use crate::next::{BlockPointer, is_first, next};
+use crate::record::{entered, record, record_after, record_before};
+use crate::thread::{found, record_rare};
 use crate::{large, metadata};
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 use heapmark_wire::capture::{Call, Event, Variant};
-
-type Block = *mut c_void;
 
 fn failed(call: Call, size: usize) -> Event<'static> {
     Event::Failed { call, size: size as u64 }
@@ -15,7 +14,7 @@ fn failed(call: Call, size: usize) -> Event<'static> {
 /// # Safety
 /// As C defines it; the same holds for all functions of this file.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn malloc(size: usize) -> Block {
+pub unsafe extern "C" fn malloc(size: usize) -> BlockPointer {
     let block = record_after(
         // SAFETY: as the program's call.
         move || unsafe { (next().malloc)(size) },
@@ -29,7 +28,7 @@ pub unsafe extern "C" fn malloc(size: usize) -> Block {
 /// # Safety
 /// As C defines it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn free(block: Block) {
+pub unsafe extern "C" fn free(block: BlockPointer) {
     if block.is_null() {
         return record(Event::FreeNull);
     }
@@ -44,7 +43,7 @@ pub unsafe extern "C" fn free(block: Block) {
 /// # Safety
 /// As C defines it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn calloc(count: usize, size: usize) -> Block {
+pub unsafe extern "C" fn calloc(count: usize, size: usize) -> BlockPointer {
     let product = count.saturating_mul(size);
     let block = record_after(
         // SAFETY: as the program's call.
@@ -59,7 +58,7 @@ pub unsafe extern "C" fn calloc(count: usize, size: usize) -> Block {
 /// # Safety
 /// As C defines it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn realloc(old: Block, size: usize) -> Block {
+pub unsafe extern "C" fn realloc(old: BlockPointer, size: usize) -> BlockPointer {
     // SAFETY: as the program's call.
     resize(old, size, || unsafe { (next().realloc)(old, size) })
 }
@@ -67,7 +66,7 @@ pub unsafe extern "C" fn realloc(old: Block, size: usize) -> Block {
 /// # Safety
 /// As glibc and the BSDs define it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn reallocarray(old: Block, count: usize, size: usize) -> Block {
+pub unsafe extern "C" fn reallocarray(old: BlockPointer, count: usize, size: usize) -> BlockPointer {
     let product = count.saturating_mul(size);
     resize(old, product, || match found().reallocarray {
         // SAFETY: as the program's call.
@@ -79,7 +78,7 @@ pub unsafe extern "C" fn reallocarray(old: Block, count: usize, size: usize) -> 
 }
 
 #[inline(always)]
-fn resize(old: Block, size: usize, call: impl FnOnce() -> Block) -> Block {
+fn resize(old: BlockPointer, size: usize, call: impl FnOnce() -> BlockPointer) -> BlockPointer {
     if is_first(old) {
         // SAFETY: the arena's block may be smaller; after it follows the arena, or bytes that were
         // never requested.
@@ -97,14 +96,14 @@ fn resize(old: Block, size: usize, call: impl FnOnce() -> Block) -> Block {
     block
 }
 
-fn no_memory() -> Block {
+fn no_memory() -> BlockPointer {
     // SAFETY: the calling thread's own variable.
     unsafe { *libc::__errno_location() = libc::ENOMEM };
     core::ptr::null_mut()
 }
 
 #[inline(always)]
-fn aligned(variant: Variant, align: usize, size: usize, call: impl FnOnce() -> Block) -> Block {
+fn aligned(variant: Variant, align: usize, size: usize, call: impl FnOnce() -> BlockPointer) -> BlockPointer {
     let block = record_after(
         call,
         move |address| Event::Aligned { address, align: align as u64, size: size as u64, variant },
@@ -117,7 +116,7 @@ fn aligned(variant: Variant, align: usize, size: usize, call: impl FnOnce() -> B
 /// # Safety
 /// As POSIX defines it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn posix_memalign(place: *mut Block, align: usize, size: usize) -> c_int {
+pub unsafe extern "C" fn posix_memalign(place: *mut BlockPointer, align: usize, size: usize) -> c_int {
     let mut result = libc::ENOMEM;
     let block = aligned(Variant::PosixMemalign, align, size, || {
         let Some(call) = found().posix_memalign else { return core::ptr::null_mut() };
@@ -136,7 +135,7 @@ pub unsafe extern "C" fn posix_memalign(place: *mut Block, align: usize, size: u
 /// # Safety
 /// As C defines it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> Block {
+pub unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> BlockPointer {
     let call = found().aligned_alloc;
     // SAFETY: as the program's call.
     aligned(Variant::AlignedAlloc, align, size, || call.map_or_else(no_memory, |call| unsafe { call(align, size) }))
@@ -145,7 +144,7 @@ pub unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> Block {
 /// # Safety
 /// As glibc defines it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn memalign(align: usize, size: usize) -> Block {
+pub unsafe extern "C" fn memalign(align: usize, size: usize) -> BlockPointer {
     let call = found().memalign;
     // SAFETY: as the program's call.
     aligned(Variant::Memalign, align, size, || call.map_or_else(no_memory, |call| unsafe { call(align, size) }))
@@ -154,7 +153,7 @@ pub unsafe extern "C" fn memalign(align: usize, size: usize) -> Block {
 /// # Safety
 /// As glibc defines it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn valloc(size: usize) -> Block {
+pub unsafe extern "C" fn valloc(size: usize) -> BlockPointer {
     let call = found().valloc;
     // SAFETY: as the program's call.
     aligned(Variant::Valloc, metadata::page_bytes(), size, || call.map_or_else(no_memory, |call| unsafe { call(size) }))
@@ -163,7 +162,7 @@ pub unsafe extern "C" fn valloc(size: usize) -> Block {
 /// # Safety
 /// As glibc defines it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pvalloc(size: usize) -> Block {
+pub unsafe extern "C" fn pvalloc(size: usize) -> BlockPointer {
     let call = found().pvalloc;
     aligned(Variant::Pvalloc, metadata::page_bytes(), size, || {
         // SAFETY: as the program's call.
@@ -174,7 +173,7 @@ pub unsafe extern "C" fn pvalloc(size: usize) -> Block {
 /// # Safety
 /// As glibc defines it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn malloc_usable_size(block: Block) -> usize {
+pub unsafe extern "C" fn malloc_usable_size(block: BlockPointer) -> usize {
     let Some(call) = found().usable_size else { return 0 };
     if block.is_null() || is_first(block) {
         return 0;
@@ -186,7 +185,7 @@ pub unsafe extern "C" fn malloc_usable_size(block: Block) -> usize {
 /// # Safety
 /// As C23 defines it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn free_sized(block: Block, size: usize) {
+pub unsafe extern "C" fn free_sized(block: BlockPointer, size: usize) {
     if block.is_null() {
         return record_rare(&Event::FreeNull);
     }
@@ -206,7 +205,7 @@ pub unsafe extern "C" fn free_sized(block: Block, size: usize) {
 /// # Safety
 /// As C23 defines it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn free_aligned_sized(block: Block, align: usize, size: usize) {
+pub unsafe extern "C" fn free_aligned_sized(block: BlockPointer, align: usize, size: usize) {
     if block.is_null() {
         return record_rare(&Event::FreeNull);
     }

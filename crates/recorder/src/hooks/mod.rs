@@ -3,7 +3,4 @@
 mod c;
 mod operators;
 mod others;
-pub mod programs;
-
-pub use others::{after_fork, before_fork};
-pub use programs::Spawn;
+mod programs;

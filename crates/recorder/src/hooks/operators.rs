@@ -8,16 +8,14 @@
 //! exception and its handler. The same happens if a program replaces some of the operators: the C++
 //! library builds the others from these.
 
-use crate::next::{give_up, is_first, look, next};
+use crate::next::{BlockPointer, give_up, is_first, look, next};
 use crate::record::{record, record_after, record_before};
 use crate::{interposers, large};
-use core::ffi::{CStr, c_void};
+use core::ffi::CStr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use heapmark_wire::capture::{Call, Event, Variant};
 
-type Block = *mut c_void;
-
-extern "C" fn new(size: usize) -> Block {
+extern "C" fn new(size: usize) -> BlockPointer {
     if interposers::has_operators() {
         return core::ptr::null_mut();
     }
@@ -31,7 +29,7 @@ extern "C" fn new(size: usize) -> Block {
     block
 }
 
-extern "C" fn new_aligned(size: usize, align: usize) -> Block {
+extern "C" fn new_aligned(size: usize, align: usize) -> BlockPointer {
     if interposers::has_operators() {
         return core::ptr::null_mut();
     }
@@ -51,7 +49,7 @@ extern "C" fn new_aligned(size: usize, align: usize) -> Block {
 }
 
 #[inline(always)]
-unsafe fn delete(block: Block, event: impl FnOnce(u64) -> Event<'static>) {
+unsafe fn delete(block: BlockPointer, event: impl FnOnce(u64) -> Event<'static>) {
     if block.is_null() {
         return record(Event::FreeNull);
     }
@@ -77,11 +75,11 @@ const NEWS: [&CStr; 8] = [
 const FIRST_NOTHROW: usize = 4;
 
 /// Any of the operators: none has more arguments.
-type Operator = extern "C" fn(usize, usize, usize) -> Block;
+type Operator = extern "C" fn(usize, usize, usize) -> BlockPointer;
 
 /// The target of the jump of an operator that has failed, or that the recorder must not serve.
 extern "C" fn behind<const FORM: usize>() -> Operator {
-    extern "C" fn nothing(_: usize, _: usize, _: usize) -> Block {
+    extern "C" fn nothing(_: usize, _: usize, _: usize) -> BlockPointer {
         core::ptr::null_mut()
     }
     static FOUND: [AtomicUsize; NEWS.len()] = [const { AtomicUsize::new(0) }; NEWS.len()];
@@ -98,7 +96,7 @@ fn next_operator(name: &CStr, known: &AtomicUsize) -> Option<Operator> {
     let mut found = known.load(Ordering::Relaxed);
     if found == 0 {
         // SAFETY: the names are those of functions; the libraries stay as they are.
-        found = unsafe { look::<Block>(name).unwrap_or_else(|| in_late_library(name)) } as usize;
+        found = unsafe { look::<BlockPointer>(name).unwrap_or_else(|| in_late_library(name)) } as usize;
         known.store(found, Ordering::Relaxed);
     }
     // SAFETY: the address of an operator, or null.
@@ -106,7 +104,7 @@ fn next_operator(name: &CStr, known: &AtomicUsize) -> Option<Operator> {
 }
 
 /// For a C program that has loaded a C++ library later, outside the global search order.
-fn in_late_library(name: &CStr) -> Block {
+fn in_late_library(name: &CStr) -> BlockPointer {
     let libraries = [c"libstdc++.so.6", c"libc++.so.1"].into_iter();
     // SAFETY: looks at what is loaded, and loads nothing.
     let found = libraries.map(|library| unsafe {
@@ -122,7 +120,7 @@ macro_rules! news {
         /// As C++ defines it.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
-        pub unsafe extern "C" fn $name(size: usize, second: usize, third: usize) -> Block {
+        pub unsafe extern "C" fn $name(size: usize, second: usize, third: usize) -> BlockPointer {
             #[cfg(target_arch = "x86_64")]
             core::arch::naked_asm!(
                 "push rdi",
@@ -191,7 +189,7 @@ macro_rules! deletes {
         /// # Safety
         /// As C++ defines it.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(block: Block $(, $argument: usize)*) {
+        pub unsafe extern "C" fn $name(block: BlockPointer $(, $argument: usize)*) {
             static FOUND: AtomicUsize = AtomicUsize::new(0);
             if interposers::has_operators()
                 && leave(concat!(stringify!($name), "\0"), &FOUND, [block as usize $(, $argument)*])

@@ -1,20 +1,14 @@
 //! Calls that allocate nothing but matter: threads, processes, and the program's own marks.
 
 use crate::chunk_space::put;
-use crate::clock;
+use crate::layout::{StreamState, WIPED};
 use crate::local::{Errno, local, state};
-use crate::next::found;
-use crate::process::WIPED;
-use crate::record::record_rare;
+use crate::next::{BlockPointer, StartRoutine};
 use crate::signals::Quiet;
-use crate::state::State;
-use crate::thread::{begin_child, begin_thread_of_caller, own};
-use core::ffi::{CStr, c_char, c_int, c_void};
+use crate::thread::{begin_child, begin_thread_of_caller, found, own, record_rare};
+use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::Ordering;
 use heapmark_wire::capture::Event;
-
-type Argument = *mut c_void;
-type Start = extern "C" fn(Argument) -> Argument;
 
 /// The creator prepares the new thread's state. The new thread itself notes its start, in the
 /// creator's name: a thread that could not be created leaves no event.
@@ -25,8 +19,8 @@ type Start = extern "C" fn(Argument) -> Argument;
 pub unsafe extern "C" fn pthread_create(
     thread: *mut libc::pthread_t,
     attributes: *const libc::pthread_attr_t,
-    start: Start,
-    argument: Argument,
+    start: StartRoutine,
+    argument: BlockPointer,
 ) -> c_int {
     let Some(call) = found().pthread_create else { return libc::EAGAIN };
     let process = &WIPED.process;
@@ -61,18 +55,18 @@ pub unsafe extern "C" fn pthread_create(
 
 /// The work of a new thread.
 #[repr(C)]
-struct Task {
-    start: Option<Start>,
-    argument: Argument,
+struct ThreadTask {
+    start: Option<StartRoutine>,
+    argument: BlockPointer,
 }
 
-extern "C" fn begin(state: Argument) -> Task {
+extern "C" fn begin(state: BlockPointer) -> ThreadTask {
     let (_errno, _quiet) = (Errno::keep(), Quiet::begin());
-    let (state, own_number) = (state.cast::<State>(), WIPED.process.threads.fetch_add(1, Ordering::Relaxed));
+    let (state, own_number) = (state.cast::<StreamState>(), WIPED.process.threads.fetch_add(1, Ordering::Relaxed));
     // SAFETY: the thread's creator handed the state to it.
     unsafe {
         (*local()).thread_and_one = own_number + 1;
-        let task = Task { start: (*state).start, argument: (*state).argument };
+        let task = ThreadTask { start: (*state).start, argument: (*state).argument };
         put(state, &Event::ThreadStart { child: own_number });
         (*state).thread = own_number;
         put(state, &Event::Begin { thread: own_number });
@@ -84,7 +78,7 @@ extern "C" fn begin(state: Argument) -> Task {
 /// The first function of a new thread. It jumps to the program's own: `pthread_exit` unwinds the
 /// stack, and must find no frame of ours on it.
 #[unsafe(naked)]
-extern "C" fn run(state: Argument) -> Argument {
+extern "C" fn run(state: BlockPointer) -> BlockPointer {
     #[cfg(target_arch = "x86_64")]
     core::arch::naked_asm!(
         "sub rsp, 8",
@@ -104,22 +98,6 @@ extern "C" fn run(state: Argument) -> Argument {
         "br x16",
         begin = sym begin,
     );
-}
-
-/// Stores the moment of a fork: a child inherits the blocks that are live now. The moment
-/// identifies the fork, since process numbers are reused. The C library calls this in all functions
-/// that fork, after the program's own handlers.
-pub extern "C" fn before_fork() {
-    let moment = clock::now_ns();
-    record_rare(&Event::Forking { moment });
-    // SAFETY: the calling thread's own variable.
-    unsafe { (*local()).forking = moment };
-}
-
-/// Resets the moment. Forks without the C library have none.
-pub extern "C" fn after_fork() {
-    // SAFETY: the calling thread's own variable.
-    unsafe { (*local()).forking = 0 };
 }
 
 /// # Safety

@@ -1,7 +1,7 @@
 //! The calls that make objects, as ops.
 
 use super::object::Maker;
-use heapmark_wire::compiled::{ALL_PAGES, Head, MOST_SIZE, Op, PAGES_FROM_BYTES, Rare};
+use heapmark_wire::compiled::{ALL_PAGES, CompiledHead, MOST_SIZE, Op, PAGES_FROM_BYTES, Rare};
 
 /// The call that makes an object.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Ask {
     }
 
     /// Counts one more call of this kind.
-    pub(super) fn count(self, head: &mut Head) {
+    pub(super) fn count(self, head: &mut CompiledHead) {
         *match self {
             Ask::Malloc | Ask::New => &mut head.malloc,
             Ask::Calloc { .. } => &mut head.calloc,

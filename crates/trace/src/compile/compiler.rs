@@ -9,7 +9,7 @@ use super::stream::WordWriter;
 use super::thread_streams::ThreadStreams;
 use super::window::{self, Told};
 use anyhow::{Context, Result, bail};
-use heapmark_wire::compiled::{self, ALL_PAGES, HEAD_WORDS, Head, MOST_SIZE, MOST_SLOTS, Op, Rare};
+use heapmark_wire::compiled::{self, ALL_PAGES, CompiledHead, HEAD_WORDS, MOST_SIZE, MOST_SLOTS, Op, Rare};
 use std::fs::File;
 
 /// Bytes that are allocated between two memory points.
@@ -23,18 +23,18 @@ struct Compiler {
     live_bytes: u64,
     slots: Slots,
     next_point: u64,
-    head: Head,
+    head: CompiledHead,
 }
 
 /// Compiles the events of a trace into a file.
-pub fn compile(events: impl Iterator<Item = Result<Told, Fault>>, order: Order, file: File) -> Result<Head> {
+pub fn compile(events: impl Iterator<Item = Result<Told, Fault>>, order: Order, file: File) -> Result<CompiledHead> {
     let mut compiler = Compiler {
         streams: ThreadStreams::new(order, WordWriter { file, words: HEAD_WORDS as u64 }),
         objects: Live::default(),
         live_bytes: 0,
         slots: Slots::default(),
         next_point: POINT_EVERY_BYTES,
-        head: Head::default(),
+        head: CompiledHead::default(),
     };
     let mut window = Vec::with_capacity(window::EVENTS);
     for event in events {
@@ -229,7 +229,7 @@ impl Compiler {
     }
 
     /// Ends the streams, writes the table of threads and the head.
-    fn finish(mut self) -> Result<Head> {
+    fn finish(mut self) -> Result<CompiledHead> {
         if self.head.events == 0 {
             return Err(Fault::new(Kind::Foreign, "the trace has no call that could be replayed").into());
         }
@@ -248,7 +248,7 @@ impl Compiler {
         let (at, left_at, words) = (writer.reserve(table.len()), writer.reserve(left.len()), writer.words);
         let written = writer.write(at, &table).and_then(|()| writer.write(left_at, &left));
         written.and_then(|()| writer.file.set_len(words * 8)).context("cannot write the compiled trace")?;
-        let head = Head {
+        let head = CompiledHead {
             words,
             checksum: super::checksum(&writer.file)?.into(),
             table: at,

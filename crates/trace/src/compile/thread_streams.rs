@@ -4,7 +4,7 @@ use super::super::MOST_THREADS;
 use super::Order;
 use super::stream::{Stream, WordWriter};
 use anyhow::{Context, Result, bail};
-use heapmark_wire::compiled::{Op, POSITION_EVERY, Rare, Thread};
+use heapmark_wire::compiled::{CompiledThread, Op, POSITION_EVERY, Rare};
 use std::collections::HashMap;
 
 /// A thread gets the clock again after this much recorded time.
@@ -224,7 +224,7 @@ impl ThreadStreams {
                 own.stream.push(&mut self.writer, &[Rare::End.word(0)])?;
                 own.stream.end(&self.writer)?;
             }
-            table.extend(Thread { first: own.stream.first, is_started: own.is_started }.encode());
+            table.extend(CompiledThread { first: own.stream.first, is_started: own.is_started }.encode());
         }
         Ok(table)
     }

@@ -3,7 +3,7 @@
 
 use crate::fault::{Fault, foreign};
 use crate::{Done, Head};
-use heapmark_wire::capture::{CHUNK_BYTES, Chunk, HEADER_BYTES, Kind, Start, Wrong};
+use heapmark_wire::capture::{CHUNK_BYTES, Chunk, ChunkKind, HEADER_BYTES, Start, Wrong};
 use rustix::fs::{SeekFrom, seek};
 use std::cell::Cell;
 use std::fs::File;
@@ -73,7 +73,7 @@ impl Capture {
                 return Ok(0);
             }
         };
-        let Some(chunk) = chunk.filter(|chunk| chunk.kind == Kind::Text) else {
+        let Some(chunk) = chunk.filter(|chunk| chunk.kind == ChunkKind::Text) else {
             return Err(none("it does not begin with what it is of".into()));
         };
         chunk.pairs().for_each(|(key, value)| self.head.set_escaped(key, value));
@@ -95,7 +95,7 @@ impl Capture {
             let there = self.fill(at, &mut header)?;
             match Start::of_header(&header) {
                 _ if there < HEADER_BYTES => self.damage.push(format!("chunk {number}: {}", Wrong::Short)),
-                Ok(Some((Kind::Events, start))) if u64::from(start.place) == number => {
+                Ok(Some((ChunkKind::Events, start))) if u64::from(start.place) == number => {
                     places.push(Place { at, start });
                     let end = at + u64::from(start.bytes);
                     // A recorder at work extends the file first.

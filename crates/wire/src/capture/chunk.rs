@@ -1,7 +1,6 @@
 //! A chunk's header: its writer, its place in a stream, and how much of it is valid.
 
 use super::crc::{continued, crc32c};
-use super::read::Records;
 use super::text;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +29,7 @@ const ONE_TWICE: u64 = 1 << 32 | 1;
 /// What a chunk holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum ChunkKind {
     /// Text about the process
     Text = 1,
     /// Events
@@ -94,7 +93,7 @@ impl Header {
     ///
     /// # Safety
     /// `header` must point to `start.bytes` of zeros that the caller may write.
-    pub unsafe fn begin(header: *mut Header, kind: Kind, start: &Start) {
+    pub unsafe fn begin(header: *mut Header, kind: ChunkKind, start: &Start) {
         // SAFETY: as the caller guarantees.
         unsafe {
             (*header).version = VERSION;
@@ -150,7 +149,7 @@ impl Header {
 #[derive(Clone, Copy, Debug)]
 pub struct Chunk<'a> {
     /// What it holds.
-    pub kind: Kind,
+    pub kind: ChunkKind,
     /// Its place.
     pub start: Start,
     /// Its writer had finished it, and its checksum is right.
@@ -209,7 +208,7 @@ impl core::error::Error for Wrong {}
 
 /// Header fields that do not come from the writer.
 struct Rest {
-    kind: Kind,
+    kind: ChunkKind,
     sealed: u32,
     crc: u32,
     chunks: u64,
@@ -234,8 +233,8 @@ fn read(header: &[u8; HEADER_BYTES]) -> Result<Option<(Start, Rest)>, Wrong> {
         return Err(Wrong::Header);
     }
     let kind = match header[10] {
-        1 => Kind::Text,
-        2 => Kind::Events,
+        1 => ChunkKind::Text,
+        2 => ChunkKind::Events,
         other => return Err(Wrong::Kind(other)),
     };
     let start = Start {
@@ -267,7 +266,7 @@ fn once(twice: u64) -> Result<u32, Wrong> {
 impl Start {
     /// The fields of a header alone, for a search for the chunks of a stream; `None` if the chunk
     /// was never used.
-    pub fn of_header(header: &[u8; HEADER_BYTES]) -> Result<Option<(Kind, Start)>, Wrong> {
+    pub fn of_header(header: &[u8; HEADER_BYTES]) -> Result<Option<(ChunkKind, Start)>, Wrong> {
         Ok(read(header)?.map(|(start, rest)| (rest.kind, start)))
     }
 
@@ -277,11 +276,11 @@ impl Start {
         let Some((start, rest)) = read(header)? else { return Ok(0) };
         let room = start.bytes as usize - HEADER_BYTES;
         let open = match rest.kind {
-            Kind::Text => 0,
+            ChunkKind::Text => 0,
             // A chunk that was just begun, or lacks its seal.
-            Kind::Events if rest.sealed == 0 => room,
+            ChunkKind::Events if rest.sealed == 0 => room,
             // One byte more than is allowed, to detect an excess.
-            Kind::Events => MOST_OPEN_BYTES + 1,
+            ChunkKind::Events => MOST_OPEN_BYTES + 1,
         };
         Ok((rest.sealed as usize + open).min(room))
     }
@@ -309,11 +308,6 @@ impl<'a> Chunk<'a> {
         let payload = &behind[..held.len() + written.unwrap_or(0)];
         let (chunks, dropped) = (once(chunks)?, once(dropped)?);
         Ok(Some(Chunk { kind, start, sealed: ended, chunks, dropped, payload }))
-    }
-
-    /// Its events.
-    pub fn records(&self) -> Records<'a> {
-        Records::new(self.payload, &self.start, self.sealed)
     }
 
     /// Its text, as pairs of a key and an escaped value.

@@ -1,6 +1,6 @@
 //! Reads the events of a chunk. Any bytes give events or an error.
 
-use super::chunk::Start;
+use super::chunk::{Chunk, Start};
 use super::event::{Call, Event, MOST_MARK_BYTES, Variant, further, op};
 use crate::varint;
 use core::fmt;
@@ -52,7 +52,7 @@ pub struct Records<'a> {
 }
 
 /// The state that the next event is encoded relative to.
-pub(super) struct End {
+pub(super) struct EncodingState {
     pub at: usize,
     pub word: u64,
     pub stamp: u64,
@@ -62,6 +62,13 @@ pub(super) struct End {
 
 const TORN: &str = "an event is cut off";
 
+impl<'a> Chunk<'a> {
+    /// Its events.
+    pub fn records(&self) -> Records<'a> {
+        Records::new(self.payload, &self.start, self.sealed)
+    }
+}
+
 impl<'a> Records<'a> {
     pub(super) fn new(payload: &'a [u8], start: &Start, sealed: bool) -> Records<'a> {
         let Start { thread, first_event, stamp, clocked, .. } = *start;
@@ -69,9 +76,9 @@ impl<'a> Records<'a> {
     }
 
     /// The state in which a writer would continue.
-    pub(super) fn end(&self) -> End {
+    pub(super) fn end(&self) -> EncodingState {
         let Records { at, word, stamp, number, clocked, .. } = *self;
-        End { at, word, stamp, number, clocked }
+        EncodingState { at, word, stamp, number, clocked }
     }
 
     /// The number that the next event has, if there is one.

@@ -6,7 +6,7 @@
 //! zeros. So an event is valid as soon as its last number is stored, and a reader detects one that
 //! lacks numbers.
 
-use super::chunk::{Chunk, HEADER_BYTES, Header, Kind, Start};
+use super::chunk::{Chunk, ChunkKind, HEADER_BYTES, Header, Start};
 use super::event::{Event, MOST_EVENT_BYTES, MOST_MARK_BYTES, further, op};
 use crate::varint::{put, zigzag};
 
@@ -38,7 +38,7 @@ impl Writer {
     pub unsafe fn begin(&mut self, chunk: *mut u8, start: &Start) {
         let header = chunk.cast::<Header>();
         // SAFETY: as the caller guarantees.
-        unsafe { Header::begin(header, Kind::Events, &Start { first_event: self.events, ..*start }) };
+        unsafe { Header::begin(header, ChunkKind::Events, &Start { first_event: self.events, ..*start }) };
         *self =
             Writer { at: chunk.wrapping_add(HEADER_BYTES), word: 0, stamp: start.stamp, events: self.events, header };
     }

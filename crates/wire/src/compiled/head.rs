@@ -9,7 +9,7 @@ pub const HEAD_WORDS: usize = 25;
 
 /// The start of a compiled trace: its size, and the expected totals of one replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Head {
+pub struct CompiledHead {
     /// Words of the whole file.
     pub words: u64,
     /// CRC-32 of all words after the head.
@@ -59,7 +59,7 @@ pub struct Head {
 
 /// Why a file is no compiled trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum CompiledFault {
     /// It is shorter than a head, or not as long as its head states.
     Length,
     /// It is something else, or of another version.
@@ -68,7 +68,7 @@ pub enum Fault {
     Numbers,
 }
 
-impl Head {
+impl CompiledHead {
     /// The words in the file.
     pub fn encode(&self) -> [u64; HEAD_WORDS] {
         let mut words = [0; HEAD_WORDS];
@@ -104,21 +104,21 @@ impl Head {
     }
 
     /// From the words of a whole file.
-    pub fn decode(file: &[u64]) -> Result<Head, Fault> {
-        let head: &[u64; HEAD_WORDS] = file.first_chunk().ok_or(Fault::Length)?;
-        let head = Head::of_words(head)?;
-        if head.words != file.len() as u64 { Err(Fault::Length) } else { Ok(head) }
+    pub fn decode(file: &[u64]) -> Result<CompiledHead, CompiledFault> {
+        let head: &[u64; HEAD_WORDS] = file.first_chunk().ok_or(CompiledFault::Length)?;
+        let head = CompiledHead::of_words(head)?;
+        if head.words != file.len() as u64 { Err(CompiledFault::Length) } else { Ok(head) }
     }
 
     /// From the words of a head alone.
-    pub fn of_words(words: &[u64; HEAD_WORDS]) -> Result<Head, Fault> {
+    pub fn of_words(words: &[u64; HEAD_WORDS]) -> Result<CompiledHead, CompiledFault> {
         if words[0] != MAGIC {
-            return Err(Fault::Magic);
+            return Err(CompiledFault::Magic);
         }
         // In the order of `encode`.
         let mut numbers = words[1..].iter().copied();
         let mut next = || numbers.next().unwrap_or_default();
-        let head = Head {
+        let head = CompiledHead {
             words: next(),
             checksum: next(),
             table: next(),
@@ -148,7 +148,7 @@ impl Head {
             || head.slots > MOST_SLOTS
             || [table_end, left_end].iter().any(|end| end.is_none_or(|end| end > head.words))
         {
-            return Err(Fault::Numbers);
+            return Err(CompiledFault::Numbers);
         }
         Ok(head)
     }
@@ -159,14 +159,14 @@ pub const THREAD_WORDS: usize = 2;
 
 /// A thread in the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Thread {
+pub struct CompiledThread {
     /// Where its stream begins; 0 if no thread of this number plays.
     pub first: u64,
     /// Whether an op creates it; otherwise it exists from the start.
     pub is_started: bool,
 }
 
-impl Thread {
+impl CompiledThread {
     /// The words in the table.
     pub fn encode(&self) -> [u64; THREAD_WORDS] {
         [self.first, u64::from(self.is_started)]
@@ -178,10 +178,10 @@ impl Thread {
     }
 
     /// The thread of this number; the file is as long as its head states.
-    pub fn of(file: &[u64], head: &Head, number: usize) -> Option<Thread> {
+    pub fn of(file: &[u64], head: &CompiledHead, number: usize) -> Option<CompiledThread> {
         let at = head.table as usize + number * THREAD_WORDS;
         let &[first, is_started] = file.get(at..at + THREAD_WORDS)?.first_chunk::<THREAD_WORDS>()?;
-        Some(Thread { first, is_started: is_started != 0 })
+        Some(CompiledThread { first, is_started: is_started != 0 })
     }
 }
 
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_head_is_read_back_and_one_that_lies_is_refused() {
-        let head = Head {
+        let head = CompiledHead {
             words: 33,
             table: 25,
             threads: 3,
@@ -199,29 +199,30 @@ mod tests {
             peak: (1, 2),
             recorded_ns: 9,
             left: (31, 2),
-            ..Head::default()
+            ..CompiledHead::default()
         };
         let mut file = [0; 33];
         file[..HEAD_WORDS].copy_from_slice(&head.encode());
-        assert_eq!(Head::decode(&file), Ok(head));
-        assert_eq!(Head::decode(&file[..32]), Err(Fault::Length));
-        assert_eq!(Head::decode(&file[..5]), Err(Fault::Length));
-        let broken = |head: Head| Head::of_words(&head.encode());
-        assert_eq!(broken(Head { threads: 5, ..head }), Err(Fault::Numbers));
-        assert_eq!(broken(Head { threads: u64::MAX, ..head }), Err(Fault::Numbers));
-        assert_eq!(broken(Head { left: (31, 3), ..head }), Err(Fault::Numbers));
-        assert_eq!(broken(Head { slots: MOST_SLOTS + 1, ..head }), Err(Fault::Numbers));
+        assert_eq!(CompiledHead::decode(&file), Ok(head));
+        assert_eq!(CompiledHead::decode(&file[..32]), Err(CompiledFault::Length));
+        assert_eq!(CompiledHead::decode(&file[..5]), Err(CompiledFault::Length));
+        let broken = |head: CompiledHead| CompiledHead::of_words(&head.encode());
+        assert_eq!(broken(CompiledHead { threads: 5, ..head }), Err(CompiledFault::Numbers));
+        assert_eq!(broken(CompiledHead { threads: u64::MAX, ..head }), Err(CompiledFault::Numbers));
+        assert_eq!(broken(CompiledHead { left: (31, 3), ..head }), Err(CompiledFault::Numbers));
+        assert_eq!(broken(CompiledHead { slots: MOST_SLOTS + 1, ..head }), Err(CompiledFault::Numbers));
         file[0] += 1;
-        assert_eq!(Head::decode(&file), Err(Fault::Magic));
+        assert_eq!(CompiledHead::decode(&file), Err(CompiledFault::Magic));
     }
 
     #[test]
     fn threads_are_found_in_their_table() {
-        let head = Head { words: 29, table: 25, threads: 2, ..Head::default() };
-        let (one, two) = (Thread { first: 11, is_started: false }, Thread { first: 12, is_started: true });
+        let head = CompiledHead { words: 29, table: 25, threads: 2, ..CompiledHead::default() };
+        let (one, two) =
+            (CompiledThread { first: 11, is_started: false }, CompiledThread { first: 12, is_started: true });
         let mut file = [0; 29];
         file[25..27].copy_from_slice(&one.encode());
         file[27..].copy_from_slice(&two.encode());
-        assert_eq!([0, 1, 2].map(|n| Thread::of(&file, &head, n)), [Some(one), Some(two), None]);
+        assert_eq!([0, 1, 2].map(|n| CompiledThread::of(&file, &head, n)), [Some(one), Some(two), None]);
     }
 }

@@ -13,7 +13,7 @@
 
 mod head;
 
-pub use head::{Fault, HEAD_WORDS, Head, MAGIC, THREAD_WORDS, Thread};
+pub use head::{CompiledFault, CompiledHead, CompiledThread, HEAD_WORDS, MAGIC, THREAD_WORDS};
 
 /// Slots that an op can name.
 pub const MOST_SLOTS: u64 = 1 << SLOT_BITS;

@@ -2,17 +2,17 @@
 
 use crate::api::Api;
 use crate::fail;
-use crate::memory::Table;
+use crate::memory::HarnessTable;
 use core::slice;
 use core::sync::atomic::AtomicPtr;
 
 /// The shared vector, the sizes, the identity permutation and one shuffled permutation per thread.
 pub struct Arrays {
     slots: usize,
-    blocks: Table<*mut u8>,
+    blocks: HarnessTable<*mut u8>,
     /// Holds the contents instead, for an allocator whose blocks overlap (the null allocator). The
     /// blocks are still allocated and freed.
-    aside: Option<Table<u64>>,
+    aside: Option<HarnessTable<u64>>,
 }
 
 // SAFETY: handed out as slices, by the borrow rules for slices.
@@ -31,7 +31,7 @@ impl Arrays {
 
     /// Allocates all of them; their contents are undefined.
     pub fn allocate(api: &Api, slots: usize, threads: usize) -> Arrays {
-        let mut arrays = Arrays { slots, blocks: Table::zeroed(Arrays::count(threads)), aside: None };
+        let mut arrays = Arrays { slots, blocks: HarnessTable::zeroed(Arrays::count(threads)), aside: None };
         for index in 0..arrays.blocks.len() {
             let bytes = arrays.bytes_of(index);
             // SAFETY: an ordinary call.
@@ -42,7 +42,7 @@ impl Arrays {
             arrays.blocks[index] = block;
         }
         if arrays.overlap() {
-            arrays.aside = Some(Table::zeroed(arrays.blocks.len() * slots));
+            arrays.aside = Some(HarnessTable::zeroed(arrays.blocks.len() * slots));
         }
         arrays
     }

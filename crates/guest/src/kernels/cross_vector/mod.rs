@@ -6,10 +6,10 @@ mod arrays;
 
 use super::{Kernel, touch};
 use crate::api::Api;
-use crate::bench::{Bench, Work};
+use crate::bench::{Bench, KernelWork};
 use crate::fail;
-use crate::memory::{self, Padded, Table};
-use crate::purge::Purge;
+use crate::memory::{self, HarnessTable, Padded};
+use crate::purge::PurgeCall;
 use crate::rng::MersenneTwister;
 use arrays::Arrays;
 use core::cell::Cell;
@@ -30,22 +30,22 @@ const HEADER: u32 = size_of::<u32>() as u32;
 /// allocations.
 const LOOK_EVERY: u64 = 1024;
 
-struct Shared<'a> {
+struct CrossVectorContext<'a> {
     api: Api,
-    purge: Option<Purge>,
+    purge: Option<PurgeCall>,
     passes: u64,
     arrays: &'a Arrays,
     live: LiveBytes,
-    tallies: &'a [Padded<Cell<Tally>>],
+    tallies: &'a [Padded<Cell<CrossVectorCounts>>],
 }
 
 // SAFETY: each worker uses its own tally; the vector and the counters of live bytes are atomic, the
 // rest is only read.
-unsafe impl Sync for Shared<'_> {}
+unsafe impl Sync for CrossVectorContext<'_> {}
 
 /// The work of one thread in a round.
 #[derive(Clone, Copy, Default)]
-struct Tally {
+struct CrossVectorCounts {
     mallocs: u64,
     frees: u64,
     cas_failures: u64,
@@ -58,7 +58,7 @@ struct Tally {
 /// Each thread's requested live bytes. One thread's count may be negative, since others free its
 /// blocks.
 struct LiveBytes {
-    counters: Table<AtomicI64>,
+    counters: HarnessTable<AtomicI64>,
     stride: usize,
     look_every: u64,
 }
@@ -67,7 +67,7 @@ impl LiveBytes {
     /// `exact`: adjacent counters, summed up at every allocation, as in the document's program.
     fn new(threads: usize, exact: bool) -> LiveBytes {
         let (stride, look_every) = if exact { (1, 1) } else { (128 / size_of::<AtomicI64>(), LOOK_EVERY) };
-        LiveBytes { counters: Table::zeroed(threads * stride), stride, look_every }
+        LiveBytes { counters: HarnessTable::zeroed(threads * stride), stride, look_every }
     }
 
     fn of(&self, thread: usize) -> &AtomicI64 {
@@ -85,16 +85,16 @@ fn run(bench: &mut Bench) {
     let (exact, counts_purge) = (bench.parameter("counting") == "exact", bench.flag("purge"));
     let threads = bench.threads as u64;
     bench.needs(slots * (u64::from(max / 2) + 4 * threads + 36));
-    let tallies = Table::<Padded<Cell<Tally>>>::zeroed(bench.threads);
+    let tallies = HarnessTable::<Padded<Cell<CrossVectorCounts>>>::zeroed(bench.threads);
 
-    let (mut done, mut expected) = (Work::default(), Work::default());
+    let (mut done, mut expected) = (KernelWork::default(), KernelWork::default());
     let (mut peak_bytes, mut arrays_bytes, mut cas_failures, mut ops_measured) = (0, 0, 0, 0);
     for round in bench.rounds() {
         bench.begin();
         let mut arrays = Arrays::allocate(&bench.api, slots as usize, bench.threads);
         fill(&mut arrays, bench.threads, max, bench.number("start") as u32);
         arrays_bytes = arrays.bytes();
-        let shared = Shared {
+        let shared = CrossVectorContext {
             api: bench.api,
             purge: counts_purge.then_some(bench.purge),
             passes,
@@ -110,7 +110,7 @@ fn run(bench: &mut Bench) {
         let span = began.elapsed();
 
         let own = Arrays::count(bench.threads) as u64;
-        let mut work = Work { malloc: own, free: own, ..Work::default() };
+        let mut work = KernelWork { malloc: own, free: own, ..KernelWork::default() };
         for Padded(tally) in tallies.iter() {
             let tally = tally.take();
             work.malloc += tally.mallocs;
@@ -161,11 +161,11 @@ fn fill(arrays: &mut Arrays, threads: usize, max: u32, start: u32) {
     arrays.vector().iter_mut().for_each(|slot| *slot = AtomicPtr::new(ptr::null_mut()));
 }
 
-fn worker(shared: &Shared, index: usize) {
+fn worker(shared: &CrossVectorContext, index: usize) {
     let Api { malloc, free, .. } = shared.api;
     let (vector, sizes, order) = shared.arrays.view(index);
     let own = shared.live.of(index);
-    let (mut tally, mut live, mut until_look) = (Tally::default(), 0, shared.live.look_every);
+    let (mut tally, mut live, mut until_look) = (CrossVectorCounts::default(), 0, shared.live.look_every);
     for _ in 0..shared.passes {
         for &slot in order {
             let place = &vector[slot as usize];

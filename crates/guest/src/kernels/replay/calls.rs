@@ -3,7 +3,7 @@
 
 use super::player::Player;
 use crate::api::AlignedOperators;
-use crate::bench::Work;
+use crate::bench::KernelWork;
 use crate::check::must_be_aligned;
 use crate::fail;
 use core::ptr;
@@ -121,7 +121,7 @@ impl Player<'_> {
 
     #[cold]
     pub(super) fn no_block(&self, call: &str, size: usize) -> ! {
-        let Work { malloc, calloc, realloc, posix_memalign, .. } = self.tally;
+        let KernelWork { malloc, calloc, realloc, posix_memalign, .. } = self.tally;
         let (before, done, thread) = (malloc + calloc + realloc + posix_memalign, self.done, self.index);
         let place = format_args!("operation {done} of thread {thread}, its allocation {before}");
         fail::give_up("oom", format_args!("{call} returned NULL for {size} bytes: {place}"))

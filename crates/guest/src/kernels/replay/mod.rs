@@ -15,17 +15,17 @@ mod touch;
 
 use super::Kernel;
 use crate::api;
-use crate::bench::{Bench, Work};
+use crate::bench::{Bench, KernelWork};
 use crate::fail;
-use crate::memory::{Padded, Table};
+use crate::memory::{HarnessTable, Padded};
 use crate::null;
-use crate::prove::Objects;
+use crate::objects::Objects;
 use core::cell::Cell;
 use core::ptr;
 use heapmark_wire::compiled;
 use points::Points;
 use sheet::Sheet;
-use stage::{Seat, Stage};
+use stage::{ReplayThread, Stage};
 
 pub const KERNEL: Kernel = Kernel {
     name: "replay",
@@ -46,14 +46,14 @@ fn run(bench: &mut Bench) {
     bench.needs(head.requested_peak_bytes + head.slots * size_of::<*mut u8>() as u64);
     null::overlap(head.largest_bytes as usize, head.threads_at_a_time as usize);
     mind_operators();
-    let slots = Table::<Cell<*mut u8>>::shared(head.slots as usize);
-    let seats = Table::<Padded<Seat>>::shared(threads);
-    let own_steps = Table::shared(if threads > heapmark_wire::STEPS { threads } else { 0 });
+    let slots = HarnessTable::<Cell<*mut u8>>::shared(head.slots as usize);
+    let seats = HarnessTable::<Padded<ReplayThread>>::shared(threads);
+    let own_steps = HarnessTable::shared(if threads > heapmark_wire::STEPS { threads } else { 0 });
     let steps = bench.watched().open_steps(threads).unwrap_or(&own_steps);
     let points = Points::of(bench, &sheet);
     let mut stage = Stage::new(bench, &sheet, &slots, &seats, steps, &points);
 
-    let (mut done, mut expected, mut last_frees) = (Work::default(), Work::default(), 0);
+    let (mut done, mut expected, mut last_frees) = (KernelWork::default(), KernelWork::default(), 0);
     bench.begin();
     points.begin();
     for round in bench.rounds() {

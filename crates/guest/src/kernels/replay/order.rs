@@ -7,7 +7,7 @@ use super::stage::Stage;
 use crate::fail;
 use crate::threads::{wait_long_until, wait_until};
 use core::sync::atomic::{AtomicU64, Ordering};
-use heapmark_wire::Step;
+use heapmark_wire::ReplayProgress;
 
 /// Number of other threads whose progress a thread remembers.
 const REMEMBERED: usize = 32;
@@ -66,7 +66,7 @@ impl Skew {
             return;
         }
         stage.patiently(|| {
-            let floor = stage.steps.iter().map(Step::position).min().unwrap_or(position);
+            let floor = stage.steps.iter().map(ReplayProgress::position).min().unwrap_or(position);
             self.floor.store(floor, Ordering::Relaxed);
             near(floor)
         });

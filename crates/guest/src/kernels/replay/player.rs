@@ -2,11 +2,11 @@
 
 use super::order::Seen;
 use super::stage::Stage;
-use crate::bench::Work;
+use crate::bench::KernelWork;
 use crate::fail;
 use core::ptr;
 use core::sync::atomic::Ordering;
-use heapmark_wire::Step;
+use heapmark_wire::ReplayProgress;
 use heapmark_wire::compiled::{self, ALL_PAGES, Op, Rare};
 
 /// A slot is prefetched into the cache this many ops ahead.
@@ -16,7 +16,7 @@ const AHEAD: usize = 8;
 pub struct Player<'s> {
     pub(super) stage: &'s Stage<'s>,
     pub(super) index: usize,
-    step: &'s Step,
+    step: &'s ReplayProgress,
     /// Index of the next word, and the start of this chunk.
     at: usize,
     chunk: usize,
@@ -24,12 +24,12 @@ pub struct Player<'s> {
     pub(super) done: u64,
     /// Pages of the next block to be touched.
     pub(super) pages: u32,
-    pub(super) tally: Work,
+    pub(super) tally: KernelWork,
     seen: Seen,
 }
 
 /// What an op was.
-enum Next {
+enum PlayedOp {
     /// One of the program's calls.
     Call,
     /// A word of the compiled trace's own.
@@ -42,11 +42,21 @@ impl<'s> Player<'s> {
     /// The thread `index`, whose stream begins at this word.
     pub fn new(stage: &'s Stage<'s>, index: usize, first: usize) -> Player<'s> {
         let (step, seen) = (&stage.steps[index], Seen::nothing());
-        Player { stage, index, step, at: first, chunk: first, done: 0, pages: ALL_PAGES, tally: Work::default(), seen }
+        Player {
+            stage,
+            index,
+            step,
+            at: first,
+            chunk: first,
+            done: 0,
+            pages: ALL_PAGES,
+            tally: KernelWork::default(),
+            seen,
+        }
     }
 
     /// Plays the whole stream. Returns the work done, and whether the recorded thread ended here.
-    pub fn play(mut self) -> (Work, bool) {
+    pub fn play(mut self) -> (KernelWork, bool) {
         let followed = self.stage.points.peak_of(self.index);
         let (api, words) = (self.stage.api, self.stage.sheet.words);
         // In registers: a value that goes through memory in each op makes a dependency chain as
@@ -103,9 +113,9 @@ impl<'s> Player<'s> {
                     let next = self.rare(word);
                     at = self.at;
                     match next {
-                        Next::Call => {}
-                        Next::Word => continue,
-                        Next::Over(exits) => return (self.tally, exits),
+                        PlayedOp::Call => {}
+                        PlayedOp::Word => continue,
+                        PlayedOp::Over(exits) => return (self.tally, exits),
                     }
                 }
             }
@@ -151,7 +161,7 @@ impl<'s> Player<'s> {
     }
 
     #[inline(never)]
-    fn rare(&mut self, word: u64) -> Next {
+    fn rare(&mut self, word: u64) -> PlayedOp {
         let argument = compiled::size(word);
         let Some(rare) = Rare::of(word) else { self.broken("has an op of an unknown number") };
         match rare {
@@ -159,10 +169,10 @@ impl<'s> Player<'s> {
                 let next = self.word() as usize;
                 self.stage.sheet.leave(self.chunk..self.at);
                 (self.at, self.chunk) = (next, next);
-                return Next::Word;
+                return PlayedOp::Word;
             }
-            Rare::End => return Next::Over(false),
-            Rare::Exit => return Next::Over(true),
+            Rare::End => return PlayedOp::Over(false),
+            Rare::Exit => return PlayedOp::Over(true),
             Rare::Start => {
                 if let Some(child) = self.stage.steps.get(argument) {
                     child.reach(self.step.position());
@@ -171,17 +181,17 @@ impl<'s> Player<'s> {
             }
             Rare::Pages => {
                 self.pages = argument as u32;
-                return Next::Word;
+                return PlayedOp::Word;
             }
             Rare::Clock => {
                 let ns = self.word();
                 self.sleep_until(ns);
-                return Next::Word;
+                return PlayedOp::Word;
             }
             Rare::Point => {
                 let (volume, live) = (self.word(), self.word());
                 self.stage.points.take(volume, live);
-                return Next::Word;
+                return PlayedOp::Word;
             }
             Rare::FreeNull => {
                 // SAFETY: free takes NULL.
@@ -240,7 +250,7 @@ impl<'s> Player<'s> {
                 self.delete_aligned(argument, alignment, Some(size));
             }
         }
-        Next::Call
+        PlayedOp::Call
     }
 
     /// Sleeps until this much recorded time has passed, at the pace of this replay.

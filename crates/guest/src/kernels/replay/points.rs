@@ -8,10 +8,10 @@ use crate::bench::Bench;
 use crate::check::{self, Occupied};
 use crate::clock::now_ns;
 use crate::fail;
-use crate::memory::{Resident, Table};
-use crate::watched;
+use crate::memory::{HarnessTable, Resident};
+use crate::published;
 use core::cell::Cell;
-use heapmark_wire::{Peak, Point, RssCrossCheck};
+use heapmark_wire::{HeapPoint, Peak, RssCrossCheck};
 
 /// Most points of a series.
 const MOST_POINTS: u64 = 1000;
@@ -20,7 +20,7 @@ const GROWTH: u64 = 100;
 
 /// The points of one process.
 pub struct Points {
-    taken: Table<Point>,
+    taken: HarnessTable<HeapPoint>,
     count: Cell<usize>,
     /// One of this many points of the compiled trace is taken.
     every: u64,
@@ -46,10 +46,10 @@ impl Points {
     /// For a job.
     pub fn of(bench: &Bench, sheet: &Sheet) -> Points {
         let head = &sheet.head;
-        let wanted = bench.parameter("mode") == "memory" && watched::wanted();
+        let wanted = bench.parameter("mode") == "memory" && published::wanted();
         let places = if wanted { MOST_POINTS as usize + 1 } else { 0 };
         Points {
-            taken: Table::shared(places),
+            taken: HarnessTable::shared(places),
             count: Cell::new(0),
             every: head.points.div_ceil(MOST_POINTS).max(1),
             passed: Cell::new(0),
@@ -97,11 +97,11 @@ impl Points {
             // An error of the count never makes a peak.
             heap = heap.min(highest);
         }
-        let point = Point {
+        let point = HeapPoint {
             allocated_bytes: volume,
             time_ns: now_ns() - self.began_ns.get(),
             live_bytes: live,
-            occupied_bytes: watched::occupied_bytes(),
+            occupied_bytes: published::occupied_bytes(),
             heap_bytes: heap,
         };
         // SAFETY: within the table, and one thread plays at a time.
@@ -120,7 +120,7 @@ impl Points {
         let usable_bytes = blocks.map(|block| unsafe { (api.usable_size)(block) } as u64).sum();
         let Occupied { pages, tenth_page_bytes, sparse_pages } = check::occupied();
         self.at_peak.set(Some(Peak {
-            live_bytes: watched::live_bytes(),
+            live_bytes: published::live_bytes(),
             occupied_bytes: pages << 12,
             heap_bytes: heap,
             usable_bytes,
@@ -177,5 +177,5 @@ impl Points {
 
 /// Memory that may be the allocator's.
 fn own(resident: &Resident) -> i64 {
-    resident.fileless as i64 - watched::harness_bytes() as i64
+    resident.fileless as i64 - published::harness_bytes() as i64
 }

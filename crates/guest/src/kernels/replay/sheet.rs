@@ -3,10 +3,10 @@
 //! memory, so that the length of a trace costs no memory.
 
 use crate::memory;
-use crate::{fail, watched};
+use crate::{fail, published, sys};
 use core::ffi::CStr;
-use heapmark_wire::Kind;
-use heapmark_wire::compiled::{Fault, Head};
+use heapmark_wire::RangeKind;
+use heapmark_wire::compiled::{CompiledFault, CompiledHead};
 
 /// A compiled trace of up to this size is in memory before the clock starts.
 const WHOLE_BYTES: usize = 64 << 20;
@@ -16,7 +16,7 @@ const FAULT_AROUND: usize = 64 << 10;
 /// A mapped compiled trace.
 pub struct Sheet {
     /// Its head.
-    pub head: Head,
+    pub head: CompiledHead,
     /// All its words.
     pub words: &'static [u64],
     large: bool,
@@ -33,16 +33,16 @@ impl Sheet {
         // SAFETY: advice about a mapping of ours. If the kernel does not know it, pages come in as
         // they are read.
         unsafe { libc::madvise(bytes.as_ptr().cast_mut().cast(), bytes.len(), advice) };
-        watched::know(bytes.as_ptr().addr(), bytes.len(), Kind::Harness);
-        watched::harness_grows(resident_bytes(bytes.len()));
+        published::know(bytes.as_ptr().addr(), bytes.len(), RangeKind::Harness);
+        published::harness_grows(resident_bytes(bytes.len()));
         // SAFETY: the mapping is aligned to pages and never unmapped, and every number is a valid
         // word.
         let words = unsafe { core::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / 8) };
-        let what = match Head::decode(words) {
+        let what = match CompiledHead::decode(words) {
             Ok(head) => return Sheet { head, words, large },
-            Err(Fault::Length) => "is not as long as it says",
-            Err(Fault::Magic) => "is none, or one of another heapmark",
-            Err(Fault::Numbers) => "has numbers that do not fit each other",
+            Err(CompiledFault::Length) => "is not as long as it says",
+            Err(CompiledFault::Magic) => "is none, or one of another heapmark",
+            Err(CompiledFault::Numbers) => "has numbers that do not fit each other",
         };
         fail::give_up("error", format_args!("the compiled trace {what}: {}", path.to_str().unwrap_or("?")));
     }
@@ -58,7 +58,7 @@ impl Sheet {
             && let Some(left) = self.words.get(words)
         {
             let first = self.words.as_ptr().addr();
-            let start = before(left.as_ptr().addr(), first, memory::page_bytes());
+            let start = before(left.as_ptr().addr(), first, sys::page_bytes());
             let bytes = left.as_ptr_range().end.addr() - start;
             // SAFETY: advice about pages of a shared file mapping that is never written: a thread
             // that still needs one gets it again.
@@ -69,7 +69,7 @@ impl Sheet {
 
 /// Of a large compiled trace almost nothing is in memory at a time.
 fn resident_bytes(bytes: usize) -> i64 {
-    if bytes > WHOLE_BYTES { 0 } else { bytes.next_multiple_of(memory::page_bytes()) as i64 }
+    if bytes > WHOLE_BYTES { 0 } else { bytes.next_multiple_of(sys::page_bytes()) as i64 }
 }
 
 /// The page boundary from which on nothing before this address is needed. A fault also brings in

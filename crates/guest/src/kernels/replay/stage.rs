@@ -8,12 +8,13 @@ use super::points::Points;
 use super::sheet::Sheet;
 use super::touch::Touch;
 use crate::api::Api;
-use crate::bench::{Bench, Work};
-use crate::clock::{self, Moment};
+use crate::bench::{Bench, KernelWork};
+use crate::clock;
 use crate::cpus::Cpus;
 use crate::fail;
 use crate::latency;
-use crate::memory::{Padded, Table};
+use crate::measured::Moment;
+use crate::memory::{HarnessTable, Padded};
 use crate::null;
 use crate::stack::Stack;
 use crate::threads::{Gate, Semaphore, ThreadTime, create, wait_until};
@@ -21,15 +22,15 @@ use core::cell::Cell;
 use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use heapmark_wire::Step;
-use heapmark_wire::compiled::Thread;
+use heapmark_wire::ReplayProgress;
+use heapmark_wire::compiled::CompiledThread;
 
 /// State shared by all threads of a round.
 pub struct Stage<'a> {
     pub api: Api,
     pub sheet: &'a Sheet,
     pub slots: &'a [Cell<*mut u8>],
-    pub steps: &'a [Step],
+    pub steps: &'a [ReplayProgress],
     pub points: &'a Points,
     pub touch: Touch,
     pub skew: Skew,
@@ -40,10 +41,10 @@ pub struct Stage<'a> {
     strict: bool,
     /// More threads than CPUs.
     pub crowded: bool,
-    seats: &'a [Padded<Seat>],
+    seats: &'a [Padded<ReplayThread>],
     gate: Gate,
     /// Threads whose streams have ended, in that order, each index plus one.
-    over: Table<AtomicU32>,
+    over: HarnessTable<AtomicU32>,
     overs: AtomicU32,
     one_is_over: Semaphore,
     curtain: Semaphore,
@@ -56,7 +57,7 @@ pub struct Stage<'a> {
 unsafe impl Sync for Stage<'_> {}
 
 /// One thread. All zero before its first round.
-pub struct Seat {
+pub struct ReplayThread {
     stage: Cell<*const c_void>,
     index: Cell<usize>,
     thread: Cell<libc::pthread_t>,
@@ -67,7 +68,7 @@ pub struct Seat {
     /// Its stream ended with the recorded thread's own end.
     has_exited: Cell<bool>,
     /// Its work in this round.
-    pub tally: Cell<Work>,
+    pub tally: Cell<KernelWork>,
     began_ns: Cell<u64>,
     ended_ns: Cell<u64>,
     cpu_ns: Cell<u64>,
@@ -75,7 +76,7 @@ pub struct Seat {
 
 // SAFETY: written by the thread that creates it, then by that thread itself, then by the main
 // thread, one after the other.
-unsafe impl Sync for Seat {}
+unsafe impl Sync for ReplayThread {}
 
 impl<'a> Stage<'a> {
     /// A stage for all rounds of a job.
@@ -83,8 +84,8 @@ impl<'a> Stage<'a> {
         bench: &Bench,
         sheet: &'a Sheet,
         slots: &'a [Cell<*mut u8>],
-        seats: &'a [Padded<Seat>],
-        steps: &'a [Step],
+        seats: &'a [Padded<ReplayThread>],
+        steps: &'a [ReplayProgress],
         points: &'a Points,
     ) -> Stage<'a> {
         let strict = bench.parameter("mode") == "memory";
@@ -105,7 +106,7 @@ impl<'a> Stage<'a> {
             crowded: sheet.head.threads_at_a_time as usize > Cpus::usable().count(),
             seats,
             gate: Gate::default(),
-            over: Table::shared(seats.len()),
+            over: HarnessTable::shared(seats.len()),
             overs: AtomicU32::new(0),
             one_is_over: Semaphore::default(),
             curtain: Semaphore::default(),
@@ -113,7 +114,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    fn thread(&self, index: usize) -> Thread {
+    fn thread(&self, index: usize) -> CompiledThread {
         thread(self.sheet, index)
     }
 
@@ -183,7 +184,7 @@ impl<'a> Stage<'a> {
     /// After the clock: lets the other threads end, and reports the times of all.
     pub fn curtain(&self, mut note: impl FnMut(usize, ThreadTime), began: &Moment) {
         let players = || self.seats.iter().enumerate().filter(|(index, _)| self.thread(*index).plays());
-        let stayed = |seat: &Padded<Seat>| !seat.0.has_exited.get();
+        let stayed = |seat: &Padded<ReplayThread>| !seat.0.has_exited.get();
         players().filter(|(_, seat)| stayed(seat)).for_each(|_| self.curtain.post());
         for (index, seat) in players() {
             if stayed(seat) {
@@ -207,15 +208,15 @@ impl<'a> Stage<'a> {
     }
 }
 
-fn thread(sheet: &Sheet, index: usize) -> Thread {
-    let found = Thread::of(sheet.words, &sheet.head, index);
+fn thread(sheet: &Sheet, index: usize) -> CompiledThread {
+    let found = CompiledThread::of(sheet.words, &sheet.head, index);
     found.unwrap_or_else(|| fail::give_up("error", format_args!("the compiled trace has no thread {index}")))
 }
 
 extern "C" fn enter(seat: *mut c_void) -> *mut c_void {
     // SAFETY: the seat that `create` handed over, of a stage that outlives this thread.
     let (seat, stage) = unsafe {
-        let seat = &*seat.cast::<Seat>();
+        let seat = &*seat.cast::<ReplayThread>();
         (seat, &*seat.stage.get().cast::<Stage>())
     };
     let index = seat.index.get();

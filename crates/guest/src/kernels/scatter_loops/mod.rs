@@ -10,9 +10,9 @@ mod tables;
 mod worker;
 
 use super::Kernel;
-use crate::bench::{Bench, Round, Work};
-use crate::clock::{Moment, Span};
-use crate::memory::{self, Padded, Table};
+use crate::bench::{Bench, KernelWork, Round};
+use crate::measured::{Moment, Span};
+use crate::memory::{self, HarnessTable, Padded};
 use crate::threads::Rendezvous;
 use crate::{fail, null};
 use core::cell::Cell;
@@ -20,7 +20,7 @@ use core::ptr;
 use core::sync::atomic::AtomicU64;
 use mailbox::{Batch, Desk};
 use tables::Distribution;
-use worker::{Room, Shared, Tally};
+use worker::{Room, ScatterContext, ScatterCounts};
 
 const PARAMETERS: &[&str] =
     &["mode", "distribution", "cross-rate", "loops", "blocks", "ops", "min-size", "max-size", "cap-seconds"];
@@ -74,16 +74,16 @@ fn run(bench: &mut Bench, legacy: bool) {
     let mean = sizes.iter().map(|&size| u64::from(size)).sum::<u64>() / sizes.len() as u64;
     let in_batches = if cross_rate > 0 { ops } else { 0 };
     bench.needs(bench.threads as u64 * (blocks as u64 + in_batches) * (mean + 32));
-    let tallies = Table::<Padded<Cell<Tally>>>::zeroed(bench.threads);
-    let mut held = Table::<u32>::zeroed(bench.threads * blocks);
+    let tallies = HarnessTable::<Padded<Cell<ScatterCounts>>>::zeroed(bench.threads);
+    let mut held = HarnessTable::<u32>::zeroed(bench.threads * blocks);
     let batches_each = if cross_rate > 0 { loops.div_ceil(cross_rate) as usize } else { 0 };
-    let mut batches = Table::<Batch>::reserved(bench.threads * batches_each);
+    let mut batches = HarnessTable::<Batch>::reserved(bench.threads * batches_each);
     let most_in_batch = allocations.iter().copied().max().unwrap_or(0) as usize;
     // If blocks overlap, an array of pointers in them does not stay intact.
     let aside = if null::serves() { bench.threads } else { 0 };
-    let mut slots_aside = Table::<*mut u8>::zeroed(aside * blocks);
-    let mut batches_aside = Table::<*mut u8>::reserved(aside * batches_each * most_in_batch);
-    let mut rooms = Table::<Padded<Cell<Room>>>::reserved(bench.threads);
+    let mut slots_aside = HarnessTable::<*mut u8>::zeroed(aside * blocks);
+    let mut batches_aside = HarnessTable::<*mut u8>::reserved(aside * batches_each * most_in_batch);
+    let mut rooms = HarnessTable::<Padded<Cell<Room>>>::reserved(bench.threads);
     for (index, Padded(room)) in rooms.iter_mut().enumerate() {
         room.set(Room {
             held: held[index * blocks..].as_mut_ptr(),
@@ -94,13 +94,13 @@ fn run(bench: &mut Bench, legacy: bool) {
         });
     }
 
-    let (mut done, mut expected, mut totals) = (Work::default(), Work::default(), Totals::default());
+    let (mut done, mut expected, mut totals) = (KernelWork::default(), KernelWork::default(), Totals::default());
     bench.begin();
     for round in bench.rounds() {
         let (mut span, mut ops) = (Span::default(), 0);
         for _ in 0..GENERATIONS {
-            let desks = Table::<Padded<Desk>>::zeroed(bench.threads);
-            let shared = Shared {
+            let desks = HarnessTable::<Padded<Desk>>::zeroed(bench.threads);
+            let shared = ScatterContext {
                 api: bench.api,
                 legacy,
                 threads: bench.threads,
@@ -143,12 +143,12 @@ fn run(bench: &mut Bench, legacy: bool) {
 }
 
 /// A place in a table; null if there is no table.
-fn place(table: &mut Table<*mut u8>, at: usize) -> *mut *mut u8 {
+fn place(table: &mut HarnessTable<*mut u8>, at: usize) -> *mut *mut u8 {
     if table.is_empty() { ptr::null_mut() } else { table[at..].as_mut_ptr() }
 }
 
 /// The table of sizes, and the one from which the legacy state fills empty slots.
-fn sizes(bench: &Bench, legacy: bool) -> (Table<u32>, Table<u32>) {
+fn sizes(bench: &Bench, legacy: bool) -> (HarnessTable<u32>, HarnessTable<u32>) {
     let (min, max) = (bench.number("min-size"), bench.number("max-size"));
     // The program of 2017 added the smallest size a second time to every random size.
     let twice = if legacy { min } else { 0 };
@@ -168,7 +168,7 @@ fn sizes(bench: &Bench, legacy: bool) -> (Table<u32>, Table<u32>) {
 }
 
 /// Runs one generation of threads. The clock stops while memory is sampled.
-fn generation(bench: &mut Bench, round: Round, shared: &Shared, totals: &mut Totals) -> Span {
+fn generation(bench: &mut Bench, round: Round, shared: &ScatterContext, totals: &mut Totals) -> Span {
     let team = bench.gather(shared, worker::run);
     let opened = team.release();
     // The threads allocate their slot arrays.
@@ -203,7 +203,7 @@ fn generation(bench: &mut Bench, round: Round, shared: &Shared, totals: &mut Tot
 /// Adds one thread's work of a generation, and what the parameters predict. The number of handed
 /// batches is a race and the number of empty slots follows from the walk, so both are taken as
 /// counted; so are the steps of a sequence that reached its cap.
-fn account(tally: &Tally, shared: &Shared, done: &mut Work, expected: &mut Work) {
+fn account(tally: &ScatterCounts, shared: &ScatterContext, done: &mut KernelWork, expected: &mut KernelWork) {
     done.malloc += tally.allocations - tally.aligned;
     done.posix_memalign += tally.aligned;
     done.free += tally.frees;

@@ -2,7 +2,7 @@
 //! strides. The program has its random values as literals; ours come from a fixed generator with a
 //! seed for which the tables have the expected means.
 
-use crate::memory::Table;
+use crate::memory::HarnessTable;
 use crate::rng::SplitMix;
 
 /// Entries of a size table.
@@ -41,26 +41,26 @@ impl Distribution {
 }
 
 /// Sizes in `min..=max` in the order of use.
-pub fn sizes(distribution: Distribution, min: u32, max: u32) -> Table<u32> {
+pub fn sizes(distribution: Distribution, min: u32, max: u32) -> HarnessTable<u32> {
     draw(distribution, min, max, SIZES, SIZE_START)
 }
 
 /// A table of the same length with one size.
-pub fn fixed(size: u32) -> Table<u32> {
-    let mut table = Table::zeroed(SIZES);
+pub fn fixed(size: u32) -> HarnessTable<u32> {
+    let mut table = HarnessTable::zeroed(SIZES);
     table.fill(size);
     table
 }
 
-fn draw(distribution: Distribution, min: u32, max: u32, len: usize, start: u64) -> Table<u32> {
+fn draw(distribution: Distribution, min: u32, max: u32, len: usize, start: u64) -> HarnessTable<u32> {
     let range = max.saturating_sub(min).max(1);
     let mut random = SplitMix::new(start, 0);
-    let mut draws = Table::<u32>::zeroed(len);
+    let mut draws = HarnessTable::<u32>::zeroed(len);
     // 53 bits make a fraction of 1; half a step is added before truncation, so that this rounds.
     draws.iter_mut().for_each(|draw| {
         *draw = (f64::from(range) * ((random.next() >> 11) as f64 / (1u64 << 53) as f64) + 0.5) as u32;
     });
-    let mut table = Table::zeroed(len);
+    let mut table = HarnessTable::zeroed(len);
     for (index, size) in table.iter_mut().enumerate() {
         *size = distribution.size(min, range, [0, 1, 2].map(|ahead| draws[(index + ahead) % len])).min(max);
     }
@@ -68,18 +68,18 @@ fn draw(distribution: Distribution, min: u32, max: u32, len: usize, start: u64) 
 }
 
 /// Blocks that a loop allocates: 30 to 99 per cent of `ops`.
-pub fn allocations(ops: u64) -> Table<u64> {
+pub fn allocations(ops: u64) -> HarnessTable<u64> {
     percentages(ALLOCATIONS, 1, ops * 10)
 }
 
 /// Slots that a loop frees, if occupied: 30 to 99 per cent of 0.8 `ops`.
-pub fn frees(ops: u64) -> Table<u64> {
+pub fn frees(ops: u64) -> HarnessTable<u64> {
     percentages(FREES, 2, ops * 8)
 }
 
-fn percentages(len: usize, stream: u64, of_tenths: u64) -> Table<u64> {
+fn percentages(len: usize, stream: u64, of_tenths: u64) -> HarnessTable<u64> {
     let mut random = SplitMix::new(COUNT_START, stream);
-    let mut table = Table::zeroed(len);
+    let mut table = HarnessTable::zeroed(len);
     table.iter_mut().for_each(|count| *count = of_tenths * u64::from(30 + random.below(70)) / 1000);
     table
 }
@@ -114,7 +114,7 @@ mod tests {
         (Distribution::Exponential, 512, 160_000, [20496.0, 11523.0, 103_603.0]),
     ];
 
-    fn assert_within_a_hundredth(mut table: Table<u32>, expected: [f64; 3]) {
+    fn assert_within_a_hundredth(mut table: HarnessTable<u32>, expected: [f64; 3]) {
         table.sort_unstable();
         let mean = table.iter().map(|&size| f64::from(size)).sum::<f64>() / table.len() as f64;
         let found = [mean, f64::from(table[table.len() / 2]), f64::from(table[table.len() * 99 / 100])];
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn five_thousand_ops_are_3264_allocation_steps_and_2534_free_steps_on_average() {
-        let mean = |table: Table<u64>| table.iter().sum::<u64>() as f64 / table.len() as f64;
+        let mean = |table: HarnessTable<u64>| table.iter().sum::<u64>() as f64 / table.len() as f64;
         assert_eq!((mean(allocations(5000)).round(), mean(frees(5000)).round()), (3264.0, 2534.0));
         assert!(allocations(100).iter().all(|count| (30..=99).contains(count)));
         assert!(frees(1000).iter().all(|count| (240..=792).contains(count)));

@@ -39,19 +39,19 @@ pub enum Call {
 
 /// A routine with the set and the list of sizes it uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct ChainStep {
     pub call: Call,
     pub set: usize,
     pub draw: usize,
 }
 
-impl Step {
+impl ChainStep {
     /// Objects for a chain that begins with realloc or free.
-    pub const FILL: Step = Step { call: Call::Malloc, set: 0, draw: 0 };
+    pub const FILL: ChainStep = ChainStep { call: Call::Malloc, set: 0, draw: 0 };
 
     /// Frees a set.
-    pub const fn free(set: usize) -> Step {
-        Step { call: Call::Free, set, draw: 0 }
+    pub const fn free(set: usize) -> ChainStep {
+        ChainStep { call: Call::Free, set, draw: 0 }
     }
 }
 
@@ -59,7 +59,7 @@ impl Step {
 #[derive(Clone, Copy, Debug)]
 pub struct Chain<'n> {
     pub name: &'n str,
-    steps: [Option<Step>; MOST_STEPS],
+    steps: [Option<ChainStep>; MOST_STEPS],
     /// The chain needs objects before it starts.
     pub fills: bool,
     /// Sets that are freed after the clock.
@@ -84,12 +84,12 @@ impl<'n> Chain<'n> {
                     // added. The same holds for new ones after a free.
                     let set = usize::from(live[0]);
                     live[set] = true;
-                    Step { call, set, draw: if index == 0 { 0 } else { DRAWS - 1 } }
+                    ChainStep { call, set, draw: if index == 0 { 0 } else { DRAWS - 1 } }
                 }
-                "realloc" => Step { call: Call::Realloc, set: 0, draw: REALLOC_DRAW },
+                "realloc" => ChainStep { call: Call::Realloc, set: 0, draw: REALLOC_DRAW },
                 "free" => {
                     live[0] = false;
-                    Step::free(0)
+                    ChainStep::free(0)
                 }
                 _ => return None,
             };
@@ -99,7 +99,7 @@ impl<'n> Chain<'n> {
     }
 
     /// The steps on the clock.
-    pub fn steps(&self) -> impl Iterator<Item = Step> {
+    pub fn steps(&self) -> impl Iterator<Item = ChainStep> {
         self.steps.into_iter().flatten()
     }
 

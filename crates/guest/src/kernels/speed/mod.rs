@@ -5,14 +5,14 @@ mod chain;
 
 use super::Kernel;
 use crate::api::Api;
-use crate::bench::{Bench, Work};
-use crate::clock::Span;
+use crate::bench::{Bench, KernelWork};
 use crate::fail;
-use crate::memory::{Padded, Table};
+use crate::measured::Span;
+use crate::memory::{HarnessTable, Padded};
 use crate::rng::SplitMix;
 use crate::sizes::Sizes;
 use crate::timed_phases::Load;
-use chain::{Call, Chain, DOCUMENT, DRAWS, REALLOC_DRAW, SETS, Step};
+use chain::{Call, Chain, ChainStep, DOCUMENT, DRAWS, REALLOC_DRAW, SETS};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -23,7 +23,7 @@ pub const KERNEL: Kernel = Kernel {
     run,
 };
 
-struct Shared<'a> {
+struct SpeedContext<'a> {
     api: Api,
     /// One chain per lap.
     chains: &'a [Chain<'a>],
@@ -35,11 +35,11 @@ struct Shared<'a> {
     blocks: &'a [AtomicPtr<u8>],
     /// By worker, then by list.
     sizes: &'a [u32],
-    tallies: &'a [Padded<Cell<Work>>],
+    tallies: &'a [Padded<Cell<KernelWork>>],
 }
 
 // SAFETY: each worker uses its own tally; blocks are atomic.
-unsafe impl Sync for Shared<'_> {}
+unsafe impl Sync for SpeedContext<'_> {}
 
 fn run(bench: &mut Bench) {
     let objects = bench.count("objects");
@@ -49,16 +49,17 @@ fn run(bench: &mut Bench) {
     let stride = objects.next_multiple_of(32);
     let tables = SETS * size_of::<AtomicPtr<u8>>() + DRAWS * size_of::<u32>();
     bench.needs((bench.threads * stride) as u64 * (tables as u64 + u64::from(classes.largest()) + 16));
-    let blocks = Table::<AtomicPtr<u8>>::zeroed(bench.threads * SETS * stride);
-    let mut sizes = Table::<u32>::zeroed(bench.threads * DRAWS * stride);
+    let blocks = HarnessTable::<AtomicPtr<u8>>::zeroed(bench.threads * SETS * stride);
+    let mut sizes = HarnessTable::<u32>::zeroed(bench.threads * DRAWS * stride);
     let sums = draw(&classes, bench.seed, objects, stride, &mut sizes);
-    let tallies = Table::<Padded<Cell<Work>>>::zeroed(bench.threads);
+    let tallies = HarnessTable::<Padded<Cell<KernelWork>>>::zeroed(bench.threads);
     let (api, touch) = (bench.api, bench.flag("touch"));
-    let shared = Shared { api, chains, objects, touch, stride, blocks: &blocks, sizes: &sizes, tallies: &tallies };
+    let shared =
+        SpeedContext { api, chains, objects, touch, stride, blocks: &blocks, sizes: &sizes, tallies: &tallies };
 
     let per_step = (bench.threads * objects) as u64;
     let steps: usize = chains.iter().map(|chain| chain.steps().count()).sum();
-    let (mut done, mut expected, mut peak) = (Work::default(), Work::default(), 0);
+    let (mut done, mut expected, mut peak) = (KernelWork::default(), KernelWork::default(), 0);
     let (mut measured, mut totals) = (0u64, [Span::default(); DOCUMENT.len()]);
     bench.begin();
     for round in bench.rounds() {
@@ -117,11 +118,11 @@ fn draw(classes: &Sizes, seed: u64, objects: usize, stride: usize, sizes: &mut [
 
 /// Adds what one round must do, computed from the chains alone, and returns the peak of live bytes
 /// between two steps.
-fn expect(chains: &[Chain<'_>], per_step: u64, sums: &[u64; DRAWS], expected: &mut Work) -> u64 {
+fn expect(chains: &[Chain<'_>], per_step: u64, sums: &[u64; DRAWS], expected: &mut KernelWork) -> u64 {
     let (mut live, mut peak) = ([0; SETS], 0);
     for chain in chains {
-        let first = chain.fills.then_some(Step::FILL);
-        let last = chain.frees.iter().enumerate().filter(|(_, frees)| **frees).map(|(set, _)| Step::free(set));
+        let first = chain.fills.then_some(ChainStep::FILL);
+        let last = chain.frees.iter().enumerate().filter(|(_, frees)| **frees).map(|(set, _)| ChainStep::free(set));
         for step in first.into_iter().chain(chain.steps()).chain(last) {
             *match step.call {
                 Call::Malloc => &mut expected.malloc,
@@ -137,10 +138,10 @@ fn expect(chains: &[Chain<'_>], per_step: u64, sums: &[u64; DRAWS], expected: &m
     peak
 }
 
-impl Load for Shared<'_> {
+impl Load for SpeedContext<'_> {
     fn before(&self, worker: usize, lap: usize) {
         if self.chains[lap].fills {
-            self.all_objects(worker, Step::FILL);
+            self.all_objects(worker, ChainStep::FILL);
         }
     }
 
@@ -152,14 +153,14 @@ impl Load for Shared<'_> {
 
     fn after(&self, worker: usize, lap: usize) {
         for (set, _) in self.chains[lap].frees.iter().enumerate().filter(|(_, frees)| **frees) {
-            self.all_objects(worker, Step::free(set));
+            self.all_objects(worker, ChainStep::free(set));
         }
     }
 }
 
-impl Shared<'_> {
+impl SpeedContext<'_> {
     /// One step: a routine for each object of a set.
-    fn all_objects(&self, worker: usize, step: Step) {
+    fn all_objects(&self, worker: usize, step: ChainStep) {
         let Api { malloc, free, calloc, realloc, .. } = self.api;
         let blocks = &self.blocks[(worker * SETS + step.set) * self.stride..][..self.objects];
         let sizes = &self.sizes[(worker * DRAWS + step.draw) * self.stride..][..self.objects];
@@ -170,19 +171,19 @@ impl Shared<'_> {
             match step.call {
                 Call::Malloc => {
                     let checksum = self.fill(blocks, sizes, |_, size| malloc(size));
-                    Work { malloc: calls, checksum, ..Work::default() }
+                    KernelWork { malloc: calls, checksum, ..KernelWork::default() }
                 }
                 Call::Calloc => {
                     let checksum = self.fill(blocks, sizes, |_, size| calloc(1, size));
-                    Work { calloc: calls, checksum, ..Work::default() }
+                    KernelWork { calloc: calls, checksum, ..KernelWork::default() }
                 }
                 Call::Realloc => {
                     let checksum = self.fill(blocks, sizes, |place, size| realloc(place.load(Ordering::Relaxed), size));
-                    Work { realloc: calls, checksum, ..Work::default() }
+                    KernelWork { realloc: calls, checksum, ..KernelWork::default() }
                 }
                 Call::Free => {
                     blocks.iter().for_each(|place| free(place.load(Ordering::Relaxed)));
-                    Work { free: calls, ..Work::default() }
+                    KernelWork { free: calls, ..KernelWork::default() }
                 }
             }
         };

@@ -5,9 +5,9 @@ mod write_back;
 
 use super::Kernel;
 use crate::api::Api;
-use crate::bench::{Bench, Work};
+use crate::bench::{Bench, KernelWork};
 use crate::fail;
-use crate::memory::{Padded, Table};
+use crate::memory::{HarnessTable, Padded};
 use crate::timed_phases::Load;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -29,7 +29,7 @@ enum Zeroing {
     None,
 }
 
-struct Shared<'a> {
+struct ZallocContext<'a> {
     api: Api,
     size: usize,
     zeroing: Zeroing,
@@ -39,11 +39,11 @@ struct Shared<'a> {
     /// Entries of `kept` from one worker to the next: whole cache lines.
     stride: usize,
     kept: &'a [AtomicPtr<u8>],
-    tallies: &'a [Padded<Cell<Work>>],
+    tallies: &'a [Padded<Cell<KernelWork>>],
 }
 
 // SAFETY: each worker uses its own tally; blocks are atomic.
-unsafe impl Sync for Shared<'_> {}
+unsafe impl Sync for ZallocContext<'_> {}
 
 fn run(bench: &mut Bench) {
     let (blocks, size) = (bench.count("blocks"), bench.count("size"));
@@ -58,11 +58,20 @@ fn run(bench: &mut Bench) {
     bench.needs((bench.threads * live) as u64 * (size as u64 + 64));
 
     let stride = blocks.next_multiple_of(16);
-    let kept = Table::<AtomicPtr<u8>>::zeroed(bench.threads * stride);
-    let tallies = Table::<Padded<Cell<Work>>>::zeroed(bench.threads);
-    let shared =
-        Shared { api: bench.api, size, zeroing, write_back, immediate, stride, blocks, kept: &kept, tallies: &tallies };
-    let (mut done, mut expected) = (Work::default(), Work::default());
+    let kept = HarnessTable::<AtomicPtr<u8>>::zeroed(bench.threads * stride);
+    let tallies = HarnessTable::<Padded<Cell<KernelWork>>>::zeroed(bench.threads);
+    let shared = ZallocContext {
+        api: bench.api,
+        size,
+        zeroing,
+        write_back,
+        immediate,
+        stride,
+        blocks,
+        kept: &kept,
+        tallies: &tallies,
+    };
+    let (mut done, mut expected) = (KernelWork::default(), KernelWork::default());
     let (mut mean_ns, mut measured) = (0, 0u32);
     bench.begin();
     for round in bench.rounds() {
@@ -90,7 +99,7 @@ fn run(bench: &mut Bench) {
     bench.note("write_back", write_back.word());
 }
 
-impl Load for Shared<'_> {
+impl Load for ZallocContext<'_> {
     fn timed(&self, worker: usize, _lap: usize) {
         let Api { malloc, free, calloc, .. } = self.api;
         let own = self.own(worker);
@@ -121,7 +130,13 @@ impl Load for Shared<'_> {
         }
         let calls = self.blocks as u64;
         let (malloc, calloc) = if self.zeroing == Zeroing::Calloc { (0, calls) } else { (calls, 0) };
-        self.tallies[worker].0.set(Work { malloc, calloc, free: freed, checksum: bytes, ..Work::default() });
+        self.tallies[worker].0.set(KernelWork {
+            malloc,
+            calloc,
+            free: freed,
+            checksum: bytes,
+            ..KernelWork::default()
+        });
     }
 
     fn after(&self, worker: usize, _lap: usize) {
@@ -138,7 +153,7 @@ impl Load for Shared<'_> {
     }
 }
 
-impl Shared<'_> {
+impl ZallocContext<'_> {
     /// A place for each block of a worker.
     fn own(&self, worker: usize) -> &[AtomicPtr<u8>] {
         &self.kept[worker * self.stride..][..self.blocks]

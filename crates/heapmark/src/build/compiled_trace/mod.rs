@@ -10,7 +10,7 @@ use crate::file::mode_of;
 use anyhow::{Context, Result, anyhow, bail};
 use heapmark_trace::compile::{Order, checksum, compile};
 use heapmark_trace::{Done, Event, Fault, Reader, Watched, events_of};
-use heapmark_wire::compiled::{HEAD_WORDS, Head, MAGIC};
+use heapmark_wire::compiled::{CompiledHead, HEAD_WORDS, MAGIC};
 use rustix::fs::fstatvfs;
 use std::fs::File;
 use std::io::BufReader;
@@ -26,7 +26,7 @@ pub struct CompiledTrace {
     /// Its file.
     pub path: PathBuf,
     /// The head of the file.
-    pub head: Head,
+    pub head: CompiledHead,
     _in_use: File,
 }
 
@@ -100,13 +100,13 @@ fn in_pages(told: Result<(u32, Event), Fault>, page: u64) -> Result<(u32, Event)
 }
 
 /// The head of a compiled trace; `None` if the file is damaged.
-fn whole(file: &File) -> Option<Head> {
+fn whole(file: &File) -> Option<CompiledHead> {
     let mut bytes = [0; HEAD_WORDS * 8];
     file.read_exact_at(&mut bytes, 0).ok()?;
     let mut words = [0; HEAD_WORDS];
     let numbers = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
     words.iter_mut().zip(numbers).for_each(|(word, number)| *word = number);
-    let head = Head::of_words(&words).ok()?;
+    let head = CompiledHead::of_words(&words).ok()?;
     let is_whole = file.metadata().is_ok_and(|data| data.len() == head.words * 8)
         && checksum(file).is_ok_and(|found| u64::from(found) == head.checksum);
     is_whole.then_some(head)

@@ -5,7 +5,7 @@
 use super::whole;
 use crate::build::cache;
 use anyhow::{Context, Result};
-use heapmark_wire::compiled::Head;
+use heapmark_wire::compiled::CompiledHead;
 use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ impl Shelf {
     }
 
     /// Opens a compiled trace if it exists and is intact. It is kept while the file is open.
-    pub(super) fn take(&self, key: &str) -> Option<(File, Head)> {
+    pub(super) fn take(&self, key: &str) -> Option<(File, CompiledHead)> {
         let file = {
             let _only = self.lock().ok()?;
             let file = File::open(self.path(key)).ok()?;

@@ -13,7 +13,7 @@ use crate::report::units;
 use anyhow::{Context, Result, bail};
 use heapmark_trace::Reader;
 use heapmark_trace::compile::Order;
-use heapmark_wire::compiled::{Head, POSITION_EVERY};
+use heapmark_wire::compiled::{CompiledHead, POSITION_EVERY};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -220,7 +220,7 @@ fn compile(case: &mut Case, cpus: u32) -> Result<CompiledTrace> {
 }
 
 /// A paced replay lasts as long as the recording: that must be less than the timeout of a process.
-fn lasts(case: &Case, head: &Head, patience_s: f64) -> Result<()> {
+fn lasts(case: &Case, head: &CompiledHead, patience_s: f64) -> Result<()> {
     if word(case, "mode") != "paced" {
         return Ok(());
     }
@@ -285,7 +285,7 @@ fn word<'c>(case: &'c Case, name: &str) -> &'c str {
 
 /// The functions that the trace calls besides malloc and free: an allocator that leaves one of them
 /// to libc cannot run it.
-fn calls(head: &Head) -> String {
+fn calls(head: &CompiledHead) -> String {
     let made = [("malloc", 1), ("calloc", head.calloc), ("realloc", head.realloc), ("posix_memalign", head.aligned)];
     made.iter().filter(|(_, count)| *count > 0).map(|(name, _)| *name).collect::<Vec<_>>().join(" ")
 }
@@ -304,7 +304,7 @@ fn order(case: &Case) -> Order {
 }
 
 /// What a reader of the table must know.
-fn caution(mode: &str, head: &Head) -> Option<String> {
+fn caution(mode: &str, head: &CompiledHead) -> Option<String> {
     let count = |number: u64, what: &str| (number > 0).then(|| format!("{what}: {number}"));
     let told = [
         (mode == "paced").then(|| "Threads sleep until the recorded times, so no time is told".to_owned()),

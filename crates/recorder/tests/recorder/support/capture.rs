@@ -1,6 +1,6 @@
 //! A parsed recording: its text, and the events of all its streams.
 
-use heapmark_wire::capture::{CHUNK_BYTES, Chunk, Event, Kind, text};
+use heapmark_wire::capture::{CHUNK_BYTES, Chunk, ChunkKind, Event, text};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -40,7 +40,7 @@ impl Capture {
         let mut streams: HashMap<u32, Vec<Chunk>> = HashMap::new();
         for bytes in bytes.chunks(CHUNK_BYTES) {
             match Chunk::parse(bytes).unwrap() {
-                Some(chunk) if chunk.kind == Kind::Text => {
+                Some(chunk) if chunk.kind == ChunkKind::Text => {
                     capture.dropped = chunk.dropped.into();
                     let unescaped = |value| String::from_utf8(text::unescaped(value).collect()).unwrap();
                     capture.text = chunk.pairs().map(|(key, value)| (key.to_string(), unescaped(value))).collect();

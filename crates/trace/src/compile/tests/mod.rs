@@ -4,7 +4,7 @@ mod stage;
 
 use super::*;
 use crate::{Event, Token, Variant};
-use heapmark_wire::compiled::{self, Head, Op, Rare, Thread};
+use heapmark_wire::compiled::{self, CompiledHead, CompiledThread, Op, Rare};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use stage::Stage;
@@ -12,14 +12,14 @@ use std::io::Read;
 
 type Told = (u32, Event);
 
-fn compiled(events: &[Told], order: Order) -> (Vec<u64>, Head) {
+fn compiled(events: &[Told], order: Order) -> (Vec<u64>, CompiledHead) {
     let mut file = tempfile::tempfile().unwrap();
     let head = compile(events.iter().cloned().map(Ok), order, file.try_clone().unwrap()).unwrap();
     let mut bytes = Vec::new();
     std::io::Seek::rewind(&mut file).unwrap();
     file.read_to_end(&mut bytes).unwrap();
     let words: Vec<u64> = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect();
-    assert_eq!(Head::decode(&words).unwrap(), head);
+    assert_eq!(CompiledHead::decode(&words).unwrap(), head);
     (words, head)
 }
 
@@ -131,8 +131,9 @@ fn alone_one_thread_makes_all_calls_in_the_order_that_several_would() {
     assert!(!one.live_bytes_at_strict_points.is_empty());
     assert_eq!(one.live_bytes_at_strict_points, several.live_bytes_at_strict_points);
     assert_eq!((one.calls, one.slots), (of_several.events, several.slots));
-    let work =
-        |head: Head| (head.malloc, head.calloc, head.realloc, head.aligned, head.free, head.requested_peak_bytes);
+    let work = |head: CompiledHead| {
+        (head.malloc, head.calloc, head.realloc, head.aligned, head.free, head.requested_peak_bytes)
+    };
     assert_eq!(work(of_one), work(of_several));
 }
 
@@ -149,7 +150,7 @@ fn touched_pages_are_known_before_the_block_is_made() {
         events
     };
     let (words, head) = compiled(&of(0), Order::Dependent);
-    let first = Thread::of(&words, &head, 0).unwrap().first as usize;
+    let first = CompiledThread::of(&words, &head, 0).unwrap().first as usize;
     let known = [Rare::Pages.word(7), Op::Malloc.word(0, 1 << 20)];
     assert_eq!(words[first + 1..first + 3], known);
     assert!(words.windows(3).any(|it| it == [Rare::Pages.word(compiled::ALL_PAGES), Rare::Malloc.word(0), 1 << 33]));
@@ -179,7 +180,7 @@ fn a_thread_of_the_last_number_makes_no_threads_that_never_play() {
     let events = [(7, malloc()), (last, malloc()), (7, Event::ThreadExit), (last, Event::ThreadStart { child: 9 })];
     for order in [Order::Dependent, Order::Timed, Order::Strict] {
         let (words, head) = compiled(&events, order);
-        let plays = |number: &usize| Thread::of(&words, &head, *number).unwrap().plays();
+        let plays = |number: &usize| CompiledThread::of(&words, &head, *number).unwrap().plays();
         assert_eq!((0..head.threads as usize).filter(plays).collect::<Vec<_>>(), [7, 9, last as usize], "{order:?}");
         assert_eq!(head.threads_at_a_time, 2, "{order:?}");
         // Two words of the table for each number, and what three threads play.

@@ -1,6 +1,6 @@
 //! A small model of the guest: checks that the slots and waits of a compiled trace are correct.
 
-use heapmark_wire::compiled::{self, Head, Op, Rare, Thread};
+use heapmark_wire::compiled::{self, CompiledHead, CompiledThread, Op, Rare};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -33,12 +33,12 @@ struct ThreadStream {
 
 impl<'s> Stage<'s> {
     pub(super) fn new(words: &'s [u64]) -> Stage<'s> {
-        let head = Head::decode(words).unwrap();
+        let head = CompiledHead::decode(words).unwrap();
         let threads = (0..head.threads as usize).map(|number| {
-            let thread = Thread::of(words, &head, number).unwrap();
+            let thread = CompiledThread::of(words, &head, number).unwrap();
             let state = match thread {
                 _ if !thread.plays() => State::Over,
-                Thread { is_started: true, .. } => State::Unborn,
+                CompiledThread { is_started: true, .. } => State::Unborn,
                 _ => State::Playing,
             };
             ThreadStream { at: thread.first as usize, done: 0, state }

@@ -20,7 +20,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 const SIZE_STEP: usize = 37;
 
 /// State shared by all threads of a generation.
-pub struct Shared<'a> {
+pub struct ScatterContext<'a> {
     pub api: Api,
     /// The program's state of 2017, which the document describes.
     pub legacy: bool,
@@ -43,14 +43,14 @@ pub struct Shared<'a> {
     pub ended: AtomicU64,
     pub desks: &'a [Padded<Desk>],
     pub rooms: &'a [Padded<Cell<Room>>],
-    pub tallies: &'a [Padded<Cell<Tally>>],
+    pub tallies: &'a [Padded<Cell<ScatterCounts>>],
 }
 
 // SAFETY: each worker uses its own memory and tally; the main thread reads them while the workers
 // wait; desks are atomic.
-unsafe impl Sync for Shared<'_> {}
+unsafe impl Sync for ScatterContext<'_> {}
 
-impl Shared<'_> {
+impl ScatterContext<'_> {
     /// Requested bytes of all live blocks, as last published by the threads.
     pub fn live_bytes(&self) -> u64 {
         let told = |Padded(desk): &Padded<Desk>| {
@@ -77,7 +77,7 @@ pub struct Room {
 
 /// The work of one thread in a generation.
 #[derive(Clone, Copy, Default)]
-pub struct Tally {
+pub struct ScatterCounts {
     /// Calls of all functions that allocate; `aligned` of them are posix_memalign.
     pub allocations: u64,
     pub aligned: u64,
@@ -100,9 +100,9 @@ pub struct Tally {
 }
 
 struct Worker<'a> {
-    shared: &'a Shared<'a>,
+    shared: &'a ScatterContext<'a>,
     index: usize,
-    tally: Tally,
+    tally: ScatterCounts,
     /// Bytes allocated so far and not freed by this thread; what others have freed is counted on
     /// its desk.
     kept_bytes: u64,
@@ -125,13 +125,13 @@ struct Worker<'a> {
 }
 
 /// The body of a worker thread.
-pub fn run(shared: &Shared, index: usize) {
+pub fn run(shared: &ScatterContext, index: usize) {
     let room = shared.rooms[index].0.get();
     let (allocate_stride, free_stride) = tables::strides(shared.blocks);
     let mut worker = Worker {
         shared,
         index,
-        tally: Tally::default(),
+        tally: ScatterCounts::default(),
         kept_bytes: 0,
         until_look: 1,
         holds: room.slots_aside.is_null(),

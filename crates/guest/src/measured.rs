@@ -1,0 +1,86 @@
+//! The measured phase: its start, its end, and what it took in between. With it the counters of
+//! this process are switched on and off.
+
+use crate::clock::now_ns;
+use crate::counted;
+use crate::sys;
+use core::ops::Add;
+
+/// The resources used up to one moment; the difference of two is a span.
+#[derive(Clone, Copy)]
+pub struct Moment {
+    wall_ns: u64,
+    user_ns: u64,
+    sys_ns: u64,
+    minor_faults: u64,
+}
+
+/// The time and faults of a measured phase.
+#[derive(Clone, Copy, Default)]
+pub struct Span {
+    /// Wall time.
+    pub wall_ns: u64,
+    /// User CPU time of all threads.
+    pub user_ns: u64,
+    /// System CPU time of all threads.
+    pub sys_ns: u64,
+    /// Minor page faults of all threads.
+    pub minor_faults: u64,
+}
+
+impl Add for Span {
+    type Output = Span;
+    fn add(self, other: Span) -> Span {
+        Span {
+            wall_ns: self.wall_ns + other.wall_ns,
+            user_ns: self.user_ns + other.user_ns,
+            sys_ns: self.sys_ns + other.sys_ns,
+            minor_faults: self.minor_faults + other.minor_faults,
+        }
+    }
+}
+
+impl Moment {
+    /// The start of a phase: usage first, so that the wall clock starts last.
+    pub fn start() -> Moment {
+        let mut moment = Moment::usage();
+        counted::begin();
+        moment.wall_ns = now_ns();
+        moment
+    }
+
+    /// The span since then.
+    pub fn elapsed(&self) -> Span {
+        let wall_ns = now_ns();
+        counted::end();
+        let end = Moment::usage();
+        Span {
+            wall_ns: wall_ns - self.wall_ns,
+            user_ns: end.user_ns - self.user_ns,
+            sys_ns: end.sys_ns - self.sys_ns,
+            minor_faults: end.minor_faults - self.minor_faults,
+        }
+    }
+
+    /// The wall clock at the start.
+    pub fn wall_ns(&self) -> u64 {
+        self.wall_ns
+    }
+
+    fn usage() -> Moment {
+        // SAFETY: fills a local.
+        let usage = unsafe {
+            let mut usage: libc::rusage = core::mem::zeroed();
+            let who = libc::RUSAGE_SELF as usize;
+            sys::call(libc::SYS_getrusage, [who, (&raw mut usage).addr(), 0, 0, 0, 0]);
+            usage
+        };
+        let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+        Moment {
+            wall_ns: 0,
+            user_ns: ns(usage.ru_utime),
+            sys_ns: ns(usage.ru_stime),
+            minor_faults: usage.ru_minflt as u64,
+        }
+    }
+}

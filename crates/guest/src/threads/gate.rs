@@ -1,0 +1,32 @@
+//! The start of a measured phase that threads wait for.
+
+use super::wait::wait_until;
+use crate::measured::Moment;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// Threads wait here until all have arrived and the clock has started.
+#[derive(Default)]
+pub struct Gate {
+    arrived: AtomicU32,
+    open: AtomicU32,
+}
+
+impl Gate {
+    /// For the threads: counts the caller in and waits for the start.
+    pub fn wait(&self) {
+        self.arrived.fetch_add(1, Ordering::AcqRel);
+        wait_until(|| self.open.load(Ordering::Acquire) == 1);
+    }
+
+    /// For the main thread: returns once that many threads wait.
+    pub fn all_here(&self, threads: usize) {
+        wait_until(|| self.arrived.load(Ordering::Acquire) as usize == threads);
+    }
+
+    /// For the main thread: starts the clock, then the threads.
+    pub fn open(&self) -> Moment {
+        let moment = Moment::start();
+        self.open.store(1, Ordering::Release);
+        moment
+    }
+}

@@ -1,0 +1,106 @@
+//! A team of workers that all exist before the clock starts.
+
+use super::create::create;
+use super::gate::Gate;
+use crate::clock;
+use crate::latency;
+use crate::measured::Moment;
+use crate::memory::{HarnessTable, Padded};
+use crate::null;
+use crate::stack::Stack;
+use core::ffi::c_void;
+use core::ptr;
+
+/// What a worker does: the shared context and its own index.
+pub type Body<C> = fn(&C, usize);
+
+/// Workers that wait at a gate for [`Team::release`].
+pub struct Team<'c, C> {
+    crew: HarnessTable<Crew<'c, C>>,
+    seats: HarnessTable<Padded<TeamWorker<'c, C>>>,
+}
+
+/// What the workers share. All zero while the table is made.
+struct Crew<'c, C> {
+    gate: Gate,
+    context: Option<&'c C>,
+    body: Option<Body<C>>,
+}
+
+/// One worker. All zero while the table is made.
+struct TeamWorker<'c, C> {
+    crew: *const Crew<'c, C>,
+    index: usize,
+    thread: libc::pthread_t,
+    /// Its stack, if memory over time is recorded; otherwise the C library provides one.
+    stack: Stack,
+    began_ns: u64,
+    ended_ns: u64,
+    cpu_ns: u64,
+}
+
+/// A worker's own clocks.
+#[derive(Clone, Copy, Default)]
+pub struct ThreadTime {
+    /// From the release to its end.
+    pub wall_ns: u64,
+    /// CPU time over the same span.
+    pub cpu_ns: u64,
+}
+
+impl<'c, C: Sync> Team<'c, C> {
+    /// Creates the workers and returns once each of them waits at the gate.
+    pub fn gather(threads: usize, context: &'c C, body: Body<C>) -> Team<'c, C> {
+        let mut team = Team { crew: HarnessTable::zeroed(1), seats: HarnessTable::zeroed(threads) };
+        team.crew[0].context = Some(context);
+        team.crew[0].body = Some(body);
+        let crew = &raw const team.crew[0];
+        for (index, Padded(seat)) in team.seats.iter_mut().enumerate() {
+            seat.crew = crew;
+            seat.index = index;
+            seat.stack = Stack::where_wanted();
+            let argument = (&raw mut *seat).cast();
+            // SAFETY: the seat outlives the thread, and so does the stack: `join` takes the team.
+            seat.thread = unsafe { create(work::<C>, argument, &seat.stack, false, index) };
+        }
+        team.crew[0].gate.all_here(threads);
+        team
+    }
+
+    /// Starts the clock, then the workers.
+    pub fn release(&self) -> Moment {
+        self.crew[0].gate.open()
+    }
+
+    /// Waits for the workers to end and passes each one's times to `note`.
+    pub fn join(mut self, began: &Moment, mut note: impl FnMut(usize, ThreadTime)) {
+        for Padded(seat) in self.seats.iter_mut() {
+            // SAFETY: a joinable thread of ours, joined once; then no thread runs on its stack.
+            unsafe {
+                libc::pthread_join(seat.thread, ptr::null_mut());
+                seat.stack.unmap();
+            }
+        }
+        for (index, Padded(seat)) in self.seats.iter().enumerate() {
+            let wall_ns = seat.ended_ns.saturating_sub(seat.began_ns.max(began.wall_ns()));
+            note(index, ThreadTime { wall_ns, cpu_ns: seat.cpu_ns });
+        }
+    }
+}
+
+extern "C" fn work<C: Sync>(seat: *mut c_void) -> *mut c_void {
+    // SAFETY: the seat that `gather` handed over; only this thread writes to it until it is joined.
+    let seat = unsafe { &mut *seat.cast::<TeamWorker<'_, C>>() };
+    // SAFETY: the crew outlives its threads.
+    let crew = unsafe { &*seat.crew };
+    let (Some(context), Some(body)) = (crew.context, crew.body) else { return ptr::null_mut() };
+    null::prepare();
+    latency::prepare();
+    crew.gate.wait();
+    let cpu_ns = clock::thread_cpu_ns();
+    seat.began_ns = clock::now_ns();
+    body(context, seat.index);
+    seat.cpu_ns = clock::thread_cpu_ns() - cpu_ns;
+    seat.ended_ns = clock::now_ns();
+    ptr::null_mut()
+}

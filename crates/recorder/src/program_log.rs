@@ -1,0 +1,79 @@
+//! The file of heapmark's that lists the programs which this one executes or spawns. A child writes
+//! to it between fork and exec, perhaps on its parent's memory and stack: nothing is changed here,
+//! and nothing allocated.
+
+use crate::decimal::decimal;
+use crate::local::Errno;
+use crate::next::CStringArray;
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_char, c_int};
+use core::sync::atomic::{AtomicBool, Ordering};
+use heapmark_wire::lent::LOG;
+
+const PATH_BYTES: usize = 256;
+
+struct ProgramLog {
+    known: AtomicBool,
+    path: UnsafeCell<[u8; PATH_BYTES]>,
+}
+
+// SAFETY: written once, when there is one thread.
+unsafe impl Sync for ProgramLog {}
+
+static FILE: ProgramLog = ProgramLog { known: AtomicBool::new(false), path: UnsafeCell::new([0; PATH_BYTES]) };
+
+/// Reads the environment; once per program.
+pub fn configure() {
+    // SAFETY: `getenv` returns a C string, and there is one thread.
+    unsafe {
+        let value = libc::getenv(LOG.as_ptr());
+        if !value.is_null() && CStr::from_ptr(value).count_bytes() < PATH_BYTES {
+            FILE.path.get().cast::<c_char>().copy_from(value, CStr::from_ptr(value).count_bytes());
+            FILE.known.store(true, Ordering::Release);
+        }
+    }
+}
+
+/// Writes `+PID 1 PATH` and a zero byte if the program gets the recorder, with `0` if it does not;
+/// with `-PID` if it was not executed after all.
+///
+/// # Safety
+/// The path is a C string or null, and the environment an array of them or null.
+pub unsafe fn note(sign: &[u8], pid: c_int, path: *const c_char, words: CStringArray) {
+    if !FILE.known.load(Ordering::Acquire) || path.is_null() {
+        return;
+    }
+    let _errno = Errno::keep();
+    // SAFETY: plain system calls; the program's own strings.
+    unsafe {
+        let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC;
+        let file = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, FILE.path.get(), flags, 0);
+        if file < 0 {
+            return;
+        }
+        let mut digits = [0; 20];
+        let given: &[u8] = if gets_recorder(words) { b" 1 " } else { b" 0 " };
+        let part = |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+        let path = CStr::from_ptr(path).to_bytes_with_nul();
+        let parts = [part(sign), part(decimal(pid as u64, &mut digits)), part(given), part(path)];
+        libc::syscall(libc::SYS_writev, file, parts.as_ptr(), parts.len());
+        libc::syscall(libc::SYS_close, file);
+    }
+}
+
+unsafe fn gets_recorder(words: CStringArray) -> bool {
+    // SAFETY: an array of C strings with a null at its end, if there is one.
+    unsafe {
+        let has = |name: &[u8]| {
+            let mut at = words;
+            while !at.is_null() && !(*at).is_null() {
+                if CStr::from_ptr(*at).to_bytes().starts_with(name) {
+                    return true;
+                }
+                at = at.add(1);
+            }
+            false
+        };
+        has(b"LD_PRELOAD=") && has(b"HEAPMARK_RECORD_TO=")
+    }
+}
