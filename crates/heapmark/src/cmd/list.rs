@@ -5,6 +5,7 @@ use crate::build::{self, State};
 use crate::catalog::Catalog;
 use crate::catalog::claim::Document;
 use crate::execute::{Guest, Subject};
+use crate::metric::{self, Metric};
 use crate::report;
 use anyhow::{Context, Result, anyhow};
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
@@ -24,7 +25,7 @@ pub struct Args {
     /// and why they differ
     #[arg(long, conflicts_with_all = ["json", "markdown"])]
     flags: bool,
-    /// Print the workloads as a Markdown page with all parameters
+    /// Print the workloads as a Markdown page with all parameters, or the metrics as a Markdown table
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
 }
@@ -44,16 +45,22 @@ enum What {
     Suites,
     /// What the reference documents claim, and where it is checked
     Claims,
+    /// What tables, exports and comparisons show of a process
+    Metrics,
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<Exit> {
     let catalog = Catalog::load()?;
     if args.markdown {
-        if !matches!(args.what, What::Workloads) {
-            return Err(usage(anyhow!("--markdown is for workloads: the others are tables already")));
-        }
-        print(&report::workloads(&catalog.workloads))?;
+        let page = match args.what {
+            What::Workloads => report::workloads(&catalog.workloads),
+            What::Metrics => report::metrics(),
+            What::Allocators | What::Programs | What::Suites | What::Claims => {
+                return Err(usage(anyhow!("--markdown is for workloads and metrics: the others are tables already")));
+            }
+        };
+        print(&page)?;
         return Ok(Exit::Done);
     }
     if args.flags {
@@ -69,6 +76,7 @@ pub fn run(args: Args) -> Result<Exit> {
         What::Programs => (&["name", "allocator", "state", "about"][..], programs(&catalog)),
         What::Suites => (&["name", "preset", "workloads", "threads", "about"][..], suites(&catalog)),
         What::Claims => (&["id", "says", "evidence", "workloads"][..], claims(&catalog)?),
+        What::Metrics => (&["key", "unit", "better", "judged", "about"][..], metrics()),
     };
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&entries).context("cannot write JSON")?))?;
@@ -88,6 +96,16 @@ pub fn run(args: Args) -> Result<Exit> {
     let text: String = table.lines().map(|line| format!("{}\n", line.trim_end())).collect();
     print(&text)?;
     Ok(Exit::Done)
+}
+
+fn metrics() -> Vec<Value> {
+    let entry = |metric: &Metric| {
+        json!({
+            "key": metric.key, "alias": metric.alias, "unit": metric.unit.word(), "better": metric.better.word(),
+            "judged": metric.judged.word(), "about": metric.about,
+        })
+    };
+    metric::all().map(entry).collect()
 }
 
 /// A cell of the table. A state is shown with its reason and its remedy.

@@ -84,6 +84,17 @@ pub enum Better {
     Neither,
 }
 
+impl Better {
+    /// The direction that is good, in words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Better::Lower => "lower",
+            Better::Higher => "higher",
+            Better::Neither => "neither",
+        }
+    }
+}
+
 /// How rows are judged by a metric. Each judged metric is a family of tests, so there are few.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judged {
@@ -93,6 +104,17 @@ pub enum Judged {
     ByTest,
     /// By the ranges of its values: it hardly varies from process to process.
     ByRange,
+}
+
+impl Judged {
+    /// How, in words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Judged::No => "no",
+            Judged::ByTest => "by test",
+            Judged::ByRange => "by range",
+        }
+    }
 }
 
 /// How a metric is read off a process.

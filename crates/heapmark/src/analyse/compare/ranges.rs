@@ -5,7 +5,7 @@ use super::between::{counterpart, differences};
 use super::{Compared, Comparison, LeftAlone, Side};
 use crate::analyse::ratio::Ratio;
 use crate::analyse::row::Role;
-use crate::analyse::table::{Table, TableCell, TableRow, by_range, tables};
+use crate::analyse::table::{Table, TableCell, TableRow, by_range, is_exact, tables};
 use crate::metric::Metric;
 
 /// Every candidate beside the baseline of its run.
@@ -16,7 +16,7 @@ pub(super) fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
         let base = table.rows.iter().find(|row| row.role == Role::Baseline).and_then(|row| row.cell(by.key));
         for row in table.rows.iter().filter(|row| row.role == Role::Candidate) {
             match base.zip(row.cell(by.key)) {
-                Some((base, cell)) => rows.push(compared(&table, row, cell, base, threshold)),
+                Some((base, cell)) => rows.push(compared(&table, row, cell, base, threshold, is_exact(side.head))),
                 None => left_out.push(left(&table, row, "it has no numbers beside the baseline's")),
             }
         }
@@ -26,6 +26,7 @@ pub(super) fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
 
 /// Every row of the new run beside the same row of the old one.
 pub(super) fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Comparison {
+    let exact = is_exact(old.head) && is_exact(new.head);
     let before = tables(old.head, old.records);
     let mut rows = Vec::new();
     let mut left_out = Vec::new();
@@ -44,7 +45,7 @@ pub(super) fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Co
                 cells.ok_or("one of the runs has no numbers for it")
             });
             match pair {
-                Ok((cell, other)) => rows.push(compared(&table, row, cell, other, threshold)),
+                Ok((cell, other)) => rows.push(compared(&table, row, cell, other, threshold, exact)),
                 Err(why) => left_out.push(left(&table, row, why)),
             }
         }
@@ -52,7 +53,14 @@ pub(super) fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Co
     Comparison { rows, left_out, differences: differences(old.head, new.head), anchor: None }
 }
 
-fn compared(table: &Table, row: &TableRow, cell: &TableCell, other: &TableCell, threshold: f64) -> Compared {
+fn compared(
+    table: &Table,
+    row: &TableRow,
+    cell: &TableCell,
+    other: &TableCell,
+    threshold: f64,
+    exact: bool,
+) -> Compared {
     let pairs = cell.n.min(other.n) as usize;
     Compared {
         workload: table.workload.clone(),
@@ -60,7 +68,7 @@ fn compared(table: &Table, row: &TableRow, cell: &TableCell, other: &TableCell, 
         allocator: row.allocator.clone(),
         ratio: Ratio { ratio: cell.spread.median / other.spread.median, interval: None, pairs },
         beside_anchor: None,
-        verdict: Some(by_range(&cell.spread, &other.spread, threshold)),
+        verdict: Some(by_range(cell, other, threshold, exact)),
     }
 }
 
