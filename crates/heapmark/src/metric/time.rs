@@ -1,6 +1,7 @@
 //! Metrics of timed processes: time, and the memory that is seen in passing.
 
-use super::{Better, Judged, Metric, Unit, Value};
+use super::{Better, Judged, Metric, Sample, Unit, Value};
+use crate::execute::Iteration;
 
 const NS: Metric = Metric {
     key: "",
@@ -109,4 +110,18 @@ pub(super) const METRICS: &[Metric] = &[
         of: Value::Sample(|sample| sample.mean_heap.map(|mean| mean.gib_seconds())),
         ..NS
     },
+    Metric {
+        key: "faults_per_op",
+        noun: "page faults",
+        unit: Unit::Count,
+        about: "minor page faults in the measured phases / operations",
+        of: Value::Sample(|sample| quotient(sample, |one| one.minor_faults, |one| one.ops)),
+        ..NS
+    },
 ];
+
+/// A sum over the measured iterations over another one.
+fn quotient(sample: &Sample, over: fn(&Iteration) -> u64, under: fn(&Iteration) -> u64) -> Option<f64> {
+    let sum = |of: fn(&Iteration) -> u64| sample.measurement.measured().map(|one| of(one) as f64).sum::<f64>();
+    Some(sum(under)).filter(|under| *under > 0.0).map(|under| sum(over) / under)
+}

@@ -77,17 +77,21 @@ fn every_suite_has_a_plan() {
 #[test]
 fn the_page_of_workloads_is_what_the_files_say() {
     let listed = Place::new().run(&["list", "workloads", "--markdown"]);
-    let metrics = place.run(&["list", "metrics", "--markdown"]).stdout;
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/METRICS.md");
-    let page = std::fs::read_to_string(page).unwrap();
-    assert!(
-        metrics.contains("| `ns_per_op`, `wall` |") && page.contains(&metrics),
-        "docs/METRICS.md has another table than heapmark list metrics --markdown"
-    );
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/WORKLOADS.md");
     let stored = std::fs::read_to_string(page).unwrap();
     assert!(
         listed.stdout == stored,
         "docs/WORKLOADS.md is stale: heapmark list workloads --markdown > docs/WORKLOADS.md"
+    );
+}
+
+#[test]
+fn the_document_of_metrics_has_the_table_that_is_listed() {
+    let metrics = Place::new().run(&["list", "metrics", "--markdown"]).stdout;
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/METRICS.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(
+        metrics.contains("| `ns_per_op`, `wall` |") && page.contains(&metrics),
+        "docs/METRICS.md has another table than heapmark list metrics --markdown"
     );
 }

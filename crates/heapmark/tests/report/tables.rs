@@ -41,6 +41,38 @@ fn a_timed_run_has_times_ratios_intervals_and_verdicts() {
     assert_eq!(of(&all, "null", "ns_per_op")[0]["ratio"], "", "the floor is not compared");
 }
 
+/// A quotient of what two columns of the raw samples of glibc's processes sum up to, as a median.
+fn of_raw_samples(run: &str, over: &[&str], under: &[&str]) -> f64 {
+    let place = unpacked();
+    let raw = place.run(&["export", run, "--to", "csv-samples"]).stdout;
+    let mut reader = csv::Reader::from_reader(raw.as_bytes());
+    let lines: Vec<Line> = reader.deserialize().map(|line| line.unwrap()).collect();
+    let mut sums: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
+    let is_wanted =
+        |line: &&Line| line["cell"].starts_with("churn@1/") && line["allocator"] == "glibc" && line["cold"] == "false";
+    for line in lines.iter().filter(is_wanted) {
+        let sum = |columns: &[&str]| columns.iter().map(|column| number(line, column)).sum::<f64>();
+        let [above, below] = sums.entry(line["cell"].as_str()).or_default();
+        *above += sum(over);
+        *below += sum(under);
+    }
+    let mut quotients: Vec<f64> = sums.values().map(|[above, below]| above / below).collect();
+    quotients.sort_by(f64::total_cmp);
+    let middle = quotients.len() / 2;
+    (quotients[middle] + quotients[(quotients.len() - 1) / 2]) / 2.0
+}
+
+/// The median of a metric of glibc's row.
+fn median(run: &str, metric: &str) -> f64 {
+    number(of(&lines(run), "glibc", metric)[0], "median")
+}
+
+#[test]
+fn page_faults_per_operation_are_those_of_the_measured_iterations() {
+    let (shown, computed) = (median("timed", "faults_per_op"), of_raw_samples("timed", &["minor_faults"], &["ops"]));
+    assert!((shown - computed).abs() <= computed * 1e-9, "{shown} {computed}");
+}
+
 #[test]
 fn a_run_that_counted_has_its_events_and_verdicts_by_range() {
     let all = lines("counter");
