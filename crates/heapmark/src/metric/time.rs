@@ -118,6 +118,14 @@ pub(super) const METRICS: &[Metric] = &[
         of: Value::Sample(|sample| quotient(sample, |one| one.minor_faults, |one| one.ops)),
         ..NS
     },
+    Metric {
+        key: "kernel_share",
+        noun: "share of the kernel",
+        unit: Unit::Share,
+        about: "system time / CPU time in the measured phases",
+        of: Value::Sample(|sample| quotient(sample, |one| one.sys_ns, |one| one.user_ns + one.sys_ns)),
+        ..NS
+    },
 ];
 
 /// A sum over the measured iterations over another one.

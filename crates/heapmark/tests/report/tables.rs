@@ -74,6 +74,13 @@ fn page_faults_per_operation_are_those_of_the_measured_iterations() {
 }
 
 #[test]
+fn the_kernels_share_is_that_of_the_measured_iterations() {
+    let computed = of_raw_samples("timed", &["sys_ns"], &["user_ns", "sys_ns"]);
+    let shown = median("timed", "kernel_share");
+    assert!((shown - computed).abs() <= computed * 1e-9, "{shown} {computed}");
+}
+
+#[test]
 fn a_run_that_counted_has_its_events_and_verdicts_by_range() {
     let all = lines("counter");
     let [line] = of(&all, "mimalloc3", "instructions")[..] else { panic!("{all:?}") };
