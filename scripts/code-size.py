@@ -65,6 +65,22 @@ def production(text):
     return kept
 
 
+def types(code):
+    """Names of the types that a file defines. The associated types of an `impl` are left out: the trait names them."""
+    kept, place = [], 0
+    while place < len(code):
+        token = code[place][0]
+        if token == "impl" and (place == 0 or code[place - 1][0] in ("}", ";", "{", "]", "unsafe")):
+            body = next(at for at in range(place, len(code)) if code[at][0] == "{")
+            end = end_of_item(code, body)
+            kept += [word for word, _ in code[place:end] if word != "type"]
+            place = end
+        else:
+            kept.append(token)
+            place += 1
+    return [name for kind, name in DEFINED.findall(" ".join(kept)) if kind in TYPES and name[0].isupper()]
+
+
 class Crate:
     def __init__(self, folder):
         self.name = CRATES.get(folder.name, folder.name)
@@ -226,8 +242,7 @@ def main():
     names = collections.Counter()
     for crate in crates:
         for code in crate.files.values():
-            words = " ".join(token for token, _ in code)
-            names.update(name for kind, name in DEFINED.findall(words) if kind in TYPES and name[0].isupper())
+            names.update(types(code))
     often = [f"{name} {times}" for name, times in names.most_common() if times > 2]
     print(f"types defined more than twice: {', '.join(often) or 'none'}")
 

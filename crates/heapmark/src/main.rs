@@ -14,21 +14,21 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Run(Box<cmd::run::Command>),
+    Run(Box<cmd::run::RunArgs>),
     #[command(name = "try")]
-    Trial(Box<cmd::try_command::Args>),
-    Replay(Box<cmd::replay::Command>),
-    Doctor(cmd::doctor::Args),
-    List(cmd::list::Args),
-    Build(cmd::build::Args),
-    Report(cmd::report::Args),
-    Compare(cmd::compare::Args),
-    Export(cmd::export::Args),
-    Claims(cmd::claims::Args),
-    Noise(cmd::noise::Args),
-    Selftest(cmd::selftest::Args),
-    Record(cmd::record::Args),
-    Trace(cmd::trace::Args),
+    Trial(Box<cmd::try_command::TryArgs>),
+    Replay(Box<cmd::replay::ReplayArgs>),
+    Doctor(cmd::doctor::DoctorArgs),
+    List(cmd::list::ListArgs),
+    Build(cmd::build::BuildArgs),
+    Report(cmd::report::ReportArgs),
+    Compare(cmd::compare::CompareArgs),
+    Export(cmd::export::ExportArgs),
+    Claims(cmd::claims::ClaimsArgs),
+    Noise(cmd::noise::NoiseArgs),
+    Selftest(cmd::selftest::SelftestArgs),
+    Record(cmd::record::RecordArgs),
+    Trace(cmd::trace::TraceArgs),
 }
 
 fn main() -> ExitCode {

@@ -36,12 +36,12 @@ impl Mended {
 
 /// The object at an address.
 #[derive(Clone, Copy)]
-pub(super) struct Object {
+pub(super) struct PlacedObject {
     token: u64,
     size: u64,
 }
 
-impl Object {
+impl PlacedObject {
     pub(super) fn token(self) -> Token {
         Token::of_packed(self.token)
     }
@@ -50,7 +50,7 @@ impl Object {
 /// Which object is at which address.
 #[derive(Default)]
 pub(super) struct Addresses {
-    live: HashMap<u64, Object, Near>,
+    live: HashMap<u64, PlacedObject, Near>,
     live_bytes: u64,
     /// Peak of the live bytes.
     pub most_bytes: u64,
@@ -88,7 +88,7 @@ impl Addresses {
     pub(super) fn begin(&mut self, at: MemoryPoint, address: u64, event: Event, put: &mut impl FnMut(u32, Event)) {
         let thread = at.thread;
         let token = self.next_token(thread);
-        let object = Object { token: token.packed(), size: event.begins().unwrap_or(0) };
+        let object = PlacedObject { token: token.packed(), size: event.begins().unwrap_or(0) };
         if let Some(before) = self.live.insert(address, object) {
             self.gone(before);
             self.mended.unseen += 1;
@@ -129,7 +129,7 @@ impl Addresses {
     /// Removes and returns the object at an address. Its bytes count until it is
     /// [`gone`](Self::gone).
     #[inline]
-    pub(super) fn end(&mut self, at: MemoryPoint, address: u64) -> Option<Object> {
+    pub(super) fn end(&mut self, at: MemoryPoint, address: u64) -> Option<PlacedObject> {
         if !self.owed.is_empty()
             && let Some(begin) = self.owed.remove(&address)
             && at.may_precede(begin)
@@ -151,7 +151,7 @@ impl Addresses {
 
     /// Called when the event that ends an object has been emitted.
     #[inline]
-    pub(super) fn gone(&mut self, object: Object) {
+    pub(super) fn gone(&mut self, object: PlacedObject) {
         self.live_bytes = self.live_bytes.saturating_sub(object.size);
     }
 

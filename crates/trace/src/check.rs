@@ -1,6 +1,6 @@
 //! Checks a trace for what cannot have happened.
 
-use super::fault::{Fault, Kind, impossible};
+use super::fault::{Fault, FaultKind, impossible};
 use super::{Event, Live, Reader, Variant};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -29,9 +29,9 @@ pub struct Checked {
 
 impl Checked {
     /// The kind of the worst fault; `None` if there is none.
-    pub fn worst(&self) -> Option<Kind> {
-        let worst = self.faults.iter().map(Fault::kind).find(|kind| *kind != Kind::Impossible);
-        worst.or((self.impossible > 0).then_some(Kind::Impossible))
+    pub fn worst(&self) -> Option<FaultKind> {
+        let worst = self.faults.iter().map(Fault::kind).find(|kind| *kind != FaultKind::Impossible);
+        worst.or((self.impossible > 0).then_some(FaultKind::Impossible))
     }
 }
 
@@ -50,7 +50,7 @@ pub fn check<R: Read>(mut reader: Reader<R>) -> Checked {
             Err(fault) => Err(fault),
         };
         if let Err(fault) = found {
-            let is_last = fault.kind() != Kind::Impossible;
+            let is_last = fault.kind() != FaultKind::Impossible;
             checked.impossible += u64::from(!is_last);
             if checked.faults.len() < MOST_FAULTS || is_last {
                 checked.faults.push(fault.at(chunk, event_number));

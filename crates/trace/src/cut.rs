@@ -1,7 +1,7 @@
 //! A range of a trace as a trace of its own: objects that were alive before it are allocated first,
 //! and marked as inherited.
 
-use super::fault::{Fault, Kind};
+use super::fault::{Fault, FaultKind};
 use super::{Event, Live, Reader, Token, Totals, Writer};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
@@ -18,21 +18,21 @@ pub enum Stretch {
 }
 
 impl Stretch {
-    fn place(&self, event: u64, ns: u64) -> Place {
+    fn place(&self, event: u64, ns: u64) -> Position {
         let (range, at) = match self {
             Stretch::Events(range) => (range, event),
             Stretch::Time(range) => (range, ns),
         };
         match at {
-            at if at < range.start => Place::Before,
-            at if at < range.end => Place::Within,
-            _ => Place::After,
+            at if at < range.start => Position::Before,
+            at if at < range.end => Position::Within,
+            _ => Position::After,
         }
     }
 }
 
 #[derive(PartialEq)]
-enum Place {
+enum Position {
     Before,
     Within,
     After,
@@ -64,7 +64,9 @@ pub fn cut<R: Read, W: Write>(mut reader: Reader<R>, to: W, stretch: &Stretch) -
             ns = now;
         }
         // Inherited objects stay together, and the cut takes their place.
-        if stretch.place(number, ns) != Place::Before && inherited_left == 0 && !matches!(next.1, Event::Inherit { .. })
+        if stretch.place(number, ns) != Position::Before
+            && inherited_left == 0
+            && !matches!(next.1, Event::Inherit { .. })
         {
             break Some(next);
         }
@@ -91,14 +93,14 @@ pub fn cut<R: Read, W: Write>(mut reader: Reader<R>, to: W, stretch: &Stretch) -
             ns = *now;
             *now -= start_ns;
         }
-        if stretch.place(number, ns) == Place::After {
+        if stretch.place(number, ns) == Position::After {
             break;
         }
         tokens.rename(&mut event);
         writer.write(thread, &event)?;
         number += 1;
         next = match reader.next().transpose() {
-            Err(fault) if fault.kind() == Kind::Damaged => {
+            Err(fault) if fault.kind() == FaultKind::Damaged => {
                 damage = Some(fault);
                 None
             }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What a fault means for the reader of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FaultKind {
     /// It cannot be read: it is another kind of file, of another version, or the disk reports an
     /// error.
     Foreign,
@@ -20,14 +20,14 @@ pub struct Fault(Box<Inner>);
 
 #[derive(Clone, PartialEq, Eq)]
 struct Inner {
-    kind: Kind,
+    kind: FaultKind,
     place: Option<(u64, u64)>,
     what: String,
 }
 
 impl Fault {
     /// A fault of the file as a whole.
-    pub fn new(kind: Kind, what: impl Into<String>) -> Fault {
+    pub fn new(kind: FaultKind, what: impl Into<String>) -> Fault {
         Fault(Box::new(Inner { kind, place: None, what: what.into() }))
     }
 
@@ -38,7 +38,7 @@ impl Fault {
     }
 
     /// The kind of this fault.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> FaultKind {
         self.0.kind
     }
 }
@@ -62,13 +62,13 @@ impl std::error::Error for Fault {}
 
 /// Shorthands for the three kinds.
 pub(super) fn foreign(what: impl Into<String>) -> Fault {
-    Fault::new(Kind::Foreign, what)
+    Fault::new(FaultKind::Foreign, what)
 }
 
 pub(super) fn damaged(what: impl Into<String>) -> Fault {
-    Fault::new(Kind::Damaged, what)
+    Fault::new(FaultKind::Damaged, what)
 }
 
 pub(super) fn impossible(what: impl Into<String>) -> Fault {
-    Fault::new(Kind::Impossible, what)
+    Fault::new(FaultKind::Impossible, what)
 }

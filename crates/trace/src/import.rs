@@ -1,7 +1,7 @@
 //! Traces of other tools. The text of glibc's `mtrace` has all that a replay needs; recordings
 //! without threads or without the identity of objects are refused with the reason.
 
-use super::addresses::{Addresses, MemoryPoint, Object};
+use super::addresses::{Addresses, MemoryPoint, PlacedObject};
 use super::fault::{Fault, damaged, foreign};
 use super::{Call, Event, Head, Mended, Totals, Writer};
 use std::io::{BufRead, Read, Write};
@@ -96,13 +96,13 @@ impl<W: Write> Import<W> {
             }
             ("-", [address]) => match number(address)? {
                 0 => self.write(Event::FreeNull),
-                address => match self.addresses.end(NOW, address).map(Object::token) {
+                address => match self.addresses.end(NOW, address).map(PlacedObject::token) {
                     Some(token) => self.write(Event::Free { token }),
                     None => Ok(()),
                 },
             },
             ("<", [address]) => {
-                self.moving = Some(self.addresses.end(NOW, number(address)?).map(Object::token));
+                self.moving = Some(self.addresses.end(NOW, number(address)?).map(PlacedObject::token));
                 Ok(())
             }
             (">", [address, size]) => {

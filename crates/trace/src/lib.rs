@@ -32,7 +32,7 @@ pub use check::{Checked, check};
 pub use cut::{Stretch, Stretched, cut};
 pub use ended::{ended, ended_early};
 pub use event::{Event, Token};
-pub use fault::{Fault, Kind};
+pub use fault::{Fault, FaultKind};
 pub use head::Head;
 pub use heapmark_wire::capture::{Call, Variant};
 pub use import::{Imported, import};

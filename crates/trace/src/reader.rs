@@ -1,7 +1,7 @@
 //! Reads a trace: chunks in, events out. Any bytes give events or one fault; memory is one chunk
 //! and the state of each thread.
 
-use super::codec::{Bytes, State};
+use super::codec::{Bytes, CodecState};
 use super::fault::{Fault, damaged, foreign};
 use super::layout::{CHUNK_HEADER, ChunkHeader, Codec, Content, FILE_HEADER, MOST_RAW_BYTES, check_file_header};
 use super::{Done, Event, Head, Watched};
@@ -15,7 +15,7 @@ use zstd::bulk::Decompressor;
 pub struct Reader<R> {
     from: R,
     head: Head,
-    state: State,
+    state: CodecState,
     unpacker: Decompressor<'static>,
     stored: Vec<u8>,
     payload: Vec<u8>,
@@ -61,7 +61,7 @@ impl<R: Read> Reader<R> {
         let mut reader = Reader {
             from,
             head: Head::default(),
-            state: State::default(),
+            state: CodecState::default(),
             unpacker,
             stored,
             payload,

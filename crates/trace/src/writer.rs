@@ -1,6 +1,6 @@
 //! Writes a trace: events in, chunks out. Memory is one chunk, whatever the length.
 
-use super::codec::{MOST_EVENT, Pen, State};
+use super::codec::{CodecState, MOST_EVENT, Pen};
 use super::fault::{Fault, foreign};
 use super::layout::{ChunkHeader, Codec, Content, MOST_RAW_BYTES, file_header};
 use super::{Event, Head};
@@ -28,7 +28,7 @@ pub struct Totals {
 /// Writes events as they come.
 pub struct Writer<W> {
     to: W,
-    state: State,
+    state: CodecState,
     pen: Pen,
     packer: Compressor<'static>,
     packed: Vec<u8>,
@@ -44,7 +44,7 @@ impl<W: Write> Writer<W> {
         to.write_all(&start).map_err(unwritten)?;
         let totals = Totals { file_bytes: start.len() as u64, ..Totals::default() };
         let packer = Compressor::new(LEVEL).map_err(unwritten)?;
-        let (state, pen) = (State::default(), Pen::new(MOST_RAW_BYTES));
+        let (state, pen) = (CodecState::default(), Pen::new(MOST_RAW_BYTES));
         let mut writer = Writer { to, state, pen, packer, packed: Vec::new(), chunks: 0, events_here: 0, totals };
         let mut text = head.lines();
         if text.is_empty() {

@@ -109,15 +109,15 @@ pub(super) fn judge(
     // hidden by the harness's own time.
     let of_allocators =
         cases.iter().zip(grid).zip(&run.plan.cases).filter(|(_, case)| case.is_for_allocators() && asked(case));
-    let tables: Vec<Table> = of_allocators.map(|((case, groups), _)| Table { case, groups }).collect();
-    let seen: Vec<&Table> = tables.iter().filter(|table| !table.case.floor_hides && !table.case.paced).collect();
+    let tables: Vec<CaseGroups> = of_allocators.map(|((case, groups), _)| CaseGroups { case, groups }).collect();
+    let seen: Vec<&CaseGroups> = tables.iter().filter(|table| !table.case.floor_hides && !table.case.paced).collect();
     if seen.is_empty() && !tables.is_empty() {
         let paced = tables.iter().all(|table| table.case.paced);
         return (Conclusion::Withheld(if paced { Withheld::Paced } else { Withheld::Floor }), Vec::new());
     }
     // A case in which the A/A copy differs yields no claim; if the copy differs over all cases,
     // none does.
-    let judged: Vec<&Table> = seen.iter().filter(|table| !table.case.aa_copy_differs).copied().collect();
+    let judged: Vec<&CaseGroups> = seen.iter().filter(|table| !table.case.aa_copy_differs).copied().collect();
     let copy = run.plan.aa_copy.as_ref().and_then(|aa_copy| copy(aa_copy, &seen));
     let copy = copy.filter(|copy| judged.is_empty() || copy.p < run.plan.alpha());
     let mut candidates = Vec::new();
@@ -148,19 +148,19 @@ pub(super) fn judge(
 }
 
 /// A case with its groups, row by row.
-struct Table<'a, 'g> {
+struct CaseGroups<'a, 'g> {
     case: &'a Case,
     groups: &'a [Group<'g>],
 }
 
-impl<'a, 'g> Table<'a, 'g> {
+impl<'a, 'g> CaseGroups<'a, 'g> {
     fn row(&self, name: &str) -> Option<(&'a Row, &'a Group<'g>)> {
         self.case.rows.iter().zip(self.groups).find(|(row, _)| row.allocator == name)
     }
 }
 
-fn beside_baseline<'a, 'g>(name: &str, tables: &[&Table<'a, 'g>]) -> Vec<(&'a Group<'g>, Option<&'a Group<'g>>)> {
-    let pair = |table: &&Table<'a, 'g>| {
+fn beside_baseline<'a, 'g>(name: &str, tables: &[&CaseGroups<'a, 'g>]) -> Vec<(&'a Group<'g>, Option<&'a Group<'g>>)> {
+    let pair = |table: &&CaseGroups<'a, 'g>| {
         let (_, own) = table.row(name)?;
         Some((own, table.row(&table.case.baseline).map(|(_, group)| group)))
     };
@@ -168,7 +168,7 @@ fn beside_baseline<'a, 'g>(name: &str, tables: &[&Table<'a, 'g>]) -> Vec<(&'a Gr
 }
 
 /// The A/A copy over the baseline, over all cases.
-fn copy(aa_copy: &str, tables: &[&Table]) -> Option<Tested> {
+fn copy(aa_copy: &str, tables: &[&CaseGroups]) -> Option<Tested> {
     let copy = Candidate::new(aa_copy, &beside_baseline(aa_copy, tables), Vec::new());
     let blocks = copy.logs.first()?.keys();
     let mean_of = |block: &u32| {

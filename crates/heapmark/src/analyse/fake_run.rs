@@ -1,7 +1,7 @@
 //! Fake runs for tests: a plan in two lines, times by formula, failures on demand.
 
 use crate::catalog::Iterations;
-use crate::catalog::workload::Row;
+use crate::catalog::workload::ProgramRow;
 use crate::execute::footprint::{Resident, Retained};
 use crate::execute::latency::{Bucket, Calls, Stall};
 use crate::execute::{Footprint, Iteration, Latency, Measurement, Outcome};
@@ -78,7 +78,11 @@ impl FakeRun {
         (case.target, case.whole_process) = (Target::Program("trees-c".into()), true);
         case.parameters.insert("n".into(), "16".into());
         for name in programs {
-            case.rows.push(Row { name: name.to_string(), program: format!("trees-{name}"), ..Row::default() });
+            case.rows.push(ProgramRow {
+                name: name.to_string(),
+                program: format!("trees-{name}"),
+                ..ProgramRow::default()
+            });
             self.run.rows.push(AllocatorInfo { tier: "program".into(), purge: "none".into(), ..allocator(name) });
         }
         self

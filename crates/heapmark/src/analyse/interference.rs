@@ -69,12 +69,12 @@ pub struct InterferenceSummary {
 }
 
 /// A part of a block of a case.
-type Part<'a> = (&'a str, u32, u32, u32);
+type BlockPart<'a> = (&'a str, u32, u32, u32);
 
 /// The records without the attempts that do not count, but with all that failed, and a summary of
 /// the interference.
 pub(super) fn pass<'a>(records: &[&'a Record]) -> (Vec<&'a Record>, InterferenceSummary) {
-    let mut parts: BTreeMap<Part, BTreeMap<u32, Vec<&Record>>> = BTreeMap::new();
+    let mut parts: BTreeMap<BlockPart, BTreeMap<u32, Vec<&Record>>> = BTreeMap::new();
     for record in records.iter().filter(|record| record.purpose.is_of_a_block()) {
         let part = (record.workload.as_str(), record.threads, record.block, record.part);
         parts.entry(part).or_default().entry(record.attempt).or_default().push(record);

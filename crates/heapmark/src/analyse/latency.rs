@@ -132,7 +132,7 @@ impl LatencyRow {
 }
 
 /// A process and the latencies that it reported.
-type Told<'a> = (&'a Record, &'a Latency);
+type TimedRecord<'a> = (&'a Record, &'a Latency);
 
 /// One table per case of the plan.
 pub(super) fn cases(run: &RunFile, every: u32, records: &RecordsByRow) -> Vec<LatencyCase> {
@@ -154,7 +154,7 @@ fn of_case(run: &RunFile, case: &Case, every: u32, records: &RecordsByRow) -> La
     }
 }
 
-fn timer(all: &[Told]) -> Option<Timer> {
+fn timer(all: &[TimedRecord]) -> Option<Timer> {
     let medians: Vec<f64> = all.iter().map(|(_, latency)| latency.timer_median_ns as f64).collect();
     Some(Timer {
         clocks: all.iter().map(|(_, latency)| latency.clock.clone()).collect(),
@@ -168,12 +168,12 @@ fn row<'a>(
     allocator: &AllocatorInfo,
     baseline: &str,
     records: &RecordsByRow<'a>,
-    all: &mut Vec<Told<'a>>,
+    all: &mut Vec<TimedRecord<'a>>,
 ) -> LatencyRow {
     let own = records.of_row(case, allocator, Purpose::Latency);
     let failed = Failed::among(&own);
     let timed = own.iter().filter(|record| record.purpose == Purpose::Latency);
-    let told: Vec<Told> = timed.clone().filter_map(|record| Some((*record, latency(record)?))).collect();
+    let told: Vec<TimedRecord> = timed.clone().filter_map(|record| Some((*record, latency(record)?))).collect();
     let unusable = timed.count() - told.len();
     let state = match failed {
         Some(failed) => LatencyState::Failed(failed),
@@ -190,7 +190,7 @@ fn latency(record: &Record) -> Option<&Latency> {
 }
 
 /// In the order in which the processes list them.
-fn functions(told: &[Told]) -> Vec<Called> {
+fn functions(told: &[TimedRecord]) -> Vec<Called> {
     let mut names: Vec<&str> = Vec::new();
     for calls in told.iter().flat_map(|(_, latency)| &latency.functions) {
         if !names.contains(&calls.function.as_str()) {
@@ -200,8 +200,8 @@ fn functions(told: &[Told]) -> Vec<Called> {
     names.into_iter().filter_map(|name| called(name, told)).collect()
 }
 
-fn called(name: &str, told: &[Told]) -> Option<Called> {
-    let of_name = |(record, latency): &Told<'_>| {
+fn called(name: &str, told: &[TimedRecord]) -> Option<Called> {
+    let of_name = |(record, latency): &TimedRecord<'_>| {
         let mut functions = latency.functions.iter();
         Some((record.cell.clone(), functions.find(|calls| calls.function == name)?.clone()))
     };

@@ -55,7 +55,7 @@ use crate::store::{Purpose, Record, RunFile};
 use group::{Group, RecordsByRow};
 use heapmark_stats::{half_width, shift};
 use serde::Serialize;
-use verdict::{Judged, Verdicts};
+use verdict::{JudgedTable, Verdicts};
 
 /// All that is derived from a run.
 #[derive(Clone, Debug, Serialize)]
@@ -154,7 +154,7 @@ pub fn analyse(run: &RunFile, records: &[Record]) -> Analysis {
         Mode::Memory => return Analysis { footprints: footprint::cases(run, &filed), ..bare },
     }
     let grid = grid(run, &filed);
-    let judged: Vec<Judged> =
+    let judged: Vec<JudgedTable> =
         run.plan.cases.iter().zip(&grid).map(|(case, groups)| judged(run, case, groups)).collect();
     let calls = verdict::verdicts(&judged, run.plan.alpha());
     let tables = run.plan.cases.iter().zip(judged.iter().zip(&calls));
@@ -240,13 +240,13 @@ fn grid<'a>(run: &'a RunFile, records: &RecordsByRow<'a>) -> Vec<Vec<Group<'a>>>
     run.plan.cases.iter().map(groups).collect()
 }
 
-fn judged<'a, 'g>(run: &RunFile, case: &PlannedCase, groups: &'a [Group<'g>]) -> Judged<'a, 'g> {
+fn judged<'a, 'g>(run: &RunFile, case: &PlannedCase, groups: &'a [Group<'g>]) -> JudgedTable<'a, 'g> {
     let baseline = case.baseline(&run.plan.baseline);
     let roles = groups.iter().map(|group| Role::of(group.allocator, baseline)).collect();
-    Judged { groups, roles, paced: case.is_paced() }
+    JudgedTable { groups, roles, paced: case.is_paced() }
 }
 
-fn table(run: &RunFile, case: &PlannedCase, judged: &Judged, calls: &Verdicts) -> Case {
+fn table(run: &RunFile, case: &PlannedCase, judged: &JudgedTable, calls: &Verdicts) -> Case {
     let name = case.baseline(&run.plan.baseline);
     let floors = judged.of(Role::Floor).filter(|_| !judged.paced);
     let floor_ns = floors.filter_map(Group::median_ns_per_op).min_by(f64::total_cmp);

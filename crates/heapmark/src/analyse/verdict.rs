@@ -101,14 +101,14 @@ impl Verdicts {
 }
 
 /// A table before its rows are written: its groups, and their roles.
-pub(super) struct Judged<'a, 'g> {
+pub(super) struct JudgedTable<'a, 'g> {
     pub groups: &'a [Group<'g>],
     pub roles: Vec<Role>,
     /// Whether its times are the recorded ones: then they are not judged.
     pub paced: bool,
 }
 
-impl<'g> Judged<'_, 'g> {
+impl<'g> JudgedTable<'_, 'g> {
     pub fn baseline(&self) -> Option<&Group<'g>> {
         self.of(Role::Baseline).next()
     }
@@ -137,7 +137,7 @@ impl<'g> Judged<'_, 'g> {
 }
 
 /// Judges all tables of a run together, each p compared with `alpha`.
-pub(super) fn verdicts(tables: &[Judged], alpha: f64) -> Vec<Verdicts> {
+pub(super) fn verdicts(tables: &[JudgedTable], alpha: f64) -> Vec<Verdicts> {
     let wall = |process: &Process| Some(process.ns_per_op);
     let cpu = |process: &Process| process.cpu_ns_per_op;
     let family = |role, value: fn(&Process) -> Option<f64>| family(tables, role, value, alpha);
@@ -186,7 +186,12 @@ pub(super) fn verdicts(tables: &[Judged], alpha: f64) -> Vec<Verdicts> {
 }
 
 /// The verdicts of all rows of a role, table by table.
-fn family(tables: &[Judged], role: Role, value: fn(&Process) -> Option<f64>, alpha: f64) -> Vec<Vec<Option<Verdict>>> {
+fn family(
+    tables: &[JudgedTable],
+    role: Role,
+    value: fn(&Process) -> Option<f64>,
+    alpha: f64,
+) -> Vec<Vec<Option<Verdict>>> {
     let members = || {
         tables.iter().flat_map(|table| {
             let own = table.groups.iter().zip(&table.roles);

@@ -139,21 +139,21 @@ fn checksum_line(library: &Path) -> Result<String> {
 
 /// The place of one library or program.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct CachePlace {
     name: String,
     key: String,
     shelf: PathBuf,
 }
 
-impl Place {
+impl CachePlace {
     /// The place of the library `name` whose inputs hash to `key`.
-    pub fn new(name: &str, key: &str) -> Result<Place> {
-        Ok(Place { name: name.into(), key: key.into(), shelf: root()?.join("libraries") })
+    pub fn new(name: &str, key: &str) -> Result<CachePlace> {
+        Ok(CachePlace { name: name.into(), key: key.into(), shelf: root()?.join("libraries") })
     }
 
-    /// As [`Place::new`], for a program.
-    pub fn of_program(name: &str, key: &str) -> Result<Place> {
-        Ok(Place { name: name.into(), key: key.into(), shelf: root()?.join("programs") })
+    /// As [`CachePlace::new`], for a program.
+    pub fn of_program(name: &str, key: &str) -> Result<CachePlace> {
+        Ok(CachePlace { name: name.into(), key: key.into(), shelf: root()?.join("programs") })
     }
 
     /// The folder for what was built, whether it exists or not.
@@ -198,8 +198,8 @@ impl Place {
         Ok(file)
     }
 
-    /// An empty folder to build in, beside the final one so that [`Place::keep`] is a rename.
-    /// Removes what an interrupted build left behind; call it while holding [`Place::lock`].
+    /// An empty folder to build in, beside the final one so that [`CachePlace::keep`] is a rename.
+    /// Removes what an interrupted build left behind; call it while holding [`CachePlace::lock`].
     pub fn workshop(&self) -> Result<PathBuf> {
         let folder = self.shelf.join(format!(".{}.building", self.name));
         if folder.exists() {
@@ -289,9 +289,9 @@ mod tests {
         assert!(!marked("compiled-traces"));
     }
 
-    fn place(folder: &Path) -> Place {
+    fn place(folder: &Path) -> CachePlace {
         let (name, key) = ("mine".to_string(), "0123".to_string());
-        Place { name, key, shelf: folder.join("libraries") }
+        CachePlace { name, key, shelf: folder.join("libraries") }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One allocator of a crate -> its library: from the cache, or compiled, linked, checked and stored
 //! there.
 
-use super::cache::{Place, short_hash};
+use super::cache::{CachePlace, short_hash};
 use super::compile::{self, Bench};
 use super::inspect::{Inspection, inspect};
 use super::step::{Log, Slots};
@@ -19,7 +19,7 @@ pub struct Work<'a> {
     recipe: &'a Recipe,
     pin: &'static cargo_sources::Pin,
     toolchain: &'static Toolchain,
-    place: Place,
+    place: CachePlace,
 }
 
 impl<'a> Work<'a> {
@@ -28,7 +28,7 @@ impl<'a> Work<'a> {
         let recipe = allocator.build.as_ref().with_context(|| format!("{}: add `[build]`", allocator.name))?;
         let pin = cargo_sources::pin(crate_name)?;
         let toolchain = Toolchain::find()?;
-        let place = Place::new(&allocator.name, &key(recipe, pin, toolchain)?)?;
+        let place = CachePlace::new(&allocator.name, &key(recipe, pin, toolchain)?)?;
         Ok(Work { allocator, recipe, pin, toolchain, place })
     }
 

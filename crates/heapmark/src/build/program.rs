@@ -2,7 +2,7 @@
 //! started, from the cache or built by its recipe. Does not decide what is measured.
 
 use super::State;
-use super::cache::{Place, short_hash};
+use super::cache::{CachePlace, short_hash};
 use super::step::{self, Log, Slots};
 use super::{system, toolchain};
 use crate::catalog::Program;
@@ -58,7 +58,7 @@ pub fn build(program: &Program) -> Result<(Executable, bool)> {
 struct Work<'a> {
     program: &'a Program,
     versions: BTreeMap<String, String>,
-    place: Place,
+    place: CachePlace,
 }
 
 impl<'a> Work<'a> {
@@ -75,7 +75,7 @@ impl<'a> Work<'a> {
         words.push(serde_json::to_string(&program.build).context("writing the recipe down")?);
         let files = program.files.iter().flat_map(|(name, text)| [name.as_str(), text]);
         let key = short_hash(words.iter().map(String::as_str).chain(files).chain([std::env::consts::ARCH]));
-        Ok(Ok(Work { program, versions, place: Place::of_program(&program.name, &key)? }))
+        Ok(Ok(Work { program, versions, place: CachePlace::of_program(&program.name, &key)? }))
     }
 
     fn cached(&self) -> Result<Option<Executable>> {

@@ -3,7 +3,7 @@
 use super::allocator::Allocator;
 use super::faults::{Fault, nearest};
 use super::program::{Program, Serves};
-use super::workload::{Row, Workload};
+use super::workload::{ProgramRow, Workload};
 
 impl Workload {
     pub(super) fn check_names(&self, programs: &[Program], allocators: &[Allocator], faults: &mut Vec<Fault>) {
@@ -12,7 +12,7 @@ impl Workload {
             let mut add = |key: &str, what: String, mend: String| {
                 faults.push(Fault { file: format!("workload {}", self.name), key: key.into(), what, mend });
             };
-            if let Some(name) = row.and_then(|row: &Row| row.allocator.as_ref())
+            if let Some(name) = row.and_then(|row: &ProgramRow| row.allocator.as_ref())
                 && !allocators.iter().any(|allocator| allocator.name == *name)
             {
                 let names = allocators.iter().map(|allocator| allocator.name.as_str());

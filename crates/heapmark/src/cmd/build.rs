@@ -10,7 +10,7 @@ use indicatif::MultiProgress;
 /// Build allocators from the sources that heapmark pins, and programs; what is already built is
 /// kept
 #[derive(clap::Args)]
-pub struct Args {
+pub struct BuildArgs {
     /// Names of allocators and programs [default: all allocators built from sources, except
     /// experimental ones, and all programs that can be built here]
     #[arg(value_name = "NAME")]
@@ -34,7 +34,7 @@ pub(super) fn jobs() -> usize {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<Exit> {
+pub fn run(args: BuildArgs) -> Result<Exit> {
     let catalog = Catalog::load()?;
     let (mut selected, mut programs): (Vec<&Allocator>, Vec<&Program>) = (Vec::new(), Vec::new());
     if args.names.is_empty() {

@@ -2,7 +2,7 @@
 
 use super::output::{Force, Output};
 use super::{Exit, say_damage, usage, wants_colour, width};
-use crate::analyse::claims::{Evidence, Judged, Measured, judge};
+use crate::analyse::claims::{Evidence, JudgedClaim, Measured, judge};
 use crate::catalog::Catalog;
 use crate::catalog::claim::Document;
 use crate::report::{self, Screen};
@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 
 /// Check the claims of the reference documents against stored runs
 #[derive(clap::Args)]
-pub struct Args {
+pub struct ClaimsArgs {
     /// Run directories, or `latest`; if several have the same case and row, the first one counts
     #[arg(default_value = "latest")]
     runs: Vec<String>,
     /// Write this format instead of a table for the terminal
     #[arg(long, value_enum, value_name = "FORMAT")]
-    to: Option<To>,
+    to: Option<ClaimsFormat>,
     /// Only the claims of one document: bt, mm, rp, za or ll
     #[arg(long, value_name = "NAME")]
     document: Option<String>,
@@ -36,7 +36,7 @@ pub struct Args {
 
 /// Formats of the table.
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum To {
+enum ClaimsFormat {
     /// Markdown
     Md,
     /// Everything, with all numbers
@@ -44,7 +44,7 @@ enum To {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<Exit> {
+pub fn run(args: ClaimsArgs) -> Result<Exit> {
     let dirs: Vec<PathBuf> = args.runs.iter().map(|run| store::find(run)).collect::<Result<_>>().map_err(usage)?;
     let output = Output::new(&args.output, args.force, dirs.iter().map(|dir| store::head_of(dir)))?;
     let catalog = Catalog::load()?;
@@ -56,8 +56,8 @@ pub fn run(args: Args) -> Result<Exit> {
         _ if args.reproduction => {
             report::reproduction(&documents, &catalog.workloads, &Evidence::new(&runs), &runs, &judged)
         }
-        Some(To::Md) => report::claims_markdown(&judged),
-        Some(To::Json) => report::claims_json(&judged),
+        Some(ClaimsFormat::Md) => report::claims_markdown(&judged),
+        Some(ClaimsFormat::Json) => report::claims_json(&judged),
         None => {
             let screen = Screen { width: width(), colour: wants_colour(&std::io::stdout()) };
             report::claims(&judged, args.document.is_some(), screen)
@@ -73,7 +73,7 @@ const MOST_BYTES: u64 = 64 << 20;
 
 /// The checked claims for a page of these runs; empty if the runs cannot be combined, or are too
 /// large.
-pub(super) fn of_page(dirs: &[PathBuf]) -> Result<Vec<Judged>> {
+pub(super) fn of_page(dirs: &[PathBuf]) -> Result<Vec<JudgedClaim>> {
     let bytes = dirs.iter().filter_map(|dir| Some(std::fs::metadata(store::samples_of(dir)).ok()?.len())).sum::<u64>();
     if bytes > MOST_BYTES {
         return Ok(Vec::new());

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Compare rows within a run, or two runs, and fail if one got slower
 #[derive(clap::Args)]
-pub struct Args {
+pub struct CompareArgs {
     /// One run: its allocators against its baseline. Two runs, the older first: each row against
     /// the same row of the older run
     #[arg(value_name = "RUN", default_value = "latest", num_args = 1..=2)]
@@ -32,7 +32,7 @@ pub struct Args {
     by: &'static Metric,
     /// Write this format instead of a table for the terminal
     #[arg(long, value_enum, value_name = "FORMAT")]
-    to: Option<To>,
+    to: Option<ComparisonFormat>,
     /// File to write; `-` is stdout
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
@@ -58,7 +58,7 @@ enum FailOn {
 
 /// Formats of the table.
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum To {
+enum ComparisonFormat {
     /// Markdown
     Md,
     /// Everything, with all numbers
@@ -66,7 +66,7 @@ enum To {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<Exit> {
+pub fn run(args: CompareArgs) -> Result<Exit> {
     let dirs: Vec<PathBuf> = args.runs.iter().map(|run| store::find(run)).collect::<Result<_>>().map_err(usage)?;
     let output = Output::new(&args.output, args.force, dirs.iter().map(|dir| store::head_of(dir)))?;
     if let [old, new] = &dirs[..]
@@ -90,10 +90,10 @@ pub fn run(args: Args) -> Result<Exit> {
         let why = comparison.left_out.first().map_or("the run has only the baseline", |left| left.why.as_str());
         bail!("nothing can be compared: {why}");
     }
-    let subject = report::Subject { new, old, by: args.by, threshold: args.threshold };
+    let subject = report::ComparisonSubject { new, old, by: args.by, threshold: args.threshold };
     let text = match args.to {
-        Some(To::Md) => report::comparison_markdown(subject, &comparison),
-        Some(To::Json) => report::comparison_json(subject, &comparison),
+        Some(ComparisonFormat::Md) => report::comparison_markdown(subject, &comparison),
+        Some(ComparisonFormat::Json) => report::comparison_json(subject, &comparison),
         None => report::comparison(
             subject,
             &comparison,

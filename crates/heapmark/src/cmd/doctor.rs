@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 #[command(
     after_help = "Changes nothing. HEAPMARK_MACHINE_ROOT names a folder with copies of /proc and /sys to look at instead."
 )]
-pub struct Args {
+pub struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -23,7 +23,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<Exit> {
+pub fn run(args: DoctorArgs) -> Result<Exit> {
     let look = Preflight::look(&Root::find().map_err(usage)?, When::Before);
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&look).context("cannot write JSON")?))?;

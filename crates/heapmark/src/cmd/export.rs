@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 /// Write a stored run as CSV, JSON, Markdown, Parquet or another tool's file
 #[derive(clap::Args)]
-pub struct Args {
+pub struct ExportArgs {
     /// A run directory, or `latest`
     #[arg(default_value = "latest")]
     run: String,
@@ -46,7 +46,7 @@ fn format(name: &str) -> Result<Format, String> {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<Exit> {
+pub fn run(args: ExportArgs) -> Result<Exit> {
     let to_stdout = args.output.as_os_str() == "-";
     if to_stdout && args.to.is_binary() && std::io::stdout().is_terminal() {
         return Err(usage(anyhow!("{} is nothing for a terminal: name a file with -o", args.to.name())));

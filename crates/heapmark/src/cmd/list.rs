@@ -14,7 +14,7 @@ use std::io::{IsTerminal, stdout};
 
 /// Show what can be measured
 #[derive(clap::Args)]
-pub struct Args {
+pub struct ListArgs {
     /// What to list
     #[arg(value_enum)]
     what: What,
@@ -50,7 +50,7 @@ enum What {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<Exit> {
+pub fn run(args: ListArgs) -> Result<Exit> {
     let catalog = Catalog::load()?;
     if args.markdown {
         let page = match args.what {
@@ -122,22 +122,22 @@ fn cell(entry: &Value, column: &str) -> String {
 }
 
 /// The state of an entry, why it is not ready, and the command that makes it ready.
-struct Found {
+struct Readiness {
     state: &'static str,
     why: Option<String>,
     remedy: Option<String>,
 }
 
-impl Found {
-    const READY: Found = Found { state: "ready", why: None, remedy: None };
+impl Readiness {
+    const READY: Readiness = Readiness { state: "ready", why: None, remedy: None };
 
     /// The state of an entry that is not ready.
-    fn of<T>(state: State<T>) -> Found {
+    fn of<T>(state: State<T>) -> Readiness {
         match state {
-            State::Ready(_) => Found::READY,
-            State::NotBuilt { line } => Found { state: "not built", why: None, remedy: Some(line) },
-            State::Absent { why, line } => Found { state: "absent", why: Some(why), remedy: Some(line) },
-            State::Refused { why } => Found { state: "refused", why: Some(why), remedy: None },
+            State::Ready(_) => Readiness::READY,
+            State::NotBuilt { line } => Readiness { state: "not built", why: None, remedy: Some(line) },
+            State::Absent { why, line } => Readiness { state: "absent", why: Some(why), remedy: Some(line) },
+            State::Refused { why } => Readiness { state: "refused", why: Some(why), remedy: None },
         }
     }
 }
@@ -163,8 +163,8 @@ fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
                 let origin = library.origin.clone();
                 let subject = Subject { allocator: allocator.clone(), library, refused: None };
                 let found = match unexpected(&guest, &subject)? {
-                    None => Found::READY,
-                    why => Found { state: "absent", why, remedy: None },
+                    None => Readiness::READY,
+                    why => Readiness { state: "absent", why, remedy: None },
                 };
                 (found, told(&guest, &subject)?, origin)
             }
@@ -174,7 +174,7 @@ fn allocators(catalog: &Catalog) -> Result<Vec<Value>> {
                     State::Absent { .. } => "package",
                     _ => "path",
                 };
-                (Found::of(state), None, origin.to_owned())
+                (Readiness::of(state), None, origin.to_owned())
             }
         };
         Ok(json!({
@@ -205,9 +205,9 @@ fn programs(catalog: &Catalog) -> Vec<Value> {
         let found = match build::program::state(program) {
             State::Ready(executable) => {
                 versions = executable.versions;
-                Found::READY
+                Readiness::READY
             }
-            state => Found::of(state),
+            state => Readiness::of(state),
         };
         json!({
             "name": program.name, "allocator": program.allocator, "state": found.state, "why": found.why,

@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Compare an allocator with its own copy: how often this machine shows a difference that does not
 /// exist
 #[derive(clap::Args)]
-pub struct Args {
+pub struct NoiseArgs {
     /// How long to measure: 5min, 90s; a bare number: minutes
     #[arg(long, value_name = "TIME", default_value = "5min", value_parser = minutes)]
     minutes: Duration,
@@ -54,7 +54,7 @@ fn minutes(text: &str) -> Result<Duration, String> {
 const ENDLESS: u32 = 10_000;
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<Exit> {
+pub fn run(args: NoiseArgs) -> Result<Exit> {
     let catalog = Catalog::load()?;
     let allocator = catalog.allocator(&args.allocator).map_err(usage)?.clone();
     let workloads = catalog.workloads(&args.workload).map_err(usage)?;

@@ -28,7 +28,7 @@ use std::time::Duration;
 /// Run your program and record what it allocates: every call of every thread and child process, to
 /// be replayed anywhere. The exit code is the program's, or 128 plus the signal's number
 #[derive(clap::Args)]
-pub struct Args {
+pub struct RecordArgs {
     /// The program and its arguments: everything after it belongs to it. It keeps its environment,
     /// its streams and its exit code
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
@@ -66,7 +66,7 @@ const SMALL_SHARE: u64 = 4;
 const LONGEST_NAME: usize = 60;
 
 /// Runs the command; returns the program's exit code.
-pub fn run(args: Args) -> Result<u8> {
+pub fn run(args: RecordArgs) -> Result<u8> {
     let folder = std::env::current_dir().context("cannot tell where this is")?;
     let word = args.command[0].to_str().with_context(|| format!("{} is no UTF-8", args.command[0].display()));
     let program = find(word.map_err(usage)?, &folder).map_err(usage)?;
@@ -82,7 +82,8 @@ pub fn run(args: Args) -> Result<u8> {
     // Absolute: the program may change its folder and still needs its file.
     let output = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.trace")));
     let output = std::path::absolute(&output).with_context(|| output.display().to_string())?;
-    let place = Place { output, named: args.output.is_some(), force: args.force, without_argv: args.without_argv };
+    let place =
+        RecordOutput { output, named: args.output.is_some(), force: args.force, without_argv: args.without_argv };
     // Checked now: the program may run for hours before the trace is written.
     place.look()?;
     let subject = args.allocator.as_deref().map(allocator).transpose()?;
@@ -175,7 +176,7 @@ fn allocator(word: &str) -> Result<Subject> {
 }
 
 /// Where the traces go.
-struct Place {
+struct RecordOutput {
     /// The trace of the program itself.
     output: PathBuf,
     /// The user chose the name: use this one or fail.
@@ -184,7 +185,7 @@ struct Place {
     without_argv: bool,
 }
 
-impl Place {
+impl RecordOutput {
     fn existing(&self) -> Existing {
         if self.force { Existing::Goes } else { Existing::Stays }
     }
@@ -234,7 +235,7 @@ fn is_digits(text: &str) -> bool {
 }
 
 /// Turns captures into traces and prints a table of their content.
-fn finish(recorded: &Recorded, place: &Place, cost: &Cost) -> Result<()> {
+fn finish(recorded: &Recorded, place: &RecordOutput, cost: &Cost) -> Result<()> {
     let main = recorded.main();
     let mut parts = BTreeMap::new();
     let killed_by = recorded.status.signal().map(signal_name);
@@ -295,7 +296,7 @@ type Parts = BTreeMap<PathBuf, Result<(Draft, Finished)>>;
 
 /// Makes the traces of a capture and of its children. Only the caller knows which signal killed one
 /// of them.
-fn into_part(capture: Unfinished, place: &Place, killed_by: Option<(&PathBuf, &str)>, parts: &mut Parts) {
+fn into_part(capture: Unfinished, place: &RecordOutput, killed_by: Option<(&PathBuf, &str)>, parts: &mut Parts) {
     let path = capture.path().to_path_buf();
     let capture = match killed_by.filter(|(killed, _)| **killed == path) {
         Some((_, signal)) => capture.with("end.signal", signal),

@@ -8,7 +8,7 @@ use clap::builder::PossibleValuesParser;
 
 /// Replay recorded programs under every allocator
 #[derive(clap::Args)]
-pub struct Command {
+pub struct ReplayArgs {
     /// Traces made by `heapmark record` or `heapmark trace`
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<String>,
@@ -26,12 +26,12 @@ pub struct Command {
     #[arg(long, value_name = "N")]
     pace: Option<f64>,
     #[command(flatten)]
-    run: run::Args,
+    run: run::RunFlags,
 }
 
 /// Runs the command.
-pub fn run(command: Command) -> Result<Exit> {
-    let Command { traces, mode, touch, skew, pace, mut run } = command;
+pub fn run(command: ReplayArgs) -> Result<Exit> {
+    let ReplayArgs { traces, mode, touch, skew, pace, mut run } = command;
     if pace.is_some() && mode.as_deref() != Some("paced") {
         return Err(usage(anyhow!("--pace: only --mode paced plays recorded times")));
     }
@@ -51,5 +51,5 @@ pub fn run(command: Command) -> Result<Exit> {
     // Before those of `--set`, which may be for one trace only.
     run.set.splice(0..0, set);
     let workloads = traces.iter().map(|trace| format!("trace:{trace}")).collect();
-    run::run(run::Command { suite: "quick".into(), workloads, args: run })
+    run::run(run::RunArgs { suite: "quick".into(), workloads, args: run })
 }

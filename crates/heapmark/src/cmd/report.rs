@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Write an HTML page of one run, or of several side by side: charts, tables, verdict
 #[derive(clap::Args)]
-pub struct Args {
+pub struct ReportArgs {
     /// Run directories, or `latest`
     #[arg(default_value = "latest", value_name = "RUN")]
     runs: Vec<String>,
@@ -24,7 +24,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<Exit> {
+pub fn run(args: ReportArgs) -> Result<Exit> {
     let dirs: Vec<PathBuf> = args.runs.iter().map(|run| store::find(run)).collect::<Result<_>>().map_err(usage)?;
     // The page in a run's own directory is heapmark's, which may replace it.
     let own = (args.output.is_none() && dirs.len() == 1).then(|| &dirs[0]);

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// Plant effects of known size into an allocator and see which ones are found: the resolution of
 /// this machine
 #[derive(clap::Args)]
-pub struct Args {
+pub struct SelftestArgs {
     /// Number of blocks
     #[arg(long, value_name = "N", default_value = "15", value_parser = clap::value_parser!(u32).range(1..=1000))]
     blocks: u32,
@@ -62,7 +62,7 @@ const TIME: &str = "churn-private";
 const MEMORY: &str = "same-thread";
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<Exit> {
+pub fn run(args: SelftestArgs) -> Result<Exit> {
     let catalog = Catalog::load()?;
     let (plant, _) = build::program::build(catalog.program("planted-effects")?).context("nothing can be planted")?;
     let library = plant.folder.join("plant.so");

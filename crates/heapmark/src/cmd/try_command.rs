@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// Run your own command under every allocator: which one is better for it, by how much, and whether
 /// that matters
 #[derive(clap::Args)]
-pub struct Args {
+pub struct TryArgs {
     /// The command and its arguments: everything after it belongs to it
     #[arg(trailing_var_arg = true, required_unless_present_any = ["resume", "server"], conflicts_with = "server")]
     command: Vec<String>,
@@ -70,14 +70,14 @@ const OWN: &str = "own";
 const AS_CALLED: &str = "as-called";
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<Exit> {
+pub fn run(args: TryArgs) -> Result<Exit> {
     go(&args.comparison, || match &args.comparison.resume {
         Some(run) => Selection::of_stored(run),
         None => selection(&args),
     })
 }
 
-fn selection(args: &Args) -> Result<Selection> {
+fn selection(args: &TryArgs) -> Result<Selection> {
     let (flags, catalog) = (&args.comparison, Catalog::load()?);
     let folder = std::env::current_dir().context("cannot tell where this is")?;
     let mut command = command(args, &folder).map_err(usage)?;
@@ -154,7 +154,7 @@ fn selection(args: &Args) -> Result<Selection> {
 }
 
 /// The words of the command line as a command that can be started.
-fn command(args: &Args, folder: &Path) -> Result<UserCommand> {
+fn command(args: &TryArgs, folder: &Path) -> Result<UserCommand> {
     let port = args.ready.unwrap_or_default();
     let split = |flag: &str, line: &str| {
         let words = shlex::split(&line.replace("{port}", &port.to_string())).filter(|words| !words.is_empty());

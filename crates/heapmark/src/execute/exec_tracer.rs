@@ -62,7 +62,7 @@ pub(super) fn holds(text: &[u8], path: &Path) -> bool {
 
 /// All that a search found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundPrograms {
     pub executed: Vec<Executed>,
     /// Why the list may be incomplete.
     pub cut: Option<String>,
@@ -89,7 +89,7 @@ pub(super) fn search(
     limit: Duration,
     stop: &AtomicBool,
     look: &mut dyn FnMut(i32) -> Duration,
-) -> Result<Option<Found>> {
+) -> Result<Option<FoundPrograms>> {
     let first = AtomicI32::new(0);
     // A separate thread waits for any of its own children, and so never for those that other
     // threads started.
@@ -104,7 +104,13 @@ pub(super) fn search(
     Ok((!stop.load(Ordering::Relaxed)).then_some(found))
 }
 
-fn follow(mut command: Command, witness: &Path, limit: Duration, stop: &AtomicBool, seen: &AtomicI32) -> Result<Found> {
+fn follow(
+    mut command: Command,
+    witness: &Path,
+    limit: Duration,
+    stop: &AtomicBool,
+    seen: &AtomicI32,
+) -> Result<FoundPrograms> {
     let mut child = spawn(&mut command).context("cannot follow a command")?;
     let (first, began) = (child.id() as i32, Instant::now());
     let late = || stop.load(Ordering::Relaxed) || began.elapsed() > limit;
@@ -114,11 +120,14 @@ fn follow(mut command: Command, witness: &Path, limit: Duration, stop: &AtomicBo
     if !trace(libc::PTRACE_SEIZE, first, OPTIONS as usize) {
         let error = std::io::Error::last_os_error();
         child.kill().and_then(|()| child.wait()).context("cannot end a command")?;
-        return Ok(Found { cut: Some(format!("the kernel does not allow tracing it ({error})")), ..Found::default() });
+        return Ok(FoundPrograms {
+            cut: Some(format!("the kernel does not allow tracing it ({error})")),
+            ..FoundPrograms::default()
+        });
     }
     signal(first, libc::SIGCONT);
     seen.store(first, Ordering::Relaxed);
-    let (mut found, mut alive, mut ending) = (Found::default(), BTreeSet::from([first]), None);
+    let (mut found, mut alive, mut ending) = (FoundPrograms::default(), BTreeSet::from([first]), None);
     loop {
         let mut status = 0;
         // SAFETY: writes into a local. Only what this thread has started or traces is waited for.
@@ -206,7 +215,7 @@ fn trace(request: libc::c_uint, pid: i32, data: usize) -> bool {
 mod tests {
     use super::*;
 
-    fn found(line: &str, limit: Duration) -> Found {
+    fn found(line: &str, limit: Duration) -> FoundPrograms {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "kill -STOP $$; exec /bin/sh -c \"$0\"", line]);
         command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());

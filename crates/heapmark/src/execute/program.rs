@@ -13,7 +13,7 @@ use super::{Attempt, Guest, Job, LoadedObject, Outcome, Proof, Subject, prove};
 use crate::build::Executable;
 use crate::catalog::malloc_api;
 use crate::catalog::program::{Prints, Serves};
-use crate::catalog::workload::Row;
+use crate::catalog::workload::ProgramRow;
 use anyhow::{Context, Result};
 use heapmark_wire::Phase;
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ impl Program {
     pub fn run(
         &self,
         guest: &Guest,
-        row: Option<&Row>,
+        row: Option<&ProgramRow>,
         subject: &Subject,
         job: &Job,
         timeout: Duration,

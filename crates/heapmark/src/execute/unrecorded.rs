@@ -102,9 +102,9 @@ pub(super) struct Watch {
 }
 
 /// Programs that were seen, by process number and program file.
-type Seen = BTreeMap<(i32, String), Look>;
+type Seen = BTreeMap<(i32, String), SeenProgram>;
 
-struct Look {
+struct SeenProgram {
     executed: Executed,
     /// Its number in its own PID namespace.
     own_pid: i32,
@@ -138,9 +138,9 @@ impl Watch {
         drop(self.end);
         let seen = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let mut words: BTreeMap<String, usize> = BTreeMap::new();
-        let of = |look: &Look, one: &Captured| one.pid == look.own_pid && one.program == look.executed.program;
-        let is_captured = |look: &&Look| captured.iter().any(|one| of(look, one));
-        for Look { executed, forked, .. } in seen.values().filter(|look| !is_captured(look)) {
+        let of = |look: &SeenProgram, one: &Captured| one.pid == look.own_pid && one.program == look.executed.program;
+        let is_captured = |look: &&SeenProgram| captured.iter().any(|one| of(look, one));
+        for SeenProgram { executed, forked, .. } in seen.values().filter(|look| !is_captured(look)) {
             // It made no call that could have been recorded.
             if executed.loaded == Some(true) && *forked {
                 continue;
@@ -215,7 +215,7 @@ fn look(pid: i32, library: &Path, seen: &mut Seen) {
         let forked = parent.is_some_and(|parent| self::program(parent).is_ok_and(|theirs| theirs == program));
         if key.1 == executed.program {
             let own_pid = number(pid, "NSpid:").unwrap_or(pid);
-            seen.insert(key.clone(), Look { executed, own_pid, forked });
+            seen.insert(key.clone(), SeenProgram { executed, own_pid, forked });
         }
     }
     if let (Some(look), Some(loaded)) = (seen.get_mut(&key), loaded) {

@@ -34,7 +34,7 @@ const COLUMNS: &str =
 
 /// One sample.
 #[derive(Clone, Copy, Debug, Default)]
-struct Point {
+struct MemorySample {
     time_ns: u64,
     running: bool,
     live_bytes: u64,
@@ -54,7 +54,7 @@ struct Walked {
 /// Samples one process.
 #[derive(Default)]
 pub struct MemorySampler {
-    points: Vec<Point>,
+    points: Vec<MemorySample>,
     files: Option<Files>,
     text: String,
     next_walk_ns: u64,
@@ -86,7 +86,7 @@ impl MemorySampler {
         let live_before = held.live_bytes();
         let rss_bytes = reread(&mut files.statm, &mut self.text).ok().and_then(super::series::resident_bytes);
         let Some(rss_bytes) = rss_bytes.filter(|bytes| *bytes > 0) else { return 0 };
-        let mut point = Point {
+        let mut point = MemorySample {
             time_ns,
             running: matches!(phase, Phase::Cold | Phase::Run),
             live_bytes: live_before.min(held.live_bytes()),
@@ -154,7 +154,7 @@ impl Watcher for MemorySampler {
         let mut table = format!("{COLUMNS}\n");
         let began_ns = self.points.first().map_or(0, |point| point.time_ns);
         for point in &self.points {
-            let Point { time_ns, running, live_bytes, occupied_bytes, rss_bytes, harness_bytes, walked } = point;
+            let MemorySample { time_ns, running, live_bytes, occupied_bytes, rss_bytes, harness_bytes, walked } = point;
             let phase = if *running { Phase::Run } else { Phase::Setup }.word();
             let walked = walked.map(|it| format!("{},{}", it.pss_bytes, it.anon_huge_bytes)).unwrap_or(",".into());
             let time_ns = time_ns - began_ns;
@@ -165,7 +165,7 @@ impl Watcher for MemorySampler {
     }
 }
 
-impl Point {
+impl MemorySample {
     /// `before_bytes` were resident before the first operation, without the harness's tables.
     fn moment(&self, before_bytes: u64) -> MemoryPoint {
         MemoryPoint {
@@ -200,20 +200,20 @@ impl Files {
 mod tests {
     use super::*;
 
-    fn point(live: u64, rss: u64, harness: u64) -> Point {
-        Point {
+    fn point(live: u64, rss: u64, harness: u64) -> MemorySample {
+        MemorySample {
             running: true,
             live_bytes: live,
             occupied_bytes: live,
             rss_bytes: rss,
             harness_bytes: harness,
-            ..Point::default()
+            ..MemorySample::default()
         }
     }
 
     #[test]
     fn the_peaks_of_demand_and_of_the_footprint_are_other_moments() {
-        let idle = Point { running: false, ..point(9000, 90_000, 0) };
+        let idle = MemorySample { running: false, ..point(9000, 90_000, 0) };
         let (before, full, low) = (point(0, 5000, 100), point(800, 2100, 200), point(10, 2605, 200));
         let points = vec![before, full, point(400, 2600, 200), low, low, low, idle];
         let short = MemorySampler { points: points[..5].to_vec(), ..MemorySampler::default() };

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// The memory of a process at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Point {
+struct SeriesPoint {
     /// Counted from just before the process was started.
     time_ns: u64,
     /// How long the sample took: changes during this time make the figures of a point disagree.
@@ -34,7 +34,7 @@ pub struct SeriesSampler {
     began_ns: u64,
     program: String,
     way: Way,
-    points: Vec<Point>,
+    points: Vec<SeriesPoint>,
 }
 
 enum Way {
@@ -92,7 +92,7 @@ impl SeriesSampler {
         }
         watched.looked();
         let Ok(rss_bytes) = read else { return };
-        self.points.push(Point {
+        self.points.push(SeriesPoint {
             time_ns: time_ns.saturating_sub(self.began_ns),
             took_ns,
             phase: phase.word().into(),
@@ -168,11 +168,11 @@ pub(super) fn resident_bytes(statm: &str) -> Option<u64> {
 
 /// Parses the guest's text: `@point TIME LIVE PHASE`, `@known START END KIND` lines, its maps,
 /// `@end LIVE TIME`, its statm, `@done`. An incomplete point is left out.
-fn points(text: &str, program: &str, began_ns: u64) -> Vec<Point> {
+fn points(text: &str, program: &str, began_ns: u64) -> Vec<SeriesPoint> {
     text.split("@point ").skip(1).filter_map(|block| point(block, program, began_ns)).collect()
 }
 
-fn point(block: &str, program: &str, began_ns: u64) -> Option<Point> {
+fn point(block: &str, program: &str, began_ns: u64) -> Option<SeriesPoint> {
     let (before, after) = block.strip_suffix("@done\n")?.split_once("@end ")?;
     let (head, maps) = before.split_once('\n')?;
     let mut words = head.split(' ');
@@ -181,7 +181,7 @@ fn point(block: &str, program: &str, began_ns: u64) -> Option<Point> {
     let (end, statm) = after.split_once('\n')?;
     let (live_after, ended_ns) = end.split_once(' ')?;
     let known: Vec<Known> = maps.lines().filter_map(|line| known(line.strip_prefix("@known ")?)).collect();
-    Some(Point {
+    Some(SeriesPoint {
         time_ns: time_ns.saturating_sub(began_ns),
         took_ns: ended_ns.parse::<u64>().ok()?.saturating_sub(time_ns),
         phase: words.next()?.into(),
@@ -197,7 +197,7 @@ fn known(line: &str) -> Option<Known> {
     Some(Known { start, end, kind: RangeKind::from_word(words.next()?)? })
 }
 
-fn csv(points: &[Point]) -> String {
+fn csv(points: &[SeriesPoint]) -> String {
     let mut table = String::from(
         "time_ns,took_ns,phase,requested_live_bytes,heap_bytes,mmap_bytes,mmap_so_bytes,total_dynamic_bytes,stack_bytes,text_bytes,\
          other_bytes,harness_bytes,reserved_bytes,accessible_bytes,rss_bytes\n",

@@ -1,7 +1,7 @@
 //! A workload at a thread count, with every parameter written out.
 
 use super::{Target, UserCommand, distribution};
-use crate::catalog::workload::Row;
+use crate::catalog::workload::ProgramRow;
 use crate::catalog::{Iterations, Workload, did_you_mean, time};
 use anyhow::{Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct Case {
     pub target: Target,
     /// Further rows: programs with their own memory management.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rows: Vec<Row>,
+    pub rows: Vec<ProgramRow>,
     /// What one operation is.
     pub operation: String,
     /// Worker threads.
@@ -93,7 +93,7 @@ impl Case {
     }
 
     /// The program's row of this name.
-    pub fn row(&self, name: &str) -> Option<&Row> {
+    pub fn row(&self, name: &str) -> Option<&ProgramRow> {
         self.rows.iter().find(|row| row.name == name)
     }
 

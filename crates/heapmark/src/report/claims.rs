@@ -4,7 +4,7 @@
 use super::Screen;
 use super::text::{count, json, list, markdown as escape, plain};
 use super::units;
-use crate::analyse::claims::{Judged, Number, Part, Said, Verdict};
+use crate::analyse::claims::{JudgedClaim, JudgedPart, Number, Said, Verdict};
 use crate::catalog::claim::Measure;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 use serde::Serialize;
@@ -14,9 +14,9 @@ const MOST_PARTS: usize = 3;
 
 /// One row per claim that can be judged, or per claim if `whole` documents are shown; and a line
 /// that counts the verdicts.
-pub fn claims(all: &[Judged], whole: bool, screen: Screen) -> String {
-    let is_shown = |judged: &&Judged| whole || judged.verdict != Verdict::NotTestable;
-    let shown: Vec<&Judged> = all.iter().filter(is_shown).collect();
+pub fn claims(all: &[JudgedClaim], whole: bool, screen: Screen) -> String {
+    let is_shown = |judged: &&JudgedClaim| whole || judged.verdict != Verdict::NotTestable;
+    let shown: Vec<&JudgedClaim> = all.iter().filter(is_shown).collect();
     if shown.is_empty() {
         return format!("{}\n{LEFT_OUT}\n", summary(all));
     }
@@ -46,7 +46,7 @@ const LEFT_OUT: &str =
     "Claims that are not testable here are left out; --document NAME or --to md lists them with the reason.";
 
 /// The same as a Markdown table.
-pub fn claims_markdown(all: &[Judged]) -> String {
+pub fn claims_markdown(all: &[JudgedClaim]) -> String {
     let mut out = String::from("| id | verdict | claim | reason |\n|:--|:--|:--|:--|\n");
     for judged in all {
         let cells = [&judged.id, judged.verdict.word(), &judged.says, &reason(judged)].map(escape);
@@ -56,19 +56,19 @@ pub fn claims_markdown(all: &[Judged]) -> String {
 }
 
 /// All claims, each with its reason as a sentence.
-pub fn claims_json(all: &[Judged]) -> String {
+pub fn claims_json(all: &[JudgedClaim]) -> String {
     #[derive(Serialize)]
-    struct Entry<'a> {
+    struct ClaimEntry<'a> {
         #[serde(flatten)]
-        judged: &'a Judged,
+        judged: &'a JudgedClaim,
         reason: String,
     }
-    let entries: Vec<Entry> = all.iter().map(|judged| Entry { judged, reason: reason(judged) }).collect();
+    let entries: Vec<ClaimEntry> = all.iter().map(|judged| ClaimEntry { judged, reason: reason(judged) }).collect();
     json(&entries)
 }
 
 /// `20 claims hold, 9 do not, 8 are unclear, 11 are not testable here`.
-pub fn summary(all: &[Judged]) -> String {
+pub fn summary(all: &[JudgedClaim]) -> String {
     let of = |verdict| all.iter().filter(|judged| judged.verdict == verdict).count();
     format!(
         "Of {}: {} hold, {} do not hold, {} unclear, {} not testable here.",
@@ -81,11 +81,11 @@ pub fn summary(all: &[Judged]) -> String {
 }
 
 /// The comparisons that decided, with their numbers; the missing rows; the size.
-pub fn reason(judged: &Judged) -> String {
-    let decided: Vec<&Part> = judged.parts.iter().filter(|part| part.verdict == judged.verdict).collect();
+pub fn reason(judged: &JudgedClaim) -> String {
+    let decided: Vec<&JudgedPart> = judged.parts.iter().filter(|part| part.verdict == judged.verdict).collect();
     // A verdict by the larger half, or one that two distributions disagree on, has no part of its
     // own.
-    let shown: Vec<&Part> = if decided.is_empty() { judged.parts.iter().collect() } else { decided };
+    let shown: Vec<&JudgedPart> = if decided.is_empty() { judged.parts.iter().collect() } else { decided };
     let mut words: Vec<String> = shown.iter().take(MOST_PARTS).map(|part| sentence(part)).collect();
     let compared = judged.parts.iter().filter(|part| !part.place.is_empty()).count();
     let holding = judged.parts.iter().filter(|part| part.verdict == Verdict::Holds).count();
@@ -105,7 +105,7 @@ pub fn reason(judged: &Judged) -> String {
     words.join("; ")
 }
 
-fn sentence(part: &Part) -> String {
+fn sentence(part: &JudgedPart) -> String {
     let mut out = if part.place.is_empty() { String::new() } else { format!("{}: ", part.place) };
     for (place, said) in part.said.iter().enumerate() {
         let words = match said {
@@ -134,7 +134,8 @@ fn text(number: &Number) -> String {
 
 /// The size of one unit, and its name with a leading space.
 fn unit(number: &Number) -> (f64, String) {
-    let fitting = |unit: units::Unit, suffix: &str| (unit.size, format!(" {}", unit.name.trim_end_matches(suffix)));
+    let fitting =
+        |unit: units::PrintedUnit, suffix: &str| (unit.size, format!(" {}", unit.name.trim_end_matches(suffix)));
     match &number.measure {
         None => (1.0, String::new()),
         Some(Measure::Time) => fitting(units::time(number.median), ""),

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 /// The runs of a comparison.
 #[derive(Clone, Copy)]
-pub struct Subject<'a> {
+pub struct ComparisonSubject<'a> {
     /// The run, or the later of two.
     pub new: &'a RunFile,
     /// The earlier of two.
@@ -23,7 +23,7 @@ pub struct Subject<'a> {
 }
 
 /// For a terminal.
-pub fn comparison(subject: Subject, comparison: &Comparison, screen: Screen) -> String {
+pub fn comparison(subject: ComparisonSubject, comparison: &Comparison, screen: Screen) -> String {
     let mut dropped = Vec::new();
     let table = terminal::sheet_text(table(subject, comparison), screen, &mut dropped);
     let words: Vec<String> = words(subject, comparison).iter().map(|line| text::plain(line)).collect();
@@ -32,16 +32,16 @@ pub fn comparison(subject: Subject, comparison: &Comparison, screen: Screen) -> 
 }
 
 /// For an issue or the summary of a CI job.
-pub fn comparison_markdown(subject: Subject, comparison: &Comparison) -> String {
+pub fn comparison_markdown(subject: ComparisonSubject, comparison: &Comparison) -> String {
     let table = table(subject, comparison);
     let words: String = words(subject, comparison).iter().map(|line| format!("\n{}\n", text::markdown(line))).collect();
     format!("## {}\n\n{}{words}", text::markdown(&table.heading), markdown::sheet_text(&table))
 }
 
 /// For programs.
-pub fn comparison_json(subject: Subject, comparison: &Comparison) -> String {
+pub fn comparison_json(subject: ComparisonSubject, comparison: &Comparison) -> String {
     #[derive(Serialize)]
-    struct Document<'a> {
+    struct ComparisonDocument<'a> {
         by: &'static str,
         threshold: f64,
         old_started: Option<&'a str>,
@@ -49,7 +49,7 @@ pub fn comparison_json(subject: Subject, comparison: &Comparison) -> String {
         #[serde(flatten)]
         comparison: &'a Comparison,
     }
-    let document = Document {
+    let document = ComparisonDocument {
         by: subject.by.key,
         threshold: subject.threshold,
         old_started: subject.old.map(|old| old.started.as_str()),
@@ -60,7 +60,7 @@ pub fn comparison_json(subject: Subject, comparison: &Comparison) -> String {
 }
 
 /// The rows.
-pub(super) fn table(subject: Subject, comparison: &Comparison) -> Sheet {
+pub(super) fn table(subject: ComparisonSubject, comparison: &Comparison) -> Sheet {
     let clock = subject.by.noun;
     let over = match subject.old {
         Some(_) => "old".to_owned(),
@@ -102,7 +102,7 @@ fn moment(run: &RunFile) -> String {
 }
 
 /// The notes that the rows of two runs must not be read without.
-pub(super) fn words(subject: Subject, comparison: &Comparison) -> Vec<String> {
+pub(super) fn words(subject: ComparisonSubject, comparison: &Comparison) -> Vec<String> {
     let mut words = Vec::new();
     let Some(old) = subject.old else { return words };
     let differing: Vec<String> =

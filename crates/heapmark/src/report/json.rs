@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::io::Write;
 
 #[derive(Serialize)]
-struct Document<'a, R: Iterator<Item = Result<Record>>> {
+struct RunDocument<'a, R: Iterator<Item = Result<Record>>> {
     run: &'a RunFile,
     machine: &'a Preflights,
     analysis: &'a Analysis,
@@ -26,7 +26,7 @@ pub fn json(
     records: impl Iterator<Item = Result<Record>>,
     out: impl Write,
 ) -> Result<()> {
-    let document = Document { run, machine: &run.preflights, analysis, records: records.into() };
+    let document = RunDocument { run, machine: &run.preflights, analysis, records: records.into() };
     let mut out = Escaping(out);
     serde_json::to_writer_pretty(&mut out, &document)?;
     Ok(writeln!(out)?)

@@ -49,20 +49,20 @@ fn timer_line(timer: &Timer, every: u32) -> String {
     )
 }
 
-type Line<'a> = (&'a LatencyRow, &'a Called);
+type CalledRow<'a> = (&'a LatencyRow, &'a Called);
 
 /// From the shortest tail to the longest, by the highest percentile that all have; the harness's
 /// own line last.
-fn ranked<'a>(case: &'a LatencyCase, function: &str) -> Vec<Line<'a>> {
+fn ranked<'a>(case: &'a LatencyCase, function: &str) -> Vec<CalledRow<'a>> {
     let own = |row: &'a LatencyRow| row.functions().iter().find(|called| called.function == function);
-    let mut lines: Vec<Line> = case.rows.iter().filter_map(|row| Some((row, own(row)?))).collect();
+    let mut lines: Vec<CalledRow> = case.rows.iter().filter_map(|row| Some((row, own(row)?))).collect();
     let told: [fn(&Called) -> Option<u64>; 4] = [|c| c.p99_99_ns, |c| c.p99_9_ns, |c| c.p99_ns, |c| c.p90_ns];
     let all_have = told.iter().find(|told| lines.iter().all(|(_, called)| told(called).is_some()));
     lines.sort_by_key(|(row, called)| (row.role == Role::Floor, all_have.and_then(|told| told(called))));
     lines
 }
 
-fn percentiles(lines: &[Line]) -> Vec<Column> {
+fn percentiles(lines: &[CalledRow]) -> Vec<Column> {
     let number =
         |title: &str, cell: fn(&Called) -> String| Column::numbers(title, lines.iter().map(|(_, called)| cell(called)));
     vec![
@@ -80,7 +80,7 @@ fn percentiles(lines: &[Line]) -> Vec<Column> {
 /// One line per allocator.
 fn longest(case: &LatencyCase) -> Vec<Column> {
     let of_row = |row| LatencyRow::functions(row).iter().max_by_key(|called| called.longest.ns);
-    let mut lines: Vec<Line> = case.rows.iter().filter_map(|row| Some((row, of_row(row)?))).collect();
+    let mut lines: Vec<CalledRow> = case.rows.iter().filter_map(|row| Some((row, of_row(row)?))).collect();
     if lines.is_empty() {
         return Vec::new();
     }

@@ -3,7 +3,7 @@
 use super::Screen;
 use super::text::{count, list, plain, wrap};
 use crate::analyse::Analysis;
-use crate::observe::preflight::{Item, Preflight, State};
+use crate::observe::preflight::{ItemState, Preflight, PreflightItem};
 use comfy_table::{ContentArrangement, Table, presets};
 
 /// `machine: 3 warnings (governor, swap, load): heapmark doctor says what they mean`.
@@ -33,7 +33,7 @@ pub fn doctor(look: &Preflight, screen: Screen) -> String {
     }
     out.extend(table.lines().map(|line| format!("{}\n", line.trim_end())));
     let told = |state| look.in_state(state).filter(|item| item.found.is_some());
-    for (heading, state) in [("Warnings", State::Warning), ("Notes", State::Note)] {
+    for (heading, state) in [("Warnings", ItemState::Warning), ("Notes", ItemState::Note)] {
         let explained: String = told(state).map(|item| explain(item, screen.width)).collect();
         if !explained.is_empty() {
             out.push_str(&format!("\n{}\n{explained}", screen.heading(state, heading)));
@@ -45,10 +45,10 @@ pub fn doctor(look: &Preflight, screen: Screen) -> String {
         let line = format!("Not told by this machine, and nothing assumed: {}.", list(&silent));
         out.push_str(&format!("\n{}\n", wrap(&line, screen.width, 2)));
     }
-    let fine = look.in_state(State::Fine).count();
+    let fine = look.in_state(ItemState::Fine).count();
     let sums = [
-        count(told(State::Warning).count(), "warning"),
-        count(told(State::Note).count(), "note"),
+        count(told(ItemState::Warning).count(), "warning"),
+        count(told(ItemState::Note).count(), "note"),
         format!("{} not told", silent.len()),
         format!("{fine} fine"),
     ];
@@ -56,7 +56,7 @@ pub fn doctor(look: &Preflight, screen: Screen) -> String {
     out
 }
 
-fn explain(item: &Item, width: usize) -> String {
+fn explain(item: &PreflightItem, width: usize) -> String {
     let means = wrap(&format!("  {}: {}", item.name, item.means), width, 4);
     let change = wrap(&format!("    change: {}", item.change), width, 6);
     format!("{means}\n{change}\n")
@@ -66,9 +66,9 @@ fn explain(item: &Item, width: usize) -> String {
 mod tests {
     use super::*;
 
-    fn item(name: &str, found: Option<&str>, state: State) -> Item {
+    fn item(name: &str, found: Option<&str>, state: ItemState) -> PreflightItem {
         let (means, change) = ("times wander".to_string(), "switch it off".to_string());
-        Item { name: name.into(), found: found.map(String::from), state, means, change }
+        PreflightItem { name: name.into(), found: found.map(String::from), state, means, change }
     }
 
     #[test]
@@ -85,10 +85,10 @@ mod tests {
     #[test]
     fn a_page_says_every_item_and_explains_what_is_not_fine() {
         let items = vec![
-            item("governor", Some("powersave"), State::Warning),
-            item("aslr", Some("2"), State::Fine),
-            item("boost", None, State::Note),
-            item("smt", Some("on"), State::Note),
+            item("governor", Some("powersave"), ItemState::Warning),
+            item("aslr", Some("2"), ItemState::Fine),
+            item("boost", None, ItemState::Note),
+            item("smt", Some("on"), ItemState::Note),
         ];
         let look = Preflight { looked: String::new(), root: None, items };
         let page = doctor(&look, Screen { width: 80, colour: false });

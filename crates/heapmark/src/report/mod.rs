@@ -36,7 +36,7 @@ mod workloads;
 pub(crate) mod tests;
 
 pub use claims::{claims, claims_json, claims_markdown, reason};
-pub use compare::{Subject, comparison, comparison_json, comparison_markdown};
+pub use compare::{ComparisonSubject, comparison, comparison_json, comparison_markdown};
 pub use flags::text as flags;
 pub use format::{Exported, Format, export, write_raw};
 use heapmark_trace::stats::Stats;

@@ -1,10 +1,10 @@
 //! The columns of a case whose operations are counted.
 
-use super::sheet::{Table, cpu_ratio, memory, memory_title, ratio, verdict};
+use super::sheet::{TableColumns, cpu_ratio, memory, memory_title, ratio, verdict};
 use super::units;
 use crate::analyse::{Case, MeanFootprint, Numbers};
 
-pub(super) fn columns(table: &mut Table<'_>, case: &Case) {
+pub(super) fn columns(table: &mut TableColumns<'_>, case: &Case) {
     if case.paced {
         return held(table);
     }
@@ -28,7 +28,7 @@ pub(super) fn columns(table: &mut Table<'_>, case: &Case) {
 }
 
 /// Memory, at its peak and over time.
-fn held(table: &mut Table<'_>) {
+fn held(table: &mut TableColumns<'_>) {
     table.column(memory_title(&table.rows), |_, n| memory(n));
     if table.rows.iter().any(|(_, n)| n.mean_footprint.is_some()) {
         let told = |n: &Numbers, text: fn(MeanFootprint) -> String| n.mean_footprint.map_or_else(|| "-".into(), text);

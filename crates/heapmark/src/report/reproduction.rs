@@ -3,7 +3,7 @@
 use super::claims::{reason, summary};
 use super::text::{list, markdown as escape};
 use super::units::digits;
-use crate::analyse::claims::{Evidence, Judged, Measured, Reproduced, Row, figures};
+use crate::analyse::claims::{Evidence, JudgedClaim, Measured, PublishedRow, Reproduced, figures};
 use crate::catalog::Workload;
 use crate::catalog::claim::{Document, Measure};
 use crate::catalog::malloc_api::matches;
@@ -15,7 +15,7 @@ pub fn reproduction(
     workloads: &[Workload],
     evidence: &Evidence,
     runs: &[Measured],
-    judged: &[Judged],
+    judged: &[JudgedClaim],
 ) -> String {
     let mut out = head(runs, evidence, judged);
     for document in documents {
@@ -27,7 +27,7 @@ pub fn reproduction(
         out.push_str(&versions(document, runs));
         figures(document, evidence, workloads).iter().for_each(|table| out.push_str(&figure(table)));
         out.push_str("\n### Claims\n\n| id | claim | the document's evidence | verdict | what was found |\n|:--|:--|:--|:--|:--|\n");
-        let ours: Vec<&Judged> = judged.iter().filter(|judged| judged.document == document.short).collect();
+        let ours: Vec<&JudgedClaim> = judged.iter().filter(|judged| judged.document == document.short).collect();
         for judged in &ours {
             let verdict = format!("**{}**", judged.verdict.word());
             let [says, theirs, found] = [&judged.says, &judged.evidence, &reason(judged)].map(|text| escape(text));
@@ -44,7 +44,7 @@ pub fn reproduction(
     out
 }
 
-fn head(runs: &[Measured], evidence: &Evidence, judged: &[Judged]) -> String {
+fn head(runs: &[Measured], evidence: &Evidence, judged: &[JudgedClaim]) -> String {
     let mut out = String::from(
         "# Reproduction\n\n\
          Written by `make reproduction`; do not edit. It runs the suites of the reference documents and then\n\
@@ -115,7 +115,7 @@ fn figure(table: &Reproduced) -> String {
         out.push_str(&format!(" {one}{} |", heading(measure)));
     }
     out.push_str(&format!("\n|:--|{}\n", "--:|".repeat(columns.len())));
-    let scaled = |row: &Row| -> Vec<Option<f64>> {
+    let scaled = |row: &PublishedRow| -> Vec<Option<f64>> {
         let numbers = row.ours.iter().zip(columns);
         numbers.map(|(number, (_, measure))| Some(number.as_ref()?.median / scale(measure))).collect()
     };

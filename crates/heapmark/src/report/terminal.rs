@@ -7,7 +7,7 @@ use super::machine::machine_line;
 use super::sheet::{self, Column, Sheet, Spare};
 use super::text::{count, plain, wrap};
 use crate::analyse::{Analysis, Conclusion, Failure};
-use crate::observe::preflight::State;
+use crate::observe::preflight::ItemState;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 /// The properties of the output.
@@ -53,8 +53,8 @@ pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
 
 impl Screen {
     /// A heading in the colour of its state.
-    pub(super) fn heading(&self, state: State, text: &str) -> String {
-        self.paint(if state == State::Warning { YELLOW } else { BOLD }, text)
+    pub(super) fn heading(&self, state: ItemState, text: &str) -> String {
+        self.paint(if state == ItemState::Warning { YELLOW } else { BOLD }, text)
     }
 
     fn paint(&self, code: &str, text: &str) -> String {

@@ -2,41 +2,41 @@
 
 /// A unit and its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Unit {
+pub struct PrintedUnit {
     /// As it is printed.
     pub name: &'static str,
     /// In the base unit.
     pub size: f64,
 }
 
-const TIMES: [Unit; 4] = [
-    Unit { name: "ns/op", size: 1.0 },
-    Unit { name: "us/op", size: 1e3 },
-    Unit { name: "ms/op", size: 1e6 },
-    Unit { name: "s/op", size: 1e9 },
+const TIMES: [PrintedUnit; 4] = [
+    PrintedUnit { name: "ns/op", size: 1.0 },
+    PrintedUnit { name: "us/op", size: 1e3 },
+    PrintedUnit { name: "ms/op", size: 1e6 },
+    PrintedUnit { name: "s/op", size: 1e9 },
 ];
 
-const RATES: [Unit; 4] = [
-    Unit { name: "ops/s", size: 1e-6 },
-    Unit { name: "kops/s", size: 1e-3 },
-    Unit { name: "Mops/s", size: 1.0 },
-    Unit { name: "Gops/s", size: 1e3 },
+const RATES: [PrintedUnit; 4] = [
+    PrintedUnit { name: "ops/s", size: 1e-6 },
+    PrintedUnit { name: "kops/s", size: 1e-3 },
+    PrintedUnit { name: "Mops/s", size: 1.0 },
+    PrintedUnit { name: "Gops/s", size: 1e3 },
 ];
 
-const BYTES: [Unit; 4] = [
-    Unit { name: "B", size: 1.0 },
-    Unit { name: "KiB", size: 1024.0 },
-    Unit { name: "MiB", size: 1024.0 * 1024.0 },
-    Unit { name: "GiB", size: 1024.0 * 1024.0 * 1024.0 },
+const BYTES: [PrintedUnit; 4] = [
+    PrintedUnit { name: "B", size: 1.0 },
+    PrintedUnit { name: "KiB", size: 1024.0 },
+    PrintedUnit { name: "MiB", size: 1024.0 * 1024.0 },
+    PrintedUnit { name: "GiB", size: 1024.0 * 1024.0 * 1024.0 },
 ];
 
 /// For a column of times in nanoseconds per operation.
-pub fn time(smallest: f64) -> Unit {
+pub fn time(smallest: f64) -> PrintedUnit {
     fitting(&TIMES, smallest)
 }
 
 /// For a column of rates in millions of operations per second.
-pub fn rate(smallest: f64) -> Unit {
+pub fn rate(smallest: f64) -> PrintedUnit {
     fitting(&RATES, smallest)
 }
 
@@ -53,12 +53,12 @@ pub fn bytes(bytes: f64) -> String {
 }
 
 /// For an axis of sizes in bytes.
-pub fn size(bytes: f64) -> Unit {
+pub fn size(bytes: f64) -> PrintedUnit {
     fitting(&BYTES, bytes)
 }
 
 /// The largest unit of which the value is at least one.
-fn fitting(units: &[Unit; 4], value: f64) -> Unit {
+fn fitting(units: &[PrintedUnit; 4], value: f64) -> PrintedUnit {
     units.iter().rev().copied().find(|unit| value >= unit.size).unwrap_or(units[0])
 }
 

@@ -1,7 +1,7 @@
 //! The texts of a run of a user's command: its columns, its limits, and a recommendation. Strings
 //! from outside are not yet escaped.
 
-use super::sheet::{Table, cpu_ratio, ratio, verdict};
+use super::sheet::{TableColumns, cpu_ratio, ratio, verdict};
 use super::text::{count, list};
 use super::units;
 use crate::analyse::{Analysis, Case, CommandFacts, Conclusion, Numbers, Ranking, Role, Row, Verdict, Whole};
@@ -33,7 +33,7 @@ pub(super) fn heading(tried: &CommandFacts) -> String {
 }
 
 /// Sorted by the ratios of wall time.
-pub(super) fn columns(table: &mut Table<'_>, case: &Case) {
+pub(super) fn columns(table: &mut TableColumns<'_>, case: &Case) {
     let seconds = |value: f64| units::digits(value / 1e9);
     table.column("wall s", |_, n| of_whole(n, |whole| Some(seconds(whole.wall_ns.median))));
     table.words(&format!("time / {} [95 %]", case.baseline), |row, n| ratio(row, n.ratio.as_ref()));
@@ -158,7 +158,7 @@ pub(super) fn recommendation(analysis: &Analysis) -> Option<String> {
         Conclusion::Fastest(ranking) | Conclusion::Unclear(ranking) => ranking,
         _ => return None,
     };
-    let mut candidates: Vec<Judged> = case
+    let mut candidates: Vec<JudgedRow> = case
         .rows
         .iter()
         .filter(|row| row.role == Role::Candidate)
@@ -185,7 +185,7 @@ pub(super) fn recommendation(analysis: &Analysis) -> Option<String> {
         return out_of_sight
             .map(|most| format!("{}. {blocks} cannot show whether one is slower ({needed} needed).", no_gain(most)));
     }
-    let called = |wanted: fn(Verdict) -> bool| -> Vec<&Judged> {
+    let called = |wanted: fn(Verdict) -> bool| -> Vec<&JudgedRow> {
         candidates.iter().filter(|(_, _, call)| wanted(*call)).collect()
     };
     let faster = called(|call| call == Verdict::Faster);
@@ -195,7 +195,7 @@ pub(super) fn recommendation(analysis: &Analysis) -> Option<String> {
     };
     // An allocator whose interval excludes a relevant gain may be slower or as fast, but needs no
     // further blocks.
-    let promising: Vec<&&Judged> =
+    let promising: Vec<&&JudgedRow> =
         open.iter().filter(|(_, numbers, _)| !within(numbers, |low, _| low >= 1.0 - HARDLY)).collect();
     let near = open.iter().all(|(_, numbers, _)| within(numbers, |_, high| high <= 1.0 + 2.0 * HARDLY));
     let slower_names: Vec<String> =
@@ -236,10 +236,10 @@ pub(super) fn limit(analysis: &Analysis) -> String {
 }
 
 /// A candidate and its verdict.
-type Judged<'a> = (&'a Row, &'a Numbers, Verdict);
+type JudgedRow<'a> = (&'a Row, &'a Numbers, Verdict);
 
 /// `Use mimalloc3: it takes 0.842x the time of glibc (95 % ...) and 1.12x its peak RSS.`
-fn gain(ranking: &Ranking, faster: &[&Judged], baseline: &str) -> String {
+fn gain(ranking: &Ranking, faster: &[&JudgedRow], baseline: &str) -> String {
     let Some((row, numbers, _)) = faster.first() else { return String::new() };
     let time = numbers.ratio.map_or(String::new(), |ratio| {
         let interval = ratio.interval.map(|(low, high)| format!(" (95 % interval {low:.3}-{high:.3})"));
@@ -259,7 +259,7 @@ fn gain(ranking: &Ranking, faster: &[&Judged], baseline: &str) -> String {
 }
 
 /// The union of the candidates' intervals: `0.981 to 1.023 of its time`.
-fn spread(candidates: &[Judged]) -> String {
+fn spread(candidates: &[JudgedRow]) -> String {
     let intervals = || candidates.iter().filter_map(|(_, numbers, _)| numbers.ratio?.interval);
     let low = intervals().map(|(low, _)| low).min_by(f64::total_cmp);
     let high = intervals().map(|(_, high)| high).max_by(f64::total_cmp);

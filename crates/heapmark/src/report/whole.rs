@@ -1,11 +1,11 @@
 //! The columns of a case whose rows are whole processes.
 
-use super::sheet::{Table, cpu_ratio, memory, memory_title, ratio, verdict};
+use super::sheet::{TableColumns, cpu_ratio, memory, memory_title, ratio, verdict};
 use super::{text, units};
 use crate::analyse::{Case, Numbers, Role, Row, Whole};
 
 /// Sorted by wall time, with the start-up share of a short one beside it.
-pub(super) fn columns(table: &mut Table<'_>, case: &Case) {
+pub(super) fn columns(table: &mut TableColumns<'_>, case: &Case) {
     let seconds = |value: f64| units::digits(value / 1e9);
     let short = |value: Option<f64>| value.map_or("n/a".into(), units::duration);
     table.column("wall s", |_, n| of(n, |whole| seconds(whole.wall_ns.median)));

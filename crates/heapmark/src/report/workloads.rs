@@ -2,41 +2,41 @@
 
 use super::text::{self, markdown};
 use crate::catalog::parameter::Kind;
-use crate::catalog::workload::{Preset, Row};
+use crate::catalog::workload::{Preset, ProgramRow};
 use crate::catalog::{Iterations, Workload};
 use std::collections::BTreeMap;
 
 /// A reference document; docs/BIBLIOGRAPHY.md has all sources.
-struct Document {
+struct SourceDocument {
     short: &'static str,
     title: &'static str,
     origin: &'static str,
 }
 
-const DOCUMENTS: [Document; 5] = [
-    Document {
+const DOCUMENTS: [SourceDocument; 5] = [
+    SourceDocument {
         short: "MM",
         title: "the micromalloc benchmarks page (2024)",
         origin: "`benchmarks.md` of [micromalloc](https://github.com/Thermadiag/micromalloc) (2024) and its programs",
     },
-    Document {
+    SourceDocument {
         short: "RP",
         title: "the rpmalloc benchmarks page (April 2017)",
         origin: "`BENCHMARKS.md` of [rpmalloc](https://github.com/mjansson/rpmalloc) (April 2017) and \
                  [rpmalloc-benchmark](https://github.com/mjansson/rpmalloc-benchmark)",
     },
-    Document {
+    SourceDocument {
         short: "ZA",
         title: "the post \"Performance Comparison of Different Allocators\" (2019)",
         origin: "the post \"Performance Comparison of Different Allocators\" (26 August 2019, revised 8 October 2019)",
     },
-    Document {
+    SourceDocument {
         short: "LL",
         title: "the llheap performance chapter (Waterloo, 2022)",
         origin: "Mubeen Zulfiqar, \"High-Performance Concurrent Memory Allocation\", thesis, University of Waterloo, 2022, \
                  chapter Performance ([llheap](https://github.com/cforall/llheap))",
     },
-    Document {
+    SourceDocument {
         short: "BT",
         title: "the binary-trees document (2019)",
         origin: "README \"Binary tree benchmarks for various memory allocators\" of \
@@ -56,7 +56,7 @@ pub fn workloads(all: &[Workload]) -> String {
          `-t 1` is one worker thread beside an idle main thread. glibc serves the worker from a secondary arena, and takes longer than in\n\
          a program whose only thread is the main one.\n",
     );
-    for Document { short, title, origin } in DOCUMENTS {
+    for SourceDocument { short, title, origin } in DOCUMENTS {
         let ours: Vec<&Workload> = all.iter().filter(|workload| workload.document == short).collect();
         if ours.is_empty() {
             continue;
@@ -108,7 +108,7 @@ fn section(workload: &Workload, origin: &str) -> String {
     if !workload.rows.is_empty() {
         out.push_str("\n| row of its own | program | what it is |\n|---|---|---|\n");
     }
-    for Row { name, program, about, .. } in &workload.rows {
+    for ProgramRow { name, program, about, .. } in &workload.rows {
         out.push_str(&format!("| {} | `{program}` | {} |\n", markdown(name), markdown(about)));
     }
     out

@@ -9,11 +9,11 @@ use std::collections::HashMap;
 const MOST: usize = 2;
 
 /// Workload, threads, allocator.
-type Row = (String, u32, String);
+type FailedRow = (String, u32, String);
 
 /// By row, for rows with a failure.
 #[derive(Default)]
-pub(super) struct Failures(HashMap<Row, Failed>);
+pub(super) struct Failures(HashMap<FailedRow, Failed>);
 
 #[derive(Default)]
 struct Failed {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use std::path::Path;
 
 #[derive(Deserialize)]
-struct Line {
+struct BucketLine {
     function: String,
     from_ns: u64,
     to_ns: u64,
@@ -38,8 +38,8 @@ pub(super) fn count(dir: &Path, record: &mut Record) {
 /// The record's latency with the counts of its file; `None` if the file does not hold all calls
 /// that the record counts: part of a tail is no tail.
 fn with_counts(mut told: Latency, table: &str) -> Option<Latency> {
-    for line in csv::Reader::from_reader(table.as_bytes()).into_deserialize::<Line>() {
-        let Line { function, from_ns, to_ns, count } = line.ok()?;
+    for line in csv::Reader::from_reader(table.as_bytes()).into_deserialize::<BucketLine>() {
+        let BucketLine { function, from_ns, to_ns, count } = line.ok()?;
         let calls = told.functions.iter_mut().find(|calls| calls.function == function)?;
         calls.buckets.push(Bucket { from_ns, to_ns, count });
     }

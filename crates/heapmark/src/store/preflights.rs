@@ -47,7 +47,7 @@ pub(super) fn add(dir: &Path, when: When, look: Preflight) -> Result<()> {
     preflights.push(look);
     let folder = dir.join(FOLDER);
     make_folder(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let text = serde_json::to_string_pretty(&Document { preflights }).context("cannot write a preflight")?;
+    let text = serde_json::to_string_pretty(&PreflightFile { preflights }).context("cannot write a preflight")?;
     keep(dir, name(when), sealed(&text))
 }
 
@@ -66,7 +66,7 @@ fn name(when: When) -> PathBuf {
 
 /// A file without its checksum.
 #[derive(Serialize, Deserialize)]
-struct Document {
+struct PreflightFile {
     preflights: Vec<Preflight>,
 }
 
@@ -82,19 +82,19 @@ fn list(file: &Path) -> Result<Vec<Preflight>> {
 
 fn parse(text: &[u8]) -> Result<Vec<Preflight>> {
     ensure!(is_intact(text), "its checksum does not fit");
-    Ok(serde_json::from_slice::<Document>(text)?.preflights)
+    Ok(serde_json::from_slice::<PreflightFile>(text)?.preflights)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::preflight::{Item, State};
+    use crate::observe::preflight::{ItemState, PreflightItem};
 
     fn look(warnings: &[&str]) -> Preflight {
-        let item = |name: &&str| Item {
+        let item = |name: &&str| PreflightItem {
             name: name.to_string(),
             found: None,
-            state: State::Warning,
+            state: ItemState::Warning,
             means: String::new(),
             change: String::new(),
         };

@@ -47,9 +47,9 @@ fn read_with(dir: &Path, parse: Parse) -> Result<Run> {
     let samples = samples_of(dir);
     let read = || match samples.exists() {
         true => records(BufReader::new(File::open(&samples)?), parse),
-        false => Ok(Found::default()),
+        false => Ok(FoundRecords::default()),
     };
-    let Found { kept, places, unreadable_lines } =
+    let FoundRecords { kept, places, unreadable_lines } =
         read().with_context(|| format!("cannot read {}", samples.display()))?;
     let mut records = kept.into_all();
     records.iter_mut().for_each(|record| latency::count(dir, record));
@@ -80,7 +80,7 @@ fn head(dir: &Path) -> Result<RunFile> {
 
 /// The records of `samples.jsonl`.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct FoundRecords {
     pub(super) kept: Records,
     /// Where the line of each record begins.
     pub(super) places: Vec<u64>,
@@ -98,8 +98,8 @@ pub(super) fn next_line(samples: &mut impl BufRead, line: &mut Vec<u8>) -> io::R
 }
 
 /// Line by line: the file may be larger than the records that are kept.
-pub(super) fn records(mut samples: impl BufRead, parse: Parse) -> io::Result<Found> {
-    let (mut found, mut line, mut at) = (Found::default(), Vec::new(), 0);
+pub(super) fn records(mut samples: impl BufRead, parse: Parse) -> io::Result<FoundRecords> {
+    let (mut found, mut line, mut at) = (FoundRecords::default(), Vec::new(), 0);
     loop {
         let length = next_line(&mut samples, &mut line)?;
         if length == 0 {

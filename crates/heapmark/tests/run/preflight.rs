@@ -2,7 +2,7 @@
 
 use crate::support::Place;
 use crate::support::machine::{self, Machine};
-use heapmark::observe::preflight::{Item, Preflight, State, When};
+use heapmark::observe::preflight::{ItemState, Preflight, PreflightItem, When};
 use heapmark::observe::root::Root;
 use std::path::Path;
 
@@ -10,13 +10,13 @@ fn look(machine: &Machine, when: When) -> Preflight {
     Preflight::look(&Root::at(machine.root()), when)
 }
 
-fn item(machine: &Machine, name: &str) -> Item {
+fn item(machine: &Machine, name: &str) -> PreflightItem {
     let items = look(machine, When::Before).items;
     items.into_iter().find(|item| item.name == name).unwrap_or_else(|| panic!("no item {name}"))
 }
 
 /// What becomes of an item of a clean machine where these files say something else.
-fn planted(name: &str, files: &[(&str, &str)]) -> (State, String) {
+fn planted(name: &str, files: &[(&str, &str)]) -> (ItemState, String) {
     let place = Place::new();
     let machine = Machine::clean(place.at("machine"));
     files.iter().for_each(|(file, text)| machine.plant(file, text));
@@ -30,7 +30,7 @@ fn a_clean_machine_has_no_warnings() {
     let look = look(&Machine::clean(place.at("machine")), When::Before);
     assert_eq!(look.warnings(), Vec::<String>::new());
     // A folder cannot count instructions; everything else is reported.
-    let rest: Vec<&str> = look.in_state(State::Note).map(|item| item.name.as_str()).collect();
+    let rest: Vec<&str> = look.in_state(ItemState::Note).map(|item| item.name.as_str()).collect();
     assert_eq!(rest.iter().filter(|name| **name != "page-size").collect::<Vec<_>>(), [&"hardware-counters"]);
     assert_eq!(look.items.len(), 26);
 }
@@ -76,10 +76,10 @@ fn every_planted_warning_fires_and_says_what_was_found() {
         ("load", "proc/loadavg", "0.80 0.10 0.10 1/88 1\n", "0.80 over a minute"),
     ];
     for (name, file, text, found) in cases {
-        assert_eq!(planted(name, &[(file, text)]), (State::Warning, found.to_string()), "{name} by {file}");
+        assert_eq!(planted(name, &[(file, text)]), (ItemState::Warning, found.to_string()), "{name} by {file}");
     }
     let zswap = ("sys/module/zswap/parameters/enabled", "Y\n");
-    assert_eq!(planted("zswap", &[zswap, ("proc/swaps", swap)]), (State::Warning, "on".into()));
+    assert_eq!(planted("zswap", &[zswap, ("proc/swaps", swap)]), (ItemState::Warning, "on".into()));
 }
 
 #[test]
@@ -101,17 +101,17 @@ fn what_results_depend_on_without_wandering_is_a_note() {
         ("clock-source", "sys/devices/system/clocksource/clocksource0/current_clocksource", "sundial\n", "sundial"),
     ];
     for (name, file, text, found) in cases {
-        assert_eq!(planted(name, &[(file, text)]), (State::Note, found.to_string()), "{name} by {file}");
+        assert_eq!(planted(name, &[(file, text)]), (ItemState::Note, found.to_string()), "{name} by {file}");
     }
 }
 
 #[test]
 fn what_disturbs_no_measurement_is_fine() {
     let one_node = [("proc/sys/kernel/numa_balancing", "1\n"), ("sys/devices/system/node/online", "0\n")];
-    assert_eq!(planted("numa-balancing", &one_node), (State::Fine, "on, 1 node".into()));
-    assert_eq!(planted("ksm", &[("sys/kernel/mm/ksm/run", "2\n")]), (State::Fine, "off".into()));
+    assert_eq!(planted("numa-balancing", &one_node), (ItemState::Fine, "on, 1 node".into()));
+    assert_eq!(planted("ksm", &[("sys/kernel/mm/ksm/run", "2\n")]), (ItemState::Fine, "off".into()));
     let large = [("proc/loadavg", "1.50 0 0 1/1 1\n"), ("sys/devices/system/cpu/online", "0-31\n")];
-    assert_eq!(planted("load", &large).0, State::Fine);
+    assert_eq!(planted("load", &large).0, ItemState::Fine);
 }
 
 #[test]
@@ -131,9 +131,9 @@ fn limits_of_version_1_of_control_groups_are_found() {
         ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
         ("sys/fs/cgroup/memory/memory.usage_in_bytes", "4439678976\n"),
     ];
-    assert_eq!(planted("cpu-limit", &files), (State::Warning, "0.50 CPUs (/sys/fs/cgroup/cpu/jobs/7)".into()));
-    assert_eq!(planted("throttled", &files), (State::Warning, "2 times, 3 ms".into()));
-    assert_eq!(planted("memory-limit", &files), (State::Fine, "none".into()));
+    assert_eq!(planted("cpu-limit", &files), (ItemState::Warning, "0.50 CPUs (/sys/fs/cgroup/cpu/jobs/7)".into()));
+    assert_eq!(planted("throttled", &files), (ItemState::Warning, "2 times, 3 ms".into()));
+    assert_eq!(planted("memory-limit", &files), (ItemState::Fine, "none".into()));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn what_a_machine_does_not_tell_is_never_called_fine() {
     machine::files().for_each(|file| machine.remove(file));
     for item in look(&machine, When::Before).items {
         if item.name != "page-size" {
-            assert_eq!((item.found, item.state), (None, State::Note), "{}", item.name);
+            assert_eq!((item.found, item.state), (None, ItemState::Note), "{}", item.name);
         }
     }
 }
@@ -169,7 +169,7 @@ fn after_a_run_its_own_work_warns_of_nothing() {
     assert_eq!(look(&machine, When::Before).warnings(), ["ksm", "cpu-pressure", "load"]);
     let after = look(&machine, When::After);
     assert_eq!(after.warnings(), ["ksm"], "settings still warn");
-    assert!(after.in_state(State::Note).any(|item| item.found.as_deref() == Some("9.00 over a minute")));
+    assert!(after.in_state(ItemState::Note).any(|item| item.found.as_deref() == Some("9.00 over a minute")));
 }
 
 #[test]

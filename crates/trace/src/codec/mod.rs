@@ -70,13 +70,13 @@ struct Thread {
 
 /// What writer and reader both know of all earlier events.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct CodecState {
     thread: u32,
     threads: Vec<Thread>,
     clock_ns: u64,
 }
 
-impl State {
+impl CodecState {
     /// Threads that were named so far.
     pub(super) fn threads(&self) -> u64 {
         self.threads.len() as u64

@@ -6,7 +6,7 @@ use crate::fault::damaged;
 use crate::layout::MOST_LIVE;
 use heapmark_wire::capture::{Call, Variant};
 
-impl State {
+impl CodecState {
     /// Reads the next event of a payload and its thread.
     #[inline]
     pub(crate) fn read(&mut self, bytes: &mut Bytes) -> Result<(u32, Event), Fault> {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::Event;
 
-impl State {
+impl CodecState {
     /// Appends an event of a thread.
     #[inline]
     pub(crate) fn write(&mut self, pen: &mut Pen, thread: u32, event: &Event) -> Result<(), Fault> {

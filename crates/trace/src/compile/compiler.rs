@@ -1,13 +1,13 @@
 //! Compiles events into ops, one by one.
 
-use super::super::{Event, Fault, Kind, Live, Token, Variant};
+use super::super::{Event, Fault, FaultKind, Live, Token, Variant};
 use super::Order;
 use super::ask::{Ask, has_pages};
 use super::object::{Maker, Object};
 use super::slots::Slots;
 use super::stream::WordWriter;
 use super::thread_streams::ThreadStreams;
-use super::window::{self, Told};
+use super::window::{self, ThreadEvent};
 use anyhow::{Context, Result, bail};
 use heapmark_wire::compiled::{self, ALL_PAGES, CompiledHead, HEAD_WORDS, MOST_SIZE, MOST_SLOTS, Op, Rare};
 use std::fs::File;
@@ -27,7 +27,11 @@ struct Compiler {
 }
 
 /// Compiles the events of a trace into a file.
-pub fn compile(events: impl Iterator<Item = Result<Told, Fault>>, order: Order, file: File) -> Result<CompiledHead> {
+pub fn compile(
+    events: impl Iterator<Item = Result<ThreadEvent, Fault>>,
+    order: Order,
+    file: File,
+) -> Result<CompiledHead> {
     let mut compiler = Compiler {
         streams: ThreadStreams::new(order, WordWriter { file, words: HEAD_WORDS as u64 }),
         objects: Live::default(),
@@ -48,7 +52,7 @@ pub fn compile(events: impl Iterator<Item = Result<Told, Fault>>, order: Order, 
 }
 
 impl Compiler {
-    fn play(&mut self, window: &mut Vec<Told>) -> Result<()> {
+    fn play(&mut self, window: &mut Vec<ThreadEvent>) -> Result<()> {
         window::put_ends_last(window);
         if self.streams.order.is_strict() {
             *window = window::coalesce(std::mem::take(window), |thread| self.objects.allocations(thread));
@@ -231,7 +235,7 @@ impl Compiler {
     /// Ends the streams, writes the table of threads and the head.
     fn finish(mut self) -> Result<CompiledHead> {
         if self.head.events == 0 {
-            return Err(Fault::new(Kind::Foreign, "the trace has no call that could be replayed").into());
+            return Err(Fault::new(FaultKind::Foreign, "the trace has no call that could be replayed").into());
         }
         let table = self.streams.end()?;
         let free = self.head.free + self.objects.len();

@@ -10,10 +10,10 @@ use std::collections::{HashMap, VecDeque};
 pub(super) const EVENTS: usize = 1024;
 
 /// An event and its thread.
-pub(super) type Told = (u32, Event);
+pub(super) type ThreadEvent = (u32, Event);
 
 /// Moves the ends of threads behind their late events.
-pub(super) fn put_ends_last(events: &mut Vec<Told>) {
+pub(super) fn put_ends_last(events: &mut Vec<ThreadEvent>) {
     if !events.iter().any(|(_, event)| *event == Event::ThreadExit) {
         return;
     }
@@ -35,7 +35,7 @@ pub(super) fn put_ends_last(events: &mut Vec<Told>) {
 
 /// Brings each thread's events together. `allocations` returns how many objects a thread had made
 /// before.
-pub(super) fn coalesce(events: Vec<Told>, allocations: impl Fn(u32) -> u64) -> Vec<Told> {
+pub(super) fn coalesce(events: Vec<ThreadEvent>, allocations: impl Fn(u32) -> u64) -> Vec<ThreadEvent> {
     let before = dependences(&events, allocations);
     let mut queues: HashMap<u32, VecDeque<usize>> = HashMap::new();
     for (place, (thread, _)) in events.iter().enumerate() {
@@ -59,13 +59,13 @@ pub(super) fn coalesce(events: Vec<Told>, allocations: impl Fn(u32) -> u64) -> V
             order.push(place);
         }
     }
-    let mut events: Vec<Option<Told>> = events.into_iter().map(Some).collect();
+    let mut events: Vec<Option<ThreadEvent>> = events.into_iter().map(Some).collect();
     order.into_iter().filter_map(|place| events[place].take()).collect()
 }
 
 /// For each event, those that must come before it: the last one of the same object, the start of
 /// its thread, the ends of other threads before a start.
-fn dependences(events: &[Told], allocations: impl Fn(u32) -> u64) -> Vec<Vec<usize>> {
+fn dependences(events: &[ThreadEvent], allocations: impl Fn(u32) -> u64) -> Vec<Vec<usize>> {
     let mut made: HashMap<u32, u64> = HashMap::new();
     let mut used: HashMap<Token, usize> = HashMap::new();
     let mut started: HashMap<u32, usize> = HashMap::new();

@@ -26,7 +26,7 @@ pub(super) struct Capture {
     /// Events that the recorder could not write down.
     pub dropped: u64,
     /// Places of the chunks of each stream, in order.
-    pub streams: Vec<Vec<Place>>,
+    pub streams: Vec<Vec<ChunkPlace>>,
     /// What is wrong with its chunks.
     pub damage: Vec<String>,
     /// Where the file ends, if it has become shorter since it was opened.
@@ -37,7 +37,7 @@ pub(super) struct Capture {
 
 /// Where a chunk is, and its header.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct ChunkPlace {
     pub at: u64,
     pub start: Start,
 }
@@ -86,7 +86,7 @@ impl Capture {
 
     /// Reads only the headers.
     fn index(&mut self, told: u32) -> io::Result<()> {
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<ChunkPlace> = Vec::new();
         let mut at = 0;
         while let Some(next) = self.next_used(at + CHUNK_BYTES as u64)? {
             at = next;
@@ -96,7 +96,7 @@ impl Capture {
             match Start::of_header(&header) {
                 _ if there < HEADER_BYTES => self.damage.push(format!("chunk {number}: {}", Wrong::Short)),
                 Ok(Some((ChunkKind::Events, start))) if u64::from(start.place) == number => {
-                    places.push(Place { at, start });
+                    places.push(ChunkPlace { at, start });
                     let end = at + u64::from(start.bytes);
                     // A recorder at work extends the file first.
                     if end > self.length && end > self.file.metadata()?.len() {
@@ -116,7 +116,7 @@ impl Capture {
         }
         places.sort_by_key(|place| (place.start.stream, place.start.number));
         let streams = places.chunk_by(|one, other| one.start.stream == other.start.stream);
-        self.streams = streams.map(<[Place]>::to_vec).collect();
+        self.streams = streams.map(<[ChunkPlace]>::to_vec).collect();
         Ok(())
     }
 
@@ -137,7 +137,8 @@ impl Capture {
 
     /// Refuses a capture that needs too much memory at once.
     fn check_memory(&self) -> Result<(), Fault> {
-        let most = |places: &Vec<Place>| places.iter().map(|place| u64::from(place.start.bytes)).max().unwrap_or(0);
+        let most =
+            |places: &Vec<ChunkPlace>| places.iter().map(|place| u64::from(place.start.bytes)).max().unwrap_or(0);
         let bytes: u64 = self.streams.iter().map(most).sum();
         let streams = self.streams.len();
         if streams > MOST_STREAMS || bytes > MOST_BYTES_AT_ONCE {

@@ -2,9 +2,9 @@
 
 use super::capture::Capture;
 use super::clock::Rate;
-use super::stream::{Part, Stream};
+use super::stream::{RecordPart, Stream};
 use crate::Event;
-use crate::addresses::{Addresses, MemoryPoint, Mended, Object, birth, death};
+use crate::addresses::{Addresses, MemoryPoint, Mended, PlacedObject, birth, death};
 use crate::fault::Fault;
 use heapmark_wire::capture;
 use std::cmp::Reverse;
@@ -29,7 +29,7 @@ pub(super) struct Merged {
 }
 
 /// The next item of a merge.
-pub(super) enum Step {
+pub(super) enum MergeStep {
     Event(u32, Event),
     /// The child that names this moment inherits what is alive now.
     Forking(u64),
@@ -42,7 +42,7 @@ pub(super) struct Merge<'a> {
     rate: Rate,
     pub addresses: Addresses,
     /// Of each stream, the object that a `realloc` has freed and not yet replaced.
-    moving: Vec<Option<Object>>,
+    moving: Vec<Option<PlacedObject>>,
     unknown_uses: u64,
     until_clock: u32,
     ns: u64,
@@ -62,7 +62,10 @@ impl<'a> Merge<'a> {
     }
 
     /// Emits all events in order, until there are none or `put` returns false.
-    pub(super) fn run(mut self, mut put: impl FnMut(&Addresses, Step) -> Result<bool, Fault>) -> Result<Merged, Fault> {
+    pub(super) fn run(
+        mut self,
+        mut put: impl FnMut(&Addresses, MergeStep) -> Result<bool, Fault>,
+    ) -> Result<Merged, Fault> {
         let mut heap: BinaryHeap<Reverse<(u64, usize)>> = self
             .streams
             .iter()
@@ -107,8 +110,8 @@ impl<'a> Merge<'a> {
 
     /// Emits the next item of a stream, as events without addresses: mostly one.
     #[inline]
-    fn step(&mut self, place: usize, give: &mut impl FnMut(Step)) {
-        let mut put = |thread, event| give(Step::Event(thread, event));
+    fn step(&mut self, place: usize, give: &mut impl FnMut(MergeStep)) {
+        let mut put = |thread, event| give(MergeStep::Event(thread, event));
         let put = &mut put;
         let stream = &self.streams[place];
         let (Some(key), Some((part, record))) = (stream.key(), stream.next()) else { return };
@@ -133,15 +136,15 @@ impl<'a> Merge<'a> {
                 put(at.thread, event);
             }
         } else if let capture::Event::Realloc { old, new, size, .. } = record.event {
-            if part != Part::Return && old != 0 {
+            if part != RecordPart::Return && old != 0 {
                 self.moving[place] = self.addresses.end(at, old);
             }
-            if part != Part::Entry {
+            if part != RecordPart::Entry {
                 let old = self.moving[place].take();
                 if let Some(old) = old {
                     self.addresses.gone(old);
                 }
-                match (old.map(Object::token), new) {
+                match (old.map(PlacedObject::token), new) {
                     (None, 0) => {}
                     (Some(token), 0) => put(at.thread, Event::ReallocFree { token }),
                     (Some(token), new) => self.addresses.begin(at, new, Event::Realloc { token, size }, put),
@@ -149,7 +152,7 @@ impl<'a> Merge<'a> {
                 }
             }
         } else if let capture::Event::Forking { moment } = record.event {
-            give(Step::Forking(moment));
+            give(MergeStep::Forking(moment));
         } else {
             self.other(place, put);
         }

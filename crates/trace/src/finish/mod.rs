@@ -14,7 +14,7 @@ use super::fault::Fault;
 use super::{Done, Event, Head, Totals, Writer};
 use capture::Capture;
 use inherited::Heritage;
-use merge::{Merge, Merged, Step};
+use merge::{Merge, MergeStep, Merged};
 use process_tree::{Family, Turn};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -191,12 +191,12 @@ impl Unfinished<'_> {
         told?;
         merge.run(|addresses, step| {
             let moment = match step {
-                Step::Event(thread, event) => {
+                MergeStep::Event(thread, event) => {
                     put(thread, &event)?;
                     heritage.iter_mut().for_each(|heritage| heritage.follow(thread, &event));
                     return Ok(member.wanted || heritage.is_some());
                 }
-                Step::Forking(moment) => moment,
+                MergeStep::Forking(moment) => moment,
             };
             if let (Some(known), Some(own)) = (&heritage, &own)
                 && let Some(child) = family.born(own, moment)

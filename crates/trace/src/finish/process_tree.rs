@@ -9,16 +9,16 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 /// A process: the folder of its capture, and its process id.
-pub(super) type Process = (PathBuf, u32);
+pub(super) type ProcessId = (PathBuf, u32);
 
 /// A capture in its process tree.
 pub(super) struct Member {
     pub path: PathBuf,
     /// Whether it becomes a trace. Others are read only for their children.
     pub wanted: bool,
-    pub process: Option<Process>,
+    pub process: Option<ProcessId>,
     /// The process that forked it. A process that executed another program inherits nothing.
-    parent: Option<Process>,
+    parent: Option<ProcessId>,
     /// The moment of the fork: process ids are reused.
     fork: Option<u64>,
 }
@@ -37,7 +37,7 @@ pub(super) struct Family {
     /// Captures that can be processed now.
     ready: RefCell<VecDeque<Turn>>,
     /// Children by their parents.
-    waiting: RefCell<BTreeMap<Process, Vec<Member>>>,
+    waiting: RefCell<BTreeMap<ProcessId, Vec<Member>>>,
     /// Counts the bytes read of all of them.
     pub done: Done,
 }
@@ -64,8 +64,8 @@ impl Family {
                 }
             }
         }
-        let processes: HashSet<Process> = members.iter().filter_map(|member| member.process.clone()).collect();
-        let (mut ready, mut waiting) = (VecDeque::new(), BTreeMap::<Process, Vec<Member>>::new());
+        let processes: HashSet<ProcessId> = members.iter().filter_map(|member| member.process.clone()).collect();
+        let (mut ready, mut waiting) = (VecDeque::new(), BTreeMap::<ProcessId, Vec<Member>>::new());
         for member in members {
             match member.parent.clone().filter(|parent| processes.contains(parent)) {
                 Some(parent) => waiting.entry(parent).or_default().push(member),
@@ -80,10 +80,10 @@ impl Family {
         let mut ready = self.ready.borrow_mut();
         if ready.is_empty() {
             let mut waiting = self.waiting.borrow_mut();
-            let processes: HashSet<Process> =
+            let processes: HashSet<ProcessId> =
                 waiting.values().flatten().filter_map(|member| member.process.clone()).collect();
-            let is_eldest = |parent: &Process| !processes.contains(parent);
-            let mut eldest: Vec<Process> = waiting.keys().filter(|parent| is_eldest(parent)).cloned().collect();
+            let is_eldest = |parent: &ProcessId| !processes.contains(parent);
+            let mut eldest: Vec<ProcessId> = waiting.keys().filter(|parent| is_eldest(parent)).cloned().collect();
             if eldest.is_empty() {
                 // A cycle, in which each is another's child: start with one of them.
                 eldest.extend(waiting.keys().next().cloned());
@@ -100,12 +100,12 @@ impl Family {
     }
 
     /// Whether a capture waits for this process.
-    pub(super) fn awaits(&self, parent: &Process) -> bool {
+    pub(super) fn awaits(&self, parent: &ProcessId) -> bool {
         self.waiting.borrow().contains_key(parent)
     }
 
     /// The child that a process forked at a moment.
-    pub(super) fn born(&self, parent: &Process, moment: u64) -> Option<Member> {
+    pub(super) fn born(&self, parent: &ProcessId, moment: u64) -> Option<Member> {
         let mut waiting = self.waiting.borrow_mut();
         let children = waiting.get_mut(parent)?;
         let child = children.iter().position(|member| member.fork == Some(moment)).map(|place| children.remove(place));

@@ -1,7 +1,7 @@
 //! One stream of a capture: its chunks in order, and for each event the key that orders it among
 //! the streams.
 
-use super::capture::{Capture, Place};
+use super::capture::{Capture, ChunkPlace};
 use heapmark_wire::capture::{CHUNK_BYTES, Chunk, Damage, Event, Record, Records, Start};
 use std::slice::Iter;
 
@@ -12,7 +12,7 @@ pub(super) const EVENTS: &str = "end.events.";
 /// A `realloc` has two moments: the old address is free when it begins, and the new one is valid
 /// when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum RecordPart {
     /// Everything at once.
     Whole,
     /// The old address becomes free.
@@ -45,7 +45,7 @@ pub(super) struct Stream<'a> {
     capture: &'a Capture,
     /// Its number.
     name: u32,
-    places: Iter<'a, Place>,
+    places: Iter<'a, ChunkPlace>,
     opened: Option<Opened>,
     /// The buffer of the previous chunk, for reuse.
     room: Vec<u8>,
@@ -58,7 +58,7 @@ pub(super) struct Stream<'a> {
     /// Orders events of different streams. It never decreases within one.
     key: u64,
     /// The part of the next event; `None` if there is none.
-    part: Option<Part>,
+    part: Option<RecordPart>,
     /// A moment of this stream with a known time: stamp and nanoseconds.
     pub known: (u64, u64),
     /// What is wrong with it.
@@ -70,7 +70,7 @@ pub(super) struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    pub(super) fn new(capture: &'a Capture, places: &'a [Place]) -> Stream<'a> {
+    pub(super) fn new(capture: &'a Capture, places: &'a [ChunkPlace]) -> Stream<'a> {
         let number = |key: &str| capture.head.get(key).and_then(|text| text.parse().ok());
         let end = number("end.stamp").unwrap_or(u64::MAX);
         let name = places.first().map_or(0, |place| place.start.stream);
@@ -102,7 +102,7 @@ impl<'a> Stream<'a> {
 
     /// The next event.
     #[inline]
-    pub(super) fn next(&self) -> Option<(Part, &Record<'_>)> {
+    pub(super) fn next(&self) -> Option<(RecordPart, &Record<'_>)> {
         Some((self.part?, self.record()?))
     }
 
@@ -113,10 +113,10 @@ impl<'a> Stream<'a> {
     /// Advances to the next event.
     #[inline]
     pub(super) fn advance(&mut self) {
-        if self.part == Some(Part::Entry) {
+        if self.part == Some(RecordPart::Entry) {
             let returned = self.record().and_then(|record| record.stamp).unwrap_or(0);
             self.key = self.key.max(order(returned, true));
-            self.part = Some(Part::Return);
+            self.part = Some(RecordPart::Return);
             return;
         }
         self.read();
@@ -125,10 +125,10 @@ impl<'a> Stream<'a> {
             return;
         };
         let (stamp, part) = match record.event {
-            Event::Realloc { entered: Some(entered), old, .. } if old != 0 => (Some(entered), Part::Entry),
-            _ => (record.stamp, Part::Whole),
+            Event::Realloc { entered: Some(entered), old, .. } if old != 0 => (Some(entered), RecordPart::Entry),
+            _ => (record.stamp, RecordPart::Whole),
         };
-        let begins = part == Part::Whole && begins(&record.event);
+        let begins = part == RecordPart::Whole && begins(&record.event);
         if let Event::Time { ns } = record.event {
             self.known = (stamp.unwrap_or(self.known.0), ns);
         }

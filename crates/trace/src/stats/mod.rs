@@ -7,7 +7,7 @@ mod timeline;
 
 pub use histogram::{Bucket, Histogram};
 pub use threads::{Pair, Thread};
-pub use timeline::Point;
+pub use timeline::TimelinePoint;
 
 use super::check::alone;
 use super::fault::Fault;
@@ -64,11 +64,11 @@ pub struct Stats {
     /// Which thread frees whose objects, most first.
     pub pairs: Vec<Pair>,
     /// Live bytes over time.
-    pub timeline: Vec<Point>,
+    pub timeline: Vec<TimelinePoint>,
 }
 
 /// What is known of a live object.
-struct Object {
+struct LiveObject {
     size: u64,
     /// Bytes allocated in total before it.
     at_bytes: u64,
@@ -96,7 +96,7 @@ pub fn stats<R: Read>(mut reader: Reader<R>) -> (Stats, Option<Fault>) {
 
 struct Count {
     stats: Stats,
-    live: Live<Object>,
+    live: Live<LiveObject>,
     live_bytes: u64,
     inherited_left: u64,
     threads: Threads,
@@ -137,9 +137,9 @@ impl Count {
         let inherited = self.inherited_left > 0;
         self.inherited_left = self.inherited_left.saturating_sub(1);
         let (at_bytes, at_ns) = (self.stats.allocated_bytes, self.stats.duration_ns);
-        let about = |size, before: Option<&Object>| {
+        let about = |size, before: Option<&LiveObject>| {
             let steps = before.map_or(0, |before| before.steps.saturating_add(1));
-            Object { size, at_bytes, at_ns, steps, inherited }
+            LiveObject { size, at_bytes, at_ns, steps, inherited }
         };
         alone(event)?;
         let (_, ended) = self.live.follow(thread, event, about)?;
@@ -160,7 +160,7 @@ impl Count {
         Ok(())
     }
 
-    fn ended(&mut self, object: &Object, moves: bool) {
+    fn ended(&mut self, object: &LiveObject, moves: bool) {
         self.live_bytes -= object.size.min(self.live_bytes);
         if !object.inherited {
             self.stats.lifetimes_bytes.add(self.stats.allocated_bytes - object.at_bytes);

@@ -7,7 +7,7 @@ const MOST: usize = 1024;
 
 /// A range of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Point {
+pub struct TimelinePoint {
     /// Its last event.
     pub event: u64,
     /// The time of that event.
@@ -20,7 +20,7 @@ pub struct Point {
 
 /// Points that become coarser as their number grows.
 pub(super) struct Timeline {
-    points: Vec<Point>,
+    points: Vec<TimelinePoint>,
     /// Events of a point.
     width: u64,
     left: u64,
@@ -41,23 +41,23 @@ impl Timeline {
                 self.points = pairs.map(|[one, other]| one.with(*other)).collect();
                 self.width *= 2;
             }
-            self.points.push(Point { event, ns, most_bytes: bytes, least_bytes: bytes });
+            self.points.push(TimelinePoint { event, ns, most_bytes: bytes, least_bytes: bytes });
             self.left = self.width;
         } else if let Some(last) = self.points.last_mut() {
-            *last = last.with(Point { event, ns, most_bytes: bytes, least_bytes: bytes });
+            *last = last.with(TimelinePoint { event, ns, most_bytes: bytes, least_bytes: bytes });
         }
         self.left -= 1;
     }
 
-    pub(super) fn end(self) -> Vec<Point> {
+    pub(super) fn end(self) -> Vec<TimelinePoint> {
         self.points
     }
 }
 
-impl Point {
-    fn with(self, later: Point) -> Point {
+impl TimelinePoint {
+    fn with(self, later: TimelinePoint) -> TimelinePoint {
         let most_bytes = self.most_bytes.max(later.most_bytes);
-        Point { most_bytes, least_bytes: self.least_bytes.min(later.least_bytes), ..later }
+        TimelinePoint { most_bytes, least_bytes: self.least_bytes.min(later.least_bytes), ..later }
     }
 }
 

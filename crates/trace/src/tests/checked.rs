@@ -11,7 +11,7 @@ fn checked(events: &[Event]) -> Checked {
 /// The only fault.
 fn fault(events: &[Event]) -> String {
     let found = checked(events);
-    assert_eq!((found.impossible, found.faults.len(), found.worst()), (1, 1, Some(Kind::Impossible)), "{found:?}");
+    assert_eq!((found.impossible, found.faults.len(), found.worst()), (1, 1, Some(FaultKind::Impossible)), "{found:?}");
     found.faults[0].to_string()
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::layout::{CHUNK_HEADER, ChunkHeader, Codec, Content, FILE_HEADER, file_header};
 
 /// The only fault of a file, as text; its kind must be this.
-fn refused(bytes: &[u8], kind: Kind) -> String {
+fn refused(bytes: &[u8], kind: FaultKind) -> String {
     let fault = read(bytes).1.expect("it must be refused");
     assert_eq!(fault.kind(), kind, "{fault}");
     let words = fault.to_string();
@@ -28,14 +28,15 @@ fn with_header(changes: &[(usize, u8)]) -> Vec<u8> {
 
 #[test]
 fn other_versions_and_other_machines_are_named() {
-    assert!(refused(&with_header(&[(8, 2)]), Kind::Foreign).contains("a trace of version 2"));
-    assert!(refused(&with_header(&[(18, 4)]), Kind::Foreign).contains("bits 0x40000"));
+    assert!(refused(&with_header(&[(8, 2)]), FaultKind::Foreign).contains("a trace of version 2"));
+    assert!(refused(&with_header(&[(18, 4)]), FaultKind::Foreign).contains("bits 0x40000"));
     let swapped = [(12, 1), (13, 2), (14, 3), (15, 4)];
-    assert!(refused(&with_header(&swapped), Kind::Foreign).contains("big-endian"));
-    assert_eq!(refused(b"", Kind::Foreign), "the file is empty");
-    assert!(refused(&[0x89], Kind::Damaged).contains("ends after 1 bytes"));
+    assert!(refused(&with_header(&swapped), FaultKind::Foreign).contains("big-endian"));
+    assert_eq!(refused(b"", FaultKind::Foreign), "the file is empty");
+    assert!(refused(&[0x89], FaultKind::Damaged).contains("ends after 1 bytes"));
     assert!(
-        refused(b"\x7fELF and so on, and so on, and so on, and so on", Kind::Foreign).contains("no heapmark trace")
+        refused(b"\x7fELF and so on, and so on, and so on, and so on", FaultKind::Foreign)
+            .contains("no heapmark trace")
     );
     // A newer minor version and features that may be ignored change nothing.
     assert_eq!(read(&with_header(&[(10, 7), (24, 255)])), (every_kind(), None));
@@ -76,7 +77,7 @@ fn numbers(numbers: &[u64]) -> Vec<u8> {
 fn lengths_and_counts_that_are_not_true_are_refused_before_memory_is_taken() {
     let payload = numbers(&[2, 24 << 3]);
     assert_eq!(read(&crafted(1, &payload, |_| ())).0, [(0, Event::Malloc { size: 24, operator: false })]);
-    let words = |change: fn(&mut ChunkHeader)| refused(&crafted(1, &payload, change), Kind::Damaged);
+    let words = |change: fn(&mut ChunkHeader)| refused(&crafted(1, &payload, change), FaultKind::Damaged);
     assert!(words(|header| header.stored_bytes = 0).contains("a chunk of 0 bytes stored"));
     assert!(words(|header| header.raw_bytes = 0).contains("a chunk of 0 bytes unpacked"));
     assert!(words(|header| header.stored_bytes = u32::MAX).contains("a chunk of 4294967295 bytes stored"));
@@ -89,7 +90,9 @@ fn lengths_and_counts_that_are_not_true_are_refused_before_memory_is_taken() {
     assert!(words(|header| header.first_event = 9).contains("begins with event 9, but 0 came before"));
     assert!(words(|header| header.content = Content::Head).contains("a chunk of 3 bytes says that it has 1 events"));
     assert!(words(|header| header.codec = Codec::Zstd).contains("does not unpack"));
-    assert!(refused(&crafted(1, &[&payload[..], &[1]].concat(), |_| ()), Kind::Damaged).contains("1 bytes are left"));
+    assert!(
+        refused(&crafted(1, &[&payload[..], &[1]].concat(), |_| ()), FaultKind::Damaged).contains("1 bytes are left")
+    );
 }
 
 #[test]
@@ -98,11 +101,11 @@ fn what_unpacks_to_more_than_it_says_is_refused() {
     assert!(bomb.len() < 10_000);
     for says in [1 << 20, 100] {
         let file = crafted(1, &bomb, |header| (header.codec, header.raw_bytes) = (Codec::Zstd, says));
-        assert!(refused(&file, Kind::Damaged).contains(&format!("does not unpack to {says} bytes")));
+        assert!(refused(&file, FaultKind::Damaged).contains(&format!("does not unpack to {says} bytes")));
     }
     let small = zstd::bulk::compress(&[5; 50], 3).unwrap();
     let file = crafted(1, &small, |header| (header.codec, header.raw_bytes) = (Codec::Zstd, 100));
-    assert!(refused(&file, Kind::Damaged).contains("unpacks to 50 bytes and says 100"));
+    assert!(refused(&file, FaultKind::Damaged).contains("unpacks to 50 bytes and says 100"));
 }
 
 #[test]
@@ -110,28 +113,28 @@ fn claims_of_an_event_that_cannot_be_are_refused() {
     let rare = |number: u64| number << 3 | 7;
     let of = |numbers_: &[u64]| crafted(1, &numbers(numbers_), |_| ());
     for (payload, kind, words) in [
-        (vec![65_535 << 3 | 2, 0], Kind::Impossible, "thread 65535: a trace has 65535 threads at most"),
-        (vec![u64::MAX << 3 | 2, 0], Kind::Impossible, "a trace has 65535 threads at most"),
-        (vec![2, rare(10), 1 << 40], Kind::Impossible, "a trace has 65535 threads at most"),
-        (vec![2, rare(15), (1 << 29) + 1], Kind::Impossible, "more than 2^29 objects that live at once"),
-        (vec![2, 1], Kind::Impossible, "object 0 of thread 0, which has allocated 0 so far"),
-        (vec![2, 6, 7], Kind::Impossible, "an object of thread 7, which has allocated nothing so far"),
-        (vec![2, 6, u64::MAX], Kind::Impossible, "which has allocated nothing so far"),
-        (vec![2, rare(12), 1 << 32], Kind::Impossible, "a process id of more than 32 bits"),
-        (vec![0], Kind::Damaged, "an event of no thread"),
-        (vec![2, 2, 0], Kind::Damaged, "two switches of threads in a row"),
-        (vec![2, rare(99)], Kind::Damaged, "operation 99, which there is not"),
-        (vec![2, rare(9), 99, 0], Kind::Damaged, "a function with number 99, which there is not"),
-        (vec![2, rare(14), 4097], Kind::Damaged, "a mark of 4097 bytes"),
-        (vec![2, rare(14), 5, 0], Kind::Damaged, "a mark of 5 bytes in a chunk that has 1 left"),
+        (vec![65_535 << 3 | 2, 0], FaultKind::Impossible, "thread 65535: a trace has 65535 threads at most"),
+        (vec![u64::MAX << 3 | 2, 0], FaultKind::Impossible, "a trace has 65535 threads at most"),
+        (vec![2, rare(10), 1 << 40], FaultKind::Impossible, "a trace has 65535 threads at most"),
+        (vec![2, rare(15), (1 << 29) + 1], FaultKind::Impossible, "more than 2^29 objects that live at once"),
+        (vec![2, 1], FaultKind::Impossible, "object 0 of thread 0, which has allocated 0 so far"),
+        (vec![2, 6, 7], FaultKind::Impossible, "an object of thread 7, which has allocated nothing so far"),
+        (vec![2, 6, u64::MAX], FaultKind::Impossible, "which has allocated nothing so far"),
+        (vec![2, rare(12), 1 << 32], FaultKind::Impossible, "a process id of more than 32 bits"),
+        (vec![0], FaultKind::Damaged, "an event of no thread"),
+        (vec![2, 2, 0], FaultKind::Damaged, "two switches of threads in a row"),
+        (vec![2, rare(99)], FaultKind::Damaged, "operation 99, which there is not"),
+        (vec![2, rare(9), 99, 0], FaultKind::Damaged, "a function with number 99, which there is not"),
+        (vec![2, rare(14), 4097], FaultKind::Damaged, "a mark of 4097 bytes"),
+        (vec![2, rare(14), 5, 0], FaultKind::Damaged, "a mark of 5 bytes in a chunk that has 1 left"),
     ] {
         let found = refused(&of(&payload), kind);
         assert!(found.starts_with("chunk 1, event 0: ") && found.contains(words), "{payload:?}: {found}");
     }
     let twice = crafted(2, &numbers(&[2, rare(2), u64::MAX, rare(2), 1]), |_| ());
-    assert!(refused(&twice, Kind::Impossible).contains("584 years"));
+    assert!(refused(&twice, FaultKind::Impossible).contains("584 years"));
     // A number that never ends: nine bytes are the most, and the chunk has fewer.
-    assert!(refused(&crafted(1, &[0, 255, 255], |_| ()), Kind::Damaged).contains("ends within an event"));
+    assert!(refused(&crafted(1, &[0, 255, 255], |_| ()), FaultKind::Damaged).contains("ends within an event"));
 }
 
 /// The bytes of each chunk of a file.
@@ -158,14 +161,14 @@ fn chunks_that_are_missing_or_twice_there_or_at_the_wrong_place_are_seen() {
     let last = all.len() - 1;
     let in_order: Vec<usize> = (0..all.len()).collect();
     assert_eq!(read(&of(&in_order)).1, None);
-    assert!(refused(&of(&[0, 2, last]), Kind::Damaged).contains("chunk 2 stands where chunk 1 must"));
-    assert!(refused(&of(&[0, 1, 1]), Kind::Damaged).contains("chunk 1 stands where chunk 2 must"));
-    assert!(refused(&of(&[1, 0]), Kind::Damaged).contains("chunk 1 stands where chunk 0 must"));
-    assert!(refused(&of(&[0, 1, last]), Kind::Damaged).contains("one is missing"));
-    assert!(refused(&of(&[0, 1]), Kind::Damaged).contains("cut short"));
+    assert!(refused(&of(&[0, 2, last]), FaultKind::Damaged).contains("chunk 2 stands where chunk 1 must"));
+    assert!(refused(&of(&[0, 1, 1]), FaultKind::Damaged).contains("chunk 1 stands where chunk 2 must"));
+    assert!(refused(&of(&[1, 0]), FaultKind::Damaged).contains("chunk 1 stands where chunk 0 must"));
+    assert!(refused(&of(&[0, 1, last]), FaultKind::Damaged).contains("one is missing"));
+    assert!(refused(&of(&[0, 1]), FaultKind::Damaged).contains("cut short"));
     // Everything before the damage is good.
     let (before, _) = read(&of(&[0, 1]));
     assert!(before.len() > 100_000 && before[..] == events[..before.len()]);
     let behind = [&whole[..], b"more"].concat();
-    assert!(refused(&behind, Kind::Damaged).contains("something stands behind its end"));
+    assert!(refused(&behind, FaultKind::Damaged).contains("something stands behind its end"));
 }

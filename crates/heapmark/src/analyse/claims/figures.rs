@@ -15,13 +15,13 @@ pub struct Reproduced<'a> {
     /// Thread counts of the document and of our runs, ascending, each with every measure.
     pub columns: Vec<(u32, &'a Measure)>,
     /// In the document's order.
-    pub rows: Vec<Row<'a>>,
+    pub rows: Vec<PublishedRow<'a>>,
     /// Parameters that differ from the document's.
     pub sizes: Vec<String>,
 }
 
 /// A row as published, and as measured here.
-pub struct Row<'a> {
+pub struct PublishedRow<'a> {
     /// The document's name for it.
     pub name: &'a str,
     /// Per column.
@@ -54,7 +54,7 @@ fn reproduced<'a>(
         let spot = Spot { workload: figure.workload.clone(), threads, distribution: None };
         evidence.number(document, row, &spot, measure).ok()
     };
-    let row = |row: &'a crate::catalog::claim::FigureRow| Row {
+    let row = |row: &'a crate::catalog::claim::FigureRow| PublishedRow {
         name: &row.row,
         published: columns.iter().map(|(threads, measure)| published(&row.values, *threads, measure)).collect(),
         ours: columns.iter().map(|(threads, measure)| ours(&row.row, *threads, measure)).collect(),

@@ -12,7 +12,7 @@ mod values;
 mod tests;
 
 pub use evidence::{Evidence, Measured, Spot};
-pub use figures::{Reproduced, Row, figures};
+pub use figures::{PublishedRow, Reproduced, figures};
 
 use crate::catalog::Workload;
 use crate::catalog::claim::{Claim, Document, Measure};
@@ -47,7 +47,7 @@ impl Verdict {
 
 /// A claim and its result.
 #[derive(Clone, Debug, Serialize)]
-pub struct Judged {
+pub struct JudgedClaim {
     /// `BT-1`.
     pub id: String,
     /// Short name of its document.
@@ -59,7 +59,7 @@ pub struct Judged {
     /// The verdict.
     pub verdict: Verdict,
     /// The comparisons that the verdict rests on. Never empty.
-    pub parts: Vec<Part>,
+    pub parts: Vec<JudgedPart>,
     /// Rows that "all" leaves out, since they are missing.
     pub missing: Vec<String>,
     /// Further notes for the reader.
@@ -72,7 +72,7 @@ pub struct Judged {
 
 /// One comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Part {
+pub struct JudgedPart {
     /// The verdict of this part alone.
     pub verdict: Verdict,
     /// `churn@2`; empty if nothing was compared.
@@ -121,13 +121,13 @@ impl From<Number> for Said {
 }
 
 /// A verdict on every claim of the documents, in their order.
-pub fn judge(documents: &[Document], workloads: &[Workload], runs: &[Measured]) -> Vec<Judged> {
+pub fn judge(documents: &[Document], workloads: &[Workload], runs: &[Measured]) -> Vec<JudgedClaim> {
     let evidence = Evidence::new(runs);
     let claims = documents.iter().flat_map(|document| document.claims.iter().map(move |claim| (document, claim)));
     claims.map(|(document, claim)| judged(document, claim, workloads, &evidence)).collect()
 }
 
-fn judged(document: &Document, claim: &Claim, workloads: &[Workload], evidence: &Evidence) -> Judged {
+fn judged(document: &Document, claim: &Claim, workloads: &[Workload], evidence: &Evidence) -> JudgedClaim {
     let (ways, notes) = ways(claim, evidence);
     let tried: Vec<(Option<&str>, Findings)> = ways
         .into_iter()
@@ -136,7 +136,7 @@ fn judged(document: &Document, claim: &Claim, workloads: &[Workload], evidence: 
     let verdicts: Vec<Verdict> = tried.iter().map(|(_, findings)| findings.verdict()).collect();
     let verdict = together(&verdicts);
     let several = tried.len() > 1;
-    let mut judged = Judged {
+    let mut judged = JudgedClaim {
         id: claim.id.clone(),
         document: document.short.clone(),
         says: claim.says.clone(),
@@ -190,8 +190,8 @@ fn together(verdicts: &[Verdict]) -> Verdict {
     verdicts.iter().copied().max().unwrap_or(Verdict::NotTestable)
 }
 
-impl Part {
-    fn under(mut self, distribution: Option<&str>) -> Part {
+impl JudgedPart {
+    fn under(mut self, distribution: Option<&str>) -> JudgedPart {
         if let Some(distribution) = distribution.filter(|_| !self.place.is_empty()) {
             self.place.push_str(&format!(" ({distribution})"));
         }

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 const PASSING: [&str; 2] = ["load_average", "memory_available"];
 
 /// The value of a process that is compared.
-type Value = fn(&Process) -> Option<f64>;
+type ProcessValue = fn(&Process) -> Option<f64>;
 
 /// Compares every row of the new run with the same row of the old one.
 pub fn between(old: &Side, new: &Side, by: &Metric, threshold: f64) -> Comparison {
@@ -52,7 +52,7 @@ struct Tables<'a, 'g> {
     old: &'a [Group<'g>],
     new: &'a [Group<'g>],
     anchor: Option<&'a str>,
-    value: Value,
+    value: ProcessValue,
     threshold: f64,
 }
 
@@ -84,7 +84,7 @@ fn find<'a, 'g>(groups: &'a [Group<'g>], name: &str) -> Option<&'a Group<'g>> {
     groups.iter().find(|group| group.allocator.name == name)
 }
 
-fn logs(group: &Group, value: Value) -> Vec<f64> {
+fn logs(group: &Group, value: ProcessValue) -> Vec<f64> {
     group.values(|_, process| value(process).map(f64::ln))
 }
 

@@ -13,7 +13,7 @@ pub use between::between;
 use super::group::Group;
 use super::ratio::Ratio;
 use super::row::Role;
-use super::verdict::{self, Judged, Verdict};
+use super::verdict::{self, JudgedTable, Verdict};
 use super::{counting, grid, judged};
 use crate::metric::{self, Metric, Process, Value};
 use crate::plan::Case;
@@ -88,7 +88,8 @@ pub fn within(side: &Side, by: &Metric, threshold: f64) -> Comparison {
     let Some(value) = of_process(by) else { return ranges::within(side, by, threshold) };
     let grid = grid(side.head, &counting(side.records));
     let cases = side.head.plan.cases.iter();
-    let tables: Vec<Judged> = cases.clone().zip(&grid).map(|(case, groups)| judged(side.head, case, groups)).collect();
+    let tables: Vec<JudgedTable> =
+        cases.clone().zip(&grid).map(|(case, groups)| judged(side.head, case, groups)).collect();
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());
     for ((case, table), calls) in cases.zip(&tables).zip(verdict::verdicts(&tables, side.head.plan.alpha())) {
         for group in table.of(Role::Candidate) {

@@ -102,7 +102,7 @@ impl Shelf {
         files.sort_by_key(|(_, _, used)| *used);
         let mut bytes: u64 = files.iter().map(|(_, bytes, _)| bytes).sum();
         for (path, length, _) in files {
-            let is_score = kind(&path) == Some(Kind::CompiledTrace);
+            let is_score = kind(&path) == Some(ShelfFile::CompiledTrace);
             let is_used = || File::open(&path).is_ok_and(|file| file.try_lock().is_err());
             if (bytes > self.most_bytes || !is_score) && !is_used() && fs::remove_file(&path).is_ok() {
                 bytes -= length;
@@ -136,7 +136,7 @@ impl Shelf {
 
 /// Kinds of files that have one of our names.
 #[derive(PartialEq, Eq)]
-enum Kind {
+enum ShelfFile {
     /// `KEY.compiled`
     CompiledTrace,
     /// `.KEY.PID`
@@ -144,14 +144,14 @@ enum Kind {
 }
 
 /// The kind of a file, by its name. The folder may be a user's own, with other files in it.
-fn kind(path: &Path) -> Option<Kind> {
+fn kind(path: &Path) -> Option<ShelfFile> {
     let name = path.file_name()?.to_str()?;
     let is_key = |text: &str| text.len() == 12 && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
     let (hidden, words) = name.strip_prefix('.').map_or((false, name), |words| (true, words));
     match words.split_once('.')? {
-        (key, "compiled") if !hidden && is_key(key) => Some(Kind::CompiledTrace),
-        (key, number) if hidden && is_key(key) && is_number(number) => Some(Kind::Unfinished),
+        (key, "compiled") if !hidden && is_key(key) => Some(ShelfFile::CompiledTrace),
+        (key, number) if hidden && is_key(key) && is_number(number) => Some(ShelfFile::Unfinished),
         _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! The file of a workload and of its variants.
 
-use super::{Calibrated, Iterations, Preset, Rounds, Row, Workload};
+use super::{Calibrated, Iterations, Preset, ProgramRow, Rounds, Workload};
 use crate::catalog::faults::{self, Fault};
 use crate::catalog::parameter::Parameter;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ struct File {
     kernel: Option<String>,
     program: Option<String>,
     #[serde(default)]
-    rows: Vec<Row>,
+    rows: Vec<ProgramRow>,
     document: String,
     about: String,
     shows: String,
@@ -39,7 +39,7 @@ struct Variant {
     about: String,
     operation: Option<String>,
     rounds: Option<Rounds>,
-    rows: Option<Vec<Row>>,
+    rows: Option<Vec<ProgramRow>>,
     #[serde(default)]
     presets: BTreeMap<String, BTreeMap<String, toml::Value>>,
 }

@@ -27,7 +27,7 @@ pub struct Workload {
     /// Or the program that every allocator runs.
     pub program: Option<String>,
     /// Further rows of its tables, which do not depend on the preloaded allocator.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ProgramRow>,
     /// Reference document: BT, MM, RP, ZA or LL.
     pub document: String,
     /// What it does, in a line.
@@ -57,7 +57,7 @@ pub struct Workload {
 /// block.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Row {
+pub struct ProgramRow {
     /// Its name in tables and cells: `PMDK:zalloc`.
     pub name: String,
     /// The program that runs it.

@@ -1,7 +1,7 @@
 //! Controls, which run beside the compared allocators: the A/A copy of the baseline, and the null
 //! allocator.
 
-use super::Args;
+use super::RunFlags;
 use super::comparison::Comparison;
 use crate::build;
 use crate::catalog::{Catalog, Tier};
@@ -19,7 +19,7 @@ pub(super) struct Companions {
 
 /// Chooses the controls; removes the null allocator from those that are compared.
 pub(super) fn choose(
-    args: &Args,
+    args: &RunFlags,
     subjects: &mut Vec<Subject>,
     baseline: &str,
     cases: &[Case],

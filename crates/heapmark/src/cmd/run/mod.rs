@@ -18,7 +18,7 @@ use super::{Exit, print, say, say_damage, usage, wants_colour, width};
 use crate::analyse::{analyse, reads_figure};
 use crate::catalog::time;
 use crate::execute::Guest;
-use crate::observe::preflight::{Preflight, State, When};
+use crate::observe::preflight::{ItemState, Preflight, When};
 use crate::observe::root::Root;
 use crate::plan::{Counter, Mode, Override};
 use crate::report::{self, Format, Screen};
@@ -35,7 +35,7 @@ pub(super) use traces::{MODES, TOUCHES};
 
 /// Measure allocators: every process proves its allocator, every result is stored
 #[derive(clap::Args)]
-pub struct Command {
+pub struct RunArgs {
     /// Named selection of workloads, threads and allocators
     #[arg(default_value = "quick")]
     pub(super) suite: String,
@@ -43,12 +43,12 @@ pub struct Command {
     #[arg(short, long, value_name = "GLOB,...", value_delimiter = ',', value_parser = listed)]
     pub(super) workloads: Vec<String>,
     #[command(flatten)]
-    pub(super) args: Args,
+    pub(super) args: RunFlags,
 }
 
 /// How to measure.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct RunFlags {
     /// Thread counts; `all` is the number of usable CPUs
     #[arg(short, long, value_name = "N,...", value_delimiter = ',', value_parser = listed)]
     threads: Vec<String>,
@@ -115,7 +115,7 @@ fn every(text: &str) -> Result<u32, String> {
 }
 
 /// Runs the command.
-pub fn run(command: Command) -> Result<Exit> {
+pub fn run(command: RunArgs) -> Result<Exit> {
     go(&command.args.comparison, || match &command.args.comparison.resume {
         Some(run) => Selection::of_stored(run),
         None => Selection::of_flags(&command),
@@ -249,7 +249,7 @@ fn is_refused(look: &Preflight) -> bool {
     if look.warnings().is_empty() {
         return false;
     }
-    for item in look.in_state(State::Warning) {
+    for item in look.in_state(ItemState::Warning) {
         let found = item.found.as_deref().unwrap_or("not told");
         say(&format!("{}: {found}: {}; change: {}", item.name, item.means, item.change));
     }

@@ -1,6 +1,6 @@
 //! How long a run lasts: from flags and suite to numbers of blocks, precision, budget.
 
-use super::Args;
+use super::RunFlags;
 use super::comparison::Comparison;
 use crate::catalog::Suite;
 use crate::plan::Mode;
@@ -17,7 +17,7 @@ pub(in crate::cmd) struct Extent {
 impl Extent {
     /// Flags override the suite; with neither, as many blocks as a verdict over this many
     /// comparisons needs.
-    pub fn of_run(args: &Args, suite: &Suite, comparisons: usize) -> Extent {
+    pub fn of_run(args: &RunFlags, suite: &Suite, comparisons: usize) -> Extent {
         let mode = args.instead.mode();
         let flags = &args.comparison;
         let asked = flags.precision.is_some() || flags.max_blocks.is_some() || flags.budget.is_some();

@@ -1,6 +1,6 @@
 //! From flags to a selection: subjects, plan, and what is missing.
 
-use super::Command;
+use super::RunArgs;
 use super::comparison::Comparison;
 use super::controls::{self, Companions};
 use super::programs;
@@ -20,8 +20,8 @@ use anyhow::{Result, anyhow, bail};
 use std::path::Path;
 
 impl Selection {
-    pub(in crate::cmd) fn of_flags(command: &Command) -> Result<Selection> {
-        let Command { suite, workloads: words, args } = command;
+    pub(in crate::cmd) fn of_flags(command: &RunArgs) -> Result<Selection> {
+        let RunArgs { suite, workloads: words, args } = command;
         let catalog = Catalog::load()?;
         let suite = catalog.suite(suite).map_err(|error| usage(meant(suite, error, &catalog)))?;
         let suite = &suite.under(args.preset.as_ref().unwrap_or(&suite.preset));
@@ -169,7 +169,7 @@ impl Selection {
 }
 
 /// Refuses flags that would change nothing for these workloads.
-fn refuse_idle(args: &super::Args, workloads: &[&Workload], cases: &[Case]) -> Result<()> {
+fn refuse_idle(args: &super::RunFlags, workloads: &[&Workload], cases: &[Case]) -> Result<()> {
     let is_trace = |workload: &&Workload| workload.kernel.as_deref() == Some("replay");
     if args.preset.is_some() && workloads.iter().all(is_trace) {
         bail!("--preset: a trace has none, it is what was recorded");

@@ -8,14 +8,14 @@ use std::path::PathBuf;
 
 /// Read whole traces and report what is wrong, by chunk and event
 #[derive(clap::Args)]
-pub struct Args {
+pub struct CheckArgs {
     /// Traces
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<Exit> {
+pub fn run(args: CheckArgs) -> Result<Exit> {
     let mut end = Exit::Done;
     for file in &args.traces {
         let name = file.display();

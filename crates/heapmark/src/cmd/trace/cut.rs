@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// Write a range of a trace as a new trace; objects that were alive before it are allocated first
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("stretch").required(true))]
-pub struct Args {
+pub struct CutArgs {
     /// Trace
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
@@ -32,7 +32,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<Exit> {
+pub fn run(args: CutArgs) -> Result<Exit> {
     let stretch = match (&args.events, &args.time) {
         (Some(text), _) => range(text).map(Stretch::Events),
         (None, text) => times(text.as_deref().unwrap_or("..")).map(Stretch::Time),

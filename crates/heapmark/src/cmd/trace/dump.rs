@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// Print every event as a line
 #[derive(clap::Args)]
-pub struct Args {
+pub struct DumpArgs {
     /// Trace
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
@@ -22,7 +22,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<Exit> {
+pub fn run(args: DumpArgs) -> Result<Exit> {
     let range = args.events.as_deref().map_or(Ok(0..u64::MAX), super::cut::range).map_err(usage)?;
     let (reader, _long) = open_to_stdout("dump", &args.trace)?;
     let (mut dump, mut out) = (Dump::default(), BufWriter::new(std::io::stdout().lock()));

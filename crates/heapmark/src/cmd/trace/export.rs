@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// Write the sizes of objects, or their lifetimes, as CSV
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("which").required(true))]
-pub struct Args {
+pub struct TraceExportArgs {
     /// Trace
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
@@ -29,7 +29,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<Exit> {
+pub fn run(args: TraceExportArgs) -> Result<Exit> {
     let output = Output::new(&args.output, args.force, [&args.trace])?;
     let (reader, long) = open("export", &args.trace)?;
     let (stats, fault) = stats(reader);

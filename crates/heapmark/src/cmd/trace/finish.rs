@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// Make traces of captures: one order of events over all threads, and no addresses
 #[derive(clap::Args)]
-pub struct Args {
+pub struct FinishArgs {
     /// Captures of `heapmark record --raw`; for a forked process, the parent's capture is looked up
     /// beside it
     #[arg(required = true, value_name = "CAPTURE")]
@@ -29,7 +29,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<Exit> {
+pub fn run(args: FinishArgs) -> Result<Exit> {
     if args.output.is_some() && args.captures.len() > 1 {
         return Err(usage(anyhow!("`-o` names one trace: give one capture, or leave it out")));
     }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 /// Make a trace from another tool's recording: the text of glibc's mtrace
 #[derive(clap::Args)]
-pub struct Args {
+pub struct ImportArgs {
     /// The file that MALLOC_TRACE named
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -24,7 +24,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<Exit> {
+pub fn run(args: ImportArgs) -> Result<Exit> {
     let output = Output::new(&args.output, args.force, [&args.file])?;
     let from = File::open(&args.file).with_context(|| format!("cannot open {}", args.file.display()))?;
     let long =

@@ -12,48 +12,48 @@ mod stats;
 use super::Exit;
 use super::long::Long;
 use anyhow::{Context, Result};
-use heapmark_trace::{Fault, Kind, Reader, Watched};
+use heapmark_trace::{Fault, FaultKind, Reader, Watched};
 use rustix::fs::FileType;
 use std::fs::File;
 use std::path::Path;
 
 /// Work with traces: make them from captures, check, measure, cut and exchange them
 #[derive(clap::Args)]
-pub struct Args {
+pub struct TraceArgs {
     #[command(subcommand)]
-    command: Command,
+    command: TraceCommand,
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
-    Finish(finish::Args),
-    Check(check::Args),
-    Stats(stats::Args),
-    Dump(dump::Args),
-    Cut(cut::Args),
-    Import(import::Args),
-    Export(export::Args),
+enum TraceCommand {
+    Finish(finish::FinishArgs),
+    Check(check::CheckArgs),
+    Stats(stats::StatsArgs),
+    Dump(dump::DumpArgs),
+    Cut(cut::CutArgs),
+    Import(import::ImportArgs),
+    Export(export::TraceExportArgs),
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<Exit> {
+pub fn run(args: TraceArgs) -> Result<Exit> {
     match args.command {
-        Command::Finish(args) => finish::run(args),
-        Command::Check(args) => check::run(args),
-        Command::Dump(args) => dump::run(args),
-        Command::Cut(args) => cut::run(args),
-        Command::Stats(args) => stats::run(args),
-        Command::Import(args) => import::run(args),
-        Command::Export(args) => export::run(args),
+        TraceCommand::Finish(args) => finish::run(args),
+        TraceCommand::Check(args) => check::run(args),
+        TraceCommand::Dump(args) => dump::run(args),
+        TraceCommand::Cut(args) => cut::run(args),
+        TraceCommand::Stats(args) => stats::run(args),
+        TraceCommand::Import(args) => import::run(args),
+        TraceCommand::Export(args) => export::run(args),
     }
 }
 
 /// The exit code of a command that met a fault.
-pub(super) fn exit(kind: Kind) -> Exit {
+pub(super) fn exit(kind: FaultKind) -> Exit {
     match kind {
-        Kind::Foreign => Exit::Failed,
-        Kind::Damaged => Exit::Damaged,
-        Kind::Impossible => Exit::Impossible,
+        FaultKind::Foreign => Exit::Failed,
+        FaultKind::Damaged => Exit::Damaged,
+        FaultKind::Impossible => Exit::Impossible,
     }
 }
 

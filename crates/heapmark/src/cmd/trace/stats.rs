@@ -10,13 +10,13 @@ use std::path::PathBuf;
 
 /// Show statistics of a trace: sizes, lifetimes, live bytes over time, threads, growth
 #[derive(clap::Args)]
-pub struct Args {
+pub struct StatsArgs {
     /// Trace
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
     /// table: for the terminal; page: HTML with charts; json: everything; csv: live bytes over time
     #[arg(long, value_enum, default_value = "table", value_name = "FORMAT")]
-    to: To,
+    to: StatsFormat,
     /// File to write; `-` is stdout
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
@@ -25,7 +25,7 @@ pub struct Args {
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum To {
+enum StatsFormat {
     Table,
     Page,
     Json,
@@ -33,16 +33,16 @@ enum To {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<Exit> {
+pub fn run(args: StatsArgs) -> Result<Exit> {
     let output = Output::new(&args.output, args.force, [&args.trace])?;
     let (reader, long) = open("stats", &args.trace)?;
     let (stats, fault) = stats(reader);
     drop(long);
     let text = match args.to {
-        To::Table => table(&stats),
-        To::Page => trace_page(&stats),
-        To::Json => stats_json(&stats),
-        To::Csv => timeline_csv(&stats),
+        StatsFormat::Table => table(&stats),
+        StatsFormat::Page => trace_page(&stats),
+        StatsFormat::Json => stats_json(&stats),
+        StatsFormat::Csv => timeline_csv(&stats),
     };
     output.put(text)?;
     let Some(fault) = fault else { return Ok(Exit::Done) };

@@ -13,7 +13,7 @@ use super::program::{Program, bindings, fill, without_bindings};
 use super::report::Report;
 use super::{Attempt, Iteration, Job, Measurement, Outcome, Subject, prove};
 use crate::catalog::program::{Prints, Serves};
-use crate::catalog::workload::Row;
+use crate::catalog::workload::ProgramRow;
 use anyhow::{Context, Result};
 use heapmark_wire::Phase;
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ fn expected(prints: Prints, parameters: &BTreeMap<String, String>) -> Result<Exp
 pub(super) struct Printed<'a> {
     pub program: &'a Program,
     pub prints: Prints,
-    pub row: Option<&'a Row>,
+    pub row: Option<&'a ProgramRow>,
     pub subject: &'a Subject,
     pub job: &'a Job,
     pub environment: BTreeMap<String, String>,

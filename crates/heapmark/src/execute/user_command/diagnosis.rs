@@ -1,6 +1,6 @@
 //! What is wrong with a process: which allocator served it, how it ended, what it printed.
 
-use super::output::Output;
+use super::output::OutputReader;
 use super::process::Ran;
 use super::{CommandRunner, Reference, malloc_probe};
 use crate::execute::Outcome;
@@ -42,7 +42,7 @@ impl CommandRunner<'_> {
             let what = format!("exit code {code}, under {} {}", reference.baseline.allocator.name, reference.code);
             return Ok(Some(Outcome::WrongResult { what }));
         }
-        let difference = ran.output.take().map(Output::difference).transpose()?.flatten();
+        let difference = ran.output.take().map(OutputReader::difference).transpose()?.flatten();
         Ok(difference
             .map(|what| Outcome::WrongResult { what: format!("{what} under {}", reference.baseline.allocator.name) }))
     }

@@ -18,8 +18,8 @@ use crate::catalog::Source;
 use crate::plan::UserCommand;
 use anyhow::Result;
 use heapmark_wire::Phase;
-use output::{Output, Printed};
-use process::{Ran, Step};
+use output::{OutputReader, Printed};
+use process::{Ran, StepResult};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -93,7 +93,7 @@ impl Reference {
 
 impl CommandRunner<'_> {
     /// Runs the command to define what every allocator must reproduce. `None` if `stop` was set.
-    pub fn reference(&self) -> Step<Reference> {
+    pub fn reference(&self) -> StepResult<Reference> {
         let mut ran = match self.plain(None, None)? {
             None => return Ok(None),
             Some(Err(attempt)) => return Ok(Some(Err(attempt))),
@@ -107,7 +107,7 @@ impl CommandRunner<'_> {
             let outcome = Outcome::Exit { code, phase: Phase::Run.word().into() };
             return Ok(Some(Err(Box::new(self.attempt(outcome, ran, Measurement::default())))));
         }
-        let printed = ran.output.take().map(Output::printed).transpose()?.map(Arc::new);
+        let printed = ran.output.take().map(OutputReader::printed).transpose()?.map(Arc::new);
         let reference = Reference { baseline: self.subject.clone(), code, trees: RefCell::default(), printed };
         reference.learn(&ran);
         Ok(Some(Ok(reference)))

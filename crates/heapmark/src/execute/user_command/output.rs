@@ -38,7 +38,7 @@ pub(super) struct Printed {
 }
 
 /// The result of reading a process's output.
-enum Found {
+enum ReadOutput {
     /// All output of the reference.
     Reference(Printed),
     /// For another process: its first difference from the reference, in words.
@@ -46,31 +46,31 @@ enum Found {
 }
 
 /// Reads what a process prints, in a separate thread.
-pub(super) struct Output {
+pub(super) struct OutputReader {
     ended: Arc<AtomicBool>,
-    reader: JoinHandle<Result<Found>>,
+    reader: JoinHandle<Result<ReadOutput>>,
 }
 
-impl Output {
+impl OutputReader {
     /// Without `wanted`, this process is the reference. Also returns the stdout to give to the
     /// process.
-    pub fn new(wanted: Option<Arc<Printed>>) -> Result<(Output, Stdio)> {
+    pub fn new(wanted: Option<Arc<Printed>>) -> Result<(OutputReader, Stdio)> {
         let (pipe, stdout) = io::pipe().context("cannot create a pipe")?;
         let ended = Arc::new(AtomicBool::new(false));
         let pipe = Pipe { pipe, ended: ended.clone() };
         let read = move || match wanted {
-            None => record(pipe).map(Found::Reference),
-            Some(wanted) => compare(pipe, &wanted).map(Found::Difference),
+            None => record(pipe).map(ReadOutput::Reference),
+            Some(wanted) => compare(pipe, &wanted).map(ReadOutput::Difference),
         };
         let reader = std::thread::Builder::new().spawn(read).context("cannot start a thread")?;
-        Ok((Output { ended, reader }, stdout.into()))
+        Ok((OutputReader { ended, reader }, stdout.into()))
     }
 
     /// The reference's whole output, once it has ended.
     pub fn printed(self) -> Result<Printed> {
         match self.found()? {
-            Found::Reference(printed) => Ok(printed),
-            Found::Difference(_) => Ok(Printed::default()),
+            ReadOutput::Reference(printed) => Ok(printed),
+            ReadOutput::Difference(_) => Ok(Printed::default()),
         }
     }
 
@@ -78,12 +78,12 @@ impl Output {
     /// is none.
     pub fn difference(self) -> Result<Option<String>> {
         match self.found()? {
-            Found::Reference(_) => Ok(None),
-            Found::Difference(difference) => Ok(difference),
+            ReadOutput::Reference(_) => Ok(None),
+            ReadOutput::Difference(difference) => Ok(difference),
         }
     }
 
-    fn found(self) -> Result<Found> {
+    fn found(self) -> Result<ReadOutput> {
         self.ended.store(true, Ordering::Relaxed);
         self.reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }

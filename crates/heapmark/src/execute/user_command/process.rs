@@ -4,7 +4,7 @@ use super::CommandRunner;
 use super::diagnosis::with_words;
 use super::in_malloc::Times;
 use super::malloc_probe::{Log, Witnessed};
-use super::output::{self, Output, Printed};
+use super::output::{self, OutputReader, Printed};
 use super::server::{Drive, Served};
 use crate::catalog::settings;
 use crate::execute::child::{self, Look};
@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Ran {
     pub end: End,
     /// What it printed, if its output is read.
-    pub output: Option<Output>,
+    pub output: Option<OutputReader>,
     pub witnessed: Vec<Witnessed>,
     pub left_behind: u64,
     /// Why the command could not be started.
@@ -42,7 +42,7 @@ impl Ran {
 }
 
 /// The result of a step: a value, or why there is none. `None` if `stop` was set.
-pub(super) type Step<T> = Result<Option<std::result::Result<T, Box<Attempt>>>>;
+pub(super) type StepResult<T> = Result<Option<std::result::Result<T, Box<Attempt>>>>;
 
 /// A callback that is called no more often than it asked for, even if other callbacks look more
 /// often.
@@ -83,7 +83,7 @@ impl CommandRunner<'_> {
     }
 
     /// Runs the command unchanged, after `--prepare`.
-    pub(super) fn plain(&self, look: Option<Look<'_>>, wanted: Option<&Arc<Printed>>) -> Step<Ran> {
+    pub(super) fn plain(&self, look: Option<Look<'_>>, wanted: Option<&Arc<Printed>>) -> StepResult<Ran> {
         if self.stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
@@ -94,7 +94,7 @@ impl CommandRunner<'_> {
         // A process whose output is read may have to wait for the reader. Only two kinds are read:
         // the reference, which has no `wanted` output, and checks.
         let read = self.command.check_output && (wanted.is_none() || self.job.check);
-        let output = read.then(|| Output::new(wanted.cloned())).transpose()?;
+        let output = read.then(|| OutputReader::new(wanted.cloned())).transpose()?;
         let ran = self.start(self.variables(&log), look, output, None)?;
         Ok(ran.map(|ran| Ok(Ran { witnessed: log.read(), ..ran })))
     }
@@ -147,7 +147,7 @@ impl CommandRunner<'_> {
         &self,
         variables: BTreeMap<String, String>,
         look: Option<Look<'_>>,
-        output: Option<(Output, Stdio)>,
+        output: Option<(OutputReader, Stdio)>,
         times: Option<&Times>,
     ) -> Result<Option<Ran>> {
         let account = inherited_file("heapmark-account")?;

@@ -1,36 +1,36 @@
 //! What keeps the machine busy at the moment.
 
 use super::When;
-use super::item::{Item, Subject, note_if, warning_if};
+use super::item::{ItemSubject, PreflightItem, note_if, warning_if};
 use super::processor::count;
 use crate::observe::counters::{CpuTicks, Stall};
 use crate::observe::root::Root;
 
-const CPU: Subject = Subject {
+const CPU: ItemSubject = ItemSubject {
     name: "cpu-pressure",
     means: "something else waited for a CPU within the last ten seconds: wall times hold its turns, too",
     change: "see what runs and end it: top -o %CPU",
 };
 
-const MEMORY: Subject = Subject {
+const MEMORY: ItemSubject = ItemSubject {
     name: "memory-pressure",
     means: "something waited for memory within the last ten seconds: reclaim runs, and page faults take as long as it likes",
     change: "end what holds memory: ps aux --sort=-rss | head",
 };
 
-const IO: Subject = Subject {
+const IO: ItemSubject = ItemSubject {
     name: "io-pressure",
     means: "something waits for a disk: its interrupts and writes take CPU time, and loading a library may wait behind it",
     change: "wait until it has ended: cat /proc/pressure/io",
 };
 
-const STEAL: Subject = Subject {
+const STEAL: ItemSubject = ItemSubject {
     name: "steal",
     means: "the hypervisor gave CPU time to other guests while this one wanted to run: wall and CPU times have their work in them",
     change: "use a machine, or an instance, with CPUs of its own",
 };
 
-const LOAD: Subject = Subject {
+const LOAD: ItemSubject = ItemSubject {
     name: "load",
     means: "others run: they take turns on the CPUs, and share caches, memory and frequency with what is measured",
     change: "see what runs, end it, and wait a minute: uptime; top -o %CPU",
@@ -47,13 +47,13 @@ const STEAL_PERCENT: f64 = 1.0;
 const LOAD_LEAST: f64 = 0.5;
 const LOAD_OF_CPUS: f64 = 0.1;
 
-pub(super) fn items(root: &Root, when: When) -> Vec<Item> {
+pub(super) fn items(root: &Root, when: When) -> Vec<PreflightItem> {
     // After a run its own processes are in these figures: they are recorded, but give no warning.
     let warning = match when {
         When::Before => warning_if,
         When::After => note_if,
     };
-    let pressure = |subject: &Subject, file: &str, limit: f64| {
+    let pressure = |subject: &ItemSubject, file: &str, limit: f64| {
         let stall = root.text(&format!("proc/pressure/{file}")).and_then(|text| Stall::read(&text));
         subject.judged(stall, |stall| {
             let percent = stall.last_10s_percent;
@@ -75,7 +75,7 @@ pub(super) fn items(root: &Root, when: When) -> Vec<Item> {
 }
 
 /// Since boot: the check is too short for a share of its own.
-fn steal(root: &Root) -> Item {
+fn steal(root: &Root) -> PreflightItem {
     let ticks = root.text("proc/stat").and_then(|text| CpuTicks::read(&text));
     STEAL.judged(ticks, |ticks| {
         let all = (ticks.busy() + ticks.steal) as f64;

@@ -1,30 +1,30 @@
 //! The limits of control groups: CPU time, memory, and how often the CPU limit has already
 //! throttled the group.
 
-use super::item::{Item, State, Subject, warning_if};
+use super::item::{ItemState, ItemSubject, PreflightItem, warning_if};
 use super::memory::{LITTLE_BYTES, mib};
 use crate::observe::cgroup::{Groups, MemoryLeft, Version};
 use crate::observe::root::Root;
 
-const CPU: Subject = Subject {
+const CPU: ItemSubject = ItemSubject {
     name: "cpu-limit",
     means: "when the CPU time of a period is used up, all threads stand still until the next: times jump by tens of ms",
     change: "start without it: docker run without --cpus; systemctl set-property UNIT CPUQuota=",
 };
 
-const THROTTLED: Subject = Subject {
+const THROTTLED: ItemSubject = ItemSubject {
     name: "throttled",
     means: "the CPU limit has stopped this group before; if it grows during a run, its times have standstills in them",
     change: "lift the CPU limit (see cpu-limit); the count begins anew with a new group",
 };
 
-const MEMORY: Subject = Subject {
+const MEMORY: ItemSubject = ItemSubject {
     name: "memory-limit",
     means: "near the limit the kernel reclaims pages while the clock runs, and at it kills: those processes end `oom`",
     change: "raise it: docker run -m; systemctl set-property UNIT MemoryMax= MemoryHigh=",
 };
 
-pub(super) fn items(root: &Root) -> Vec<Item> {
+pub(super) fn items(root: &Root) -> Vec<PreflightItem> {
     let (cpu, memory) = (Groups::of(root, "cpu"), Groups::of(root, "memory"));
     let throttled = cpu.as_ref().and_then(|groups| groups.throttled(root));
     vec![
@@ -37,7 +37,7 @@ pub(super) fn items(root: &Root) -> Vec<Item> {
     ]
 }
 
-fn cpu_limit(root: &Root, groups: Option<&Groups>) -> Item {
+fn cpu_limit(root: &Root, groups: Option<&Groups>) -> PreflightItem {
     let Some(groups) = groups else { return CPU.not_told() };
     let told: Vec<(String, Option<f64>)> = match groups.version {
         Version::Two => {
@@ -58,8 +58,8 @@ fn cpu_limit(root: &Root, groups: Option<&Groups>) -> Item {
     let limits = told.into_iter().filter_map(|(folder, cpus)| Some((folder, cpus?)));
     let tightest = limits.min_by(|(_, a), (_, b)| a.total_cmp(b));
     CPU.judged(known.then_some(tightest), |tightest| match tightest {
-        None => ("none".into(), State::Fine),
-        Some((folder, cpus)) => (format!("{cpus:.2} CPUs ({folder})"), State::Warning),
+        None => ("none".into(), ItemState::Fine),
+        Some((folder, cpus)) => (format!("{cpus:.2} CPUs ({folder})"), ItemState::Warning),
     })
 }
 
@@ -72,13 +72,13 @@ fn cpus_of_max(text: &str) -> Option<Option<f64>> {
     Some(Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?))
 }
 
-fn memory_limit(root: &Root, groups: Option<&Groups>) -> Item {
+fn memory_limit(root: &Root, groups: Option<&Groups>) -> PreflightItem {
     let Some(groups) = groups else { return MEMORY.not_told() };
     let known = groups.tell_memory(root) || groups.reach_the_root(root);
     MEMORY.judged(known.then(|| groups.memory_left(root)), |tightest| match tightest {
-        None => ("none".into(), State::Fine),
+        None => ("none".into(), ItemState::Fine),
         Some(MemoryLeft { bytes, limit_bytes, folder }) => {
-            let state = if bytes < LITTLE_BYTES { State::Warning } else { State::Note };
+            let state = if bytes < LITTLE_BYTES { ItemState::Warning } else { ItemState::Note };
             (format!("{}, {} left ({folder})", mib(limit_bytes), mib(bytes)), state)
         }
     })

@@ -10,7 +10,7 @@ mod processor;
 mod profiling;
 mod swap;
 
-pub use item::{Item, State};
+pub use item::{ItemState, PreflightItem};
 
 use super::root::Root;
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ pub struct Preflight {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<PathBuf>,
     /// In the order of this list: processor, memory, limits, activity, profiling.
-    pub items: Vec<Item>,
+    pub items: Vec<PreflightItem>,
 }
 
 impl Preflight {
@@ -59,11 +59,11 @@ impl Preflight {
 
     /// Names of the items that make numbers vary.
     pub fn warnings(&self) -> Vec<String> {
-        self.in_state(State::Warning).map(|item| item.name.clone()).collect()
+        self.in_state(ItemState::Warning).map(|item| item.name.clone()).collect()
     }
 
     /// Items in a state.
-    pub fn in_state(&self, state: State) -> impl Iterator<Item = &Item> {
+    pub fn in_state(&self, state: ItemState) -> impl Iterator<Item = &PreflightItem> {
         self.items.iter().filter(move |item| item.state == state)
     }
 }

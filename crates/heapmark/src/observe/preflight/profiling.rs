@@ -1,25 +1,25 @@
 //! Whether the CPU's own counters can be read. No result of heapmark needs them, but explaining a
 //! result may.
 
-use super::item::{Item, State, Subject, note_if};
+use super::item::{ItemState, ItemSubject, PreflightItem, note_if};
 use crate::observe::root::Root;
 use heapmark_guest::counted::perf;
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::io;
 
-const PARANOID: Subject = Subject {
+const PARANOID: ItemSubject = ItemSubject {
     name: "perf_event_paranoid",
     means: "above 2 only root may count instructions or cache misses; no time or memory figure depends on it",
     change: "echo 2 | sudo tee /proc/sys/kernel/perf_event_paranoid",
 };
 
-const COUNTERS: Subject = Subject {
+const COUNTERS: ItemSubject = ItemSubject {
     name: "hardware-counters",
     means: "without them `perf stat` cannot explain a difference by instructions and misses; no time or memory figure depends on it",
     change: "a virtual machine gets them from its host (vPMU); refused ones: see perf_event_paranoid",
 };
 
-pub(super) fn items(root: &Root) -> Vec<Item> {
+pub(super) fn items(root: &Root) -> Vec<PreflightItem> {
     let paranoid = PARANOID.judged(root.number::<i32>("proc/sys/kernel/perf_event_paranoid"), |level| {
         (level.to_string(), note_if(level > 2))
     });
@@ -28,15 +28,15 @@ pub(super) fn items(root: &Root) -> Vec<Item> {
     vec![paranoid, counters(counted)]
 }
 
-fn counters(counted: Option<io::Result<u64>>) -> Item {
+fn counters(counted: Option<io::Result<u64>>) -> PreflightItem {
     COUNTERS.judged(counted, |counted| match counted {
-        Ok(0) => ("open, but count nothing".into(), State::Note),
-        Ok(_) => ("work".into(), State::Fine),
+        Ok(0) => ("open, but count nothing".into(), ItemState::Note),
+        Ok(_) => ("work".into(), ItemState::Fine),
         Err(error) => match error.raw_os_error() {
-            Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => ("none in this machine".into(), State::Note),
-            Some(libc::EACCES | libc::EPERM) => ("refused".into(), State::Note),
-            Some(libc::ENOSYS) => ("not in this kernel".into(), State::Note),
-            _ => (error.to_string(), State::Note),
+            Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => ("none in this machine".into(), ItemState::Note),
+            Some(libc::EACCES | libc::EPERM) => ("refused".into(), ItemState::Note),
+            Some(libc::ENOSYS) => ("not in this kernel".into(), ItemState::Note),
+            _ => (error.to_string(), ItemState::Note),
         },
     })
 }
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn only_working_counters_are_fine() {
-        assert_eq!((counters(Some(Ok(1))).state, counters(Some(Ok(0))).state), (State::Fine, State::Note));
-        assert_eq!(counters(None).state, State::Note);
+        assert_eq!((counters(Some(Ok(1))).state, counters(Some(Ok(0))).state), (ItemState::Fine, ItemState::Note));
+        assert_eq!(counters(None).state, ItemState::Note);
     }
 }

@@ -1,36 +1,36 @@
 //! Where pages go when memory is short.
 
-use super::item::{Item, State, Subject};
+use super::item::{ItemState, ItemSubject, PreflightItem};
 use super::memory::mib;
 use crate::observe::root::Root;
 
-const SWAP: Subject = Subject {
+const SWAP: ItemSubject = ItemSubject {
     name: "swap",
     means: "pages that went to swap are missing in resident memory, and bringing one back takes as long as thousands of allocations",
     change: "sudo swapoff -a (needs enough free memory for what is there)",
 };
 
-const ZSWAP: Subject = Subject {
+const ZSWAP: ItemSubject = ItemSubject {
     name: "zswap",
     means: "compresses pages on their way to swap: CPU time of the kernel, and resident memory that is smaller than what is held",
     change: "echo N | sudo tee /sys/module/zswap/parameters/enabled",
 };
 
-pub(super) fn items(root: &Root) -> Vec<Item> {
+pub(super) fn items(root: &Root) -> Vec<PreflightItem> {
     let areas = root.text("proc/swaps").map(|text| areas(&text));
     let used = areas.as_ref().is_some_and(|areas| areas.iter().any(|area| area.used_bytes > 0));
     let swap = SWAP.judged(areas, |areas| {
         if areas.is_empty() {
-            return ("none".into(), State::Fine);
+            return ("none".into(), ItemState::Fine);
         }
         let size = areas.iter().map(|area| area.bytes).sum();
         let in_use = areas.iter().map(|area| area.used_bytes).sum();
         // Unused swap affects nothing until memory is short.
-        (format!("{}, {} used", mib(size), mib(in_use)), if used { State::Warning } else { State::Note })
+        (format!("{}, {} used", mib(size), mib(in_use)), if used { ItemState::Warning } else { ItemState::Note })
     });
     let zswap = ZSWAP.judged(root.text("sys/module/zswap/parameters/enabled"), |enabled| match enabled.as_str() {
-        "Y" | "1" => ("on".into(), if used { State::Warning } else { State::Note }),
-        _ => ("off".into(), State::Fine),
+        "Y" | "1" => ("on".into(), if used { ItemState::Warning } else { ItemState::Note }),
+        _ => ("off".into(), ItemState::Fine),
     });
     vec![swap, zswap]
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// A function of a row, or a row without numbers.
 #[derive(Default, Serialize)]
-struct Line {
+struct LatencyLine {
     workload: String,
     threads: u32,
     oversubscribed: bool,
@@ -39,8 +39,8 @@ pub fn latency(analysis: &Analysis) -> String {
     write(&analysis.latency.iter().flat_map(of_case).collect::<Vec<_>>())
 }
 
-fn lines(case: &LatencyCase, row: &LatencyRow) -> Vec<Line> {
-    let head = |outcome, detail, processes| Line {
+fn lines(case: &LatencyCase, row: &LatencyRow) -> Vec<LatencyLine> {
+    let head = |outcome, detail, processes| LatencyLine {
         workload: plain(&case.workload),
         threads: case.threads,
         oversubscribed: case.oversubscribed,
@@ -50,7 +50,7 @@ fn lines(case: &LatencyCase, row: &LatencyRow) -> Vec<Line> {
         detail,
         every: case.every,
         processes,
-        ..Line::default()
+        ..LatencyLine::default()
     };
     match &row.state {
         LatencyState::Failed(failed) => vec![head(failed.word(), plain(&failed.summary()), None)],
@@ -61,9 +61,9 @@ fn lines(case: &LatencyCase, row: &LatencyRow) -> Vec<Line> {
     }
 }
 
-fn line(head: Line, case: &LatencyCase, called: &Called) -> Line {
+fn line(head: LatencyLine, case: &LatencyCase, called: &Called) -> LatencyLine {
     let clocks = case.timer.iter().flat_map(|timer| timer.clocks.iter().map(|clock| plain(clock)));
-    Line {
+    LatencyLine {
         clock: clocks.collect::<Vec<_>>().join(" "),
         timer_least_ns: case.timer.as_ref().map(|timer| timer.least_ns),
         timer_median_ns: case.timer.as_ref().map(|timer| timer.median_ns),

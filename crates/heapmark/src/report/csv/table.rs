@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// A metric of a row, or a row without any.
 #[derive(Default, Serialize)]
-struct Line {
+struct MetricLine {
     workload: String,
     threads: u32,
     allocator: String,
@@ -31,13 +31,13 @@ pub fn tables(tables: &[Table]) -> String {
     write(&tables.iter().flat_map(of_table).collect::<Vec<_>>())
 }
 
-fn lines(table: &Table, row: &TableRow) -> Vec<Line> {
-    let head = |outcome| Line {
+fn lines(table: &Table, row: &TableRow) -> Vec<MetricLine> {
+    let head = |outcome| MetricLine {
         workload: plain(&table.workload),
         threads: table.threads,
         allocator: plain(&row.allocator),
         outcome,
-        ..Line::default()
+        ..MetricLine::default()
     };
     match &row.failed {
         Some(failed) => vec![head(plain(&failed.summary()))],
@@ -46,9 +46,9 @@ fn lines(table: &Table, row: &TableRow) -> Vec<Line> {
     }
 }
 
-fn line(head: Line, cell: &TableCell) -> Line {
+fn line(head: MetricLine, cell: &TableCell) -> MetricLine {
     let interval = cell.ratio.and_then(|ratio| ratio.interval);
-    Line {
+    MetricLine {
         metric: cell.metric.key,
         label: plain(&cell.label),
         unit: cell.metric.unit.word(),

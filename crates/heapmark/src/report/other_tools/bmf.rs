@@ -1,6 +1,6 @@
 //! Bencher Metric Format: a benchmark per row, a measure per figure.
 
-use super::{Entry, Foreign, told};
+use super::{ExportedRow, Foreign, told};
 use crate::analyse::{Analysis, Spread};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub fn bmf(analysis: &Analysis) -> Foreign {
     rows.file(|rows| rows.into_iter().collect::<BTreeMap<_, _>>())
 }
 
-fn measures(entry: &Entry) -> Measures {
+fn measures(entry: &ExportedRow) -> Measures {
     let numbers = entry.numbers;
     let mut measures =
         Measures::from([("latency", spread(numbers.ns_per_op, 1.0)), ("throughput", spread(numbers.mops_per_s, 1e6))]);

@@ -1,7 +1,7 @@
 //! The input of github-action-benchmark for custom tools. It has one direction per file, so times
 //! and memory are in one and rates in the other.
 
-use super::{Entry, Foreign, told};
+use super::{ExportedRow, Foreign, told};
 use crate::analyse::{Analysis, Spread};
 use crate::report::text::count;
 use crate::report::units::digits;
@@ -36,16 +36,16 @@ pub fn bigger_is_better(analysis: &Analysis) -> Foreign {
     list(analysis, |entry| vec![spread(entry, "throughput", "ops/s", entry.numbers.mops_per_s, 1e6)])
 }
 
-fn list(analysis: &Analysis, figures: impl Fn(&Entry) -> Vec<Figure>) -> Foreign {
+fn list(analysis: &Analysis, figures: impl Fn(&ExportedRow) -> Vec<Figure>) -> Foreign {
     told(analysis, |entry| Some(figures(entry))).file(|rows| rows.into_iter().flatten().collect::<Vec<_>>())
 }
 
-fn figure(entry: &Entry, what: &str, unit: &'static str, value: f64) -> Figure {
+fn figure(entry: &ExportedRow, what: &str, unit: &'static str, value: f64) -> Figure {
     let extra = format!("median of {}", count(entry.numbers.samples, "process"));
     Figure { name: format!("{}: {what}", entry.name), unit, value, range: None, extra }
 }
 
-fn spread(entry: &Entry, what: &str, unit: &'static str, spread: Spread, size: f64) -> Figure {
+fn spread(entry: &ExportedRow, what: &str, unit: &'static str, spread: Spread, size: f64) -> Figure {
     let range = format!("{} to {}", digits(spread.min * size), digits(spread.max * size));
     Figure { range: Some(range), ..figure(entry, what, unit, spread.median * size) }
 }

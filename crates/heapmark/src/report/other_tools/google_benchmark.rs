@@ -1,7 +1,7 @@
 //! The JSON of Google Benchmark: a repetition per process, and their aggregates, so that its
 //! `compare.py` can test for a difference.
 
-use super::{Entry, Foreign, told};
+use super::{ExportedRow, Foreign, told};
 use crate::analyse::{Analysis, processes};
 use crate::execute::Measurement;
 use crate::metric::Process;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 #[derive(Serialize)]
-struct Document {
+struct GoogleBenchmarkFile {
     context: Map<String, Value>,
     benchmarks: Vec<Benchmark>,
 }
@@ -49,7 +49,7 @@ const AGGREGATES: [Aggregate; 3] = [("mean", mean), ("median", median), ("stddev
 pub fn google_benchmark(run: &RunFile, analysis: &Analysis, records: &[Record]) -> Foreign {
     let processes = processes(run, records);
     let rows = told(analysis, |entry| benchmarks(entry, entry.own(&processes)));
-    rows.file(|rows| Document { context: context(run), benchmarks: rows.into_iter().flatten().collect() })
+    rows.file(|rows| GoogleBenchmarkFile { context: context(run), benchmarks: rows.into_iter().flatten().collect() })
 }
 
 /// The machine in words, as in `run.json`, and the keys that readers of the format look for.
@@ -66,7 +66,7 @@ fn context(run: &RunFile) -> Map<String, Value> {
     words.chain(own.map(|(key, value)| (key.to_owned(), json!(plain(value))))).chain(cpus).collect()
 }
 
-fn benchmarks(entry: &Entry, processes: &[(&Measurement, Process)]) -> Option<Vec<Benchmark>> {
+fn benchmarks(entry: &ExportedRow, processes: &[(&Measurement, Process)]) -> Option<Vec<Benchmark>> {
     let repetition = |(place, (measurement, process)): (usize, &(&Measurement, Process))| {
         Some(Benchmark {
             name: entry.name.clone(),

@@ -2,7 +2,7 @@
 //! phase, not of the process, unless the row is a whole process: start-up and checks are not part
 //! of a result here.
 
-use super::{Entry, Foreign, told};
+use super::{ExportedRow, Foreign, told};
 use crate::analyse::{Analysis, Spread, processes};
 use crate::execute::{Iteration, Measurement};
 use crate::metric::Process;
@@ -13,13 +13,13 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 #[derive(Serialize)]
-struct Document {
-    results: Vec<Command>,
+struct HyperfineFile {
+    results: Vec<HyperfineCommand>,
 }
 
 /// In seconds.
 #[derive(Serialize)]
-struct Command {
+struct HyperfineCommand {
     command: String,
     mean: f64,
     /// Null for a single run.
@@ -39,10 +39,10 @@ struct Command {
 /// Processes of a case do the same work under every allocator, so their times can be compared.
 pub fn hyperfine(run: &RunFile, analysis: &Analysis, records: &[Record]) -> Foreign {
     let processes = processes(run, records);
-    told(analysis, |entry| command(entry, entry.own(&processes))).file(|results| Document { results })
+    told(analysis, |entry| command(entry, entry.own(&processes))).file(|results| HyperfineFile { results })
 }
 
-fn command(entry: &Entry, processes: &[(&Measurement, Process)]) -> Option<Command> {
+fn command(entry: &ExportedRow, processes: &[(&Measurement, Process)]) -> Option<HyperfineCommand> {
     let seconds = |ns: fn(&Iteration) -> u64| -> Vec<f64> {
         let sum = |(measurement, _): &(&Measurement, Process)| {
             measurement.measured().map(|iteration| ns(iteration) as f64).sum::<f64>() / 1e9
@@ -52,7 +52,7 @@ fn command(entry: &Entry, processes: &[(&Measurement, Process)]) -> Option<Comma
     let times = seconds(|iteration| iteration.wall_ns);
     let Spread { min, max, .. } = Spread::of(&times)?;
     let memory = processes.iter().map(|(measurement, _)| measurement.peak_rss_bytes);
-    Some(Command {
+    Some(HyperfineCommand {
         command: entry.name.clone(),
         mean: mean(&times)?,
         stddev: standard_deviation(&times),

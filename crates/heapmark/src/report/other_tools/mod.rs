@@ -26,7 +26,7 @@ pub(super) struct Foreign {
 }
 
 /// A row with numbers.
-struct Entry<'a> {
+struct ExportedRow<'a> {
     /// `churn@2/mimalloc3`, as cells are named.
     name: String,
     /// Indices of the case and of the row in it.
@@ -36,7 +36,7 @@ struct Entry<'a> {
     numbers: &'a Numbers,
 }
 
-impl Entry<'_> {
+impl ExportedRow<'_> {
     /// Its element of lists by case and row.
     fn own<'a, T>(&self, all: &'a [Vec<Vec<T>>]) -> &'a [T] {
         &all[self.place.0][self.place.1]
@@ -44,18 +44,18 @@ impl Entry<'_> {
 }
 
 /// The rows of a run that fit into a format, and the number of others.
-struct Told<T> {
+struct ExportedRows<T> {
     rows: Vec<T>,
     left_out: usize,
 }
 
 /// Calls `tell` for each row that has numbers and a unique name.
-fn told<T>(analysis: &Analysis, tell: impl Fn(&Entry) -> Option<T>) -> Told<T> {
+fn told<T>(analysis: &Analysis, tell: impl Fn(&ExportedRow) -> Option<T>) -> ExportedRows<T> {
     let (mut rows, mut left_out, mut taken) = (Vec::new(), 0, HashSet::new());
     for (family, case) in analysis.cases.iter().enumerate() {
         for (place, row) in case.rows.iter().enumerate() {
             let name = plain(&format!("{}@{}/{}", case.workload, case.threads, row.allocator));
-            let entry = row.numbers().map(|numbers| Entry { name, place: (family, place), case, row, numbers });
+            let entry = row.numbers().map(|numbers| ExportedRow { name, place: (family, place), case, row, numbers });
             // The other tools identify entries by name, and attribute every time to the allocator.
             let entry = entry.filter(|entry| !case.paced && taken.insert(entry.name.clone()));
             match entry.and_then(|entry| tell(&entry)) {
@@ -64,10 +64,10 @@ fn told<T>(analysis: &Analysis, tell: impl Fn(&Entry) -> Option<T>) -> Told<T> {
             }
         }
     }
-    Told { rows, left_out }
+    ExportedRows { rows, left_out }
 }
 
-impl<T> Told<T> {
+impl<T> ExportedRows<T> {
     fn file<D: Serialize>(self, document: impl FnOnce(Vec<T>) -> D) -> Foreign {
         let (rows, left_out) = (self.rows.len(), self.left_out);
         Foreign { text: json(&document(self.rows)), rows, left_out }

@@ -1,13 +1,13 @@
 //! The claims of the reference documents, and whether they hold in the runs of a page.
 
-use super::section::{Section, Table};
-use crate::analyse::claims::{Judged, Verdict};
+use super::section::{PageTable, Section};
+use crate::analyse::claims::{JudgedClaim, Verdict};
 use crate::report::claims;
 
 /// Empty if no document covers the runs.
-pub(super) fn section(judged: &[Judged]) -> Section {
+pub(super) fn section(judged: &[JudgedClaim]) -> Section {
     let tested = judged.iter().filter(|one| one.verdict != Verdict::NotTestable);
-    let row = |one: &Judged| {
+    let row = |one: &JudgedClaim| {
         let verdict = one.verdict.word().to_owned();
         vec![one.id.clone(), verdict, one.says.clone(), claims::reason(one)]
     };
@@ -23,7 +23,7 @@ pub(super) fn section(judged: &[Judged]) -> Section {
         ..Section::default()
     };
     if !rows.is_empty() {
-        section.tables = vec![Table::of_words("", &["id", "verdict", "claim", "reason"], rows)];
+        section.tables = vec![PageTable::of_words("", &["id", "verdict", "claim", "reason"], rows)];
         section.legend = vec![claims::summary(judged)];
     }
     section

@@ -4,10 +4,10 @@ use super::axes;
 use super::downsample::{short, thin};
 use super::section::{Data, Plot, Section, Trace, View};
 use super::series_legend::SeriesLegend;
-use super::views::{self, Kind, Placed};
+use super::views::{self, Placed, SortedCase};
 use crate::analyse::{Case, FootprintCase, Role};
 use crate::report::text::plain;
-use crate::report::units::{self, Unit};
+use crate::report::units::{self, PrintedUnit};
 use crate::store::{Point, Series};
 use plotly::common::{HoverInfo, Mode};
 use plotly::layout::RangeMode;
@@ -56,7 +56,7 @@ fn followed_names(case: &FootprintCase) -> Vec<&str> {
     case.rows.iter().filter(|row| row.footprints.is_some()).map(|row| row.allocator.as_str()).collect()
 }
 
-fn views<T: Kind>(legend: &SeriesLegend, cases: &[Placed<T>], names: fn(&T) -> Vec<&str>) -> Vec<View> {
+fn views<T: SortedCase>(legend: &SeriesLegend, cases: &[Placed<T>], names: fn(&T) -> Vec<&str>) -> Vec<View> {
     views::by_threads(cases, &COLUMNS, |cases, heading, data| {
         let told: Vec<(usize, &Series)> = cases
             .iter()
@@ -70,7 +70,7 @@ fn views<T: Kind>(legend: &SeriesLegend, cases: &[Placed<T>], names: fn(&T) -> V
 }
 
 /// The memory of one process of a row.
-fn of_row<'a>(legend: &'a SeriesLegend, run: usize, case: &impl Kind, name: &str) -> Option<&'a Series> {
+fn of_row<'a>(legend: &'a SeriesLegend, run: usize, case: &impl SortedCase, name: &str) -> Option<&'a Series> {
     let own = |series: &&Series| {
         series.allocator == name && series.workload == case.workload() && series.threads == case.threads()
     };
@@ -131,7 +131,7 @@ enum Along {
     Time,
     /// In a replay in strict order: time there includes the sampling, while this is the same for
     /// all allocators.
-    Allocated(Unit),
+    Allocated(PrintedUnit),
 }
 
 impl Along {

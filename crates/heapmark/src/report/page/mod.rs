@@ -32,14 +32,14 @@ pub(super) use traced::traced;
 use super::text::plain;
 use super::{conclusion, user_command};
 use crate::analyse::analyse;
-use crate::analyse::claims::Judged;
+use crate::analyse::claims::JudgedClaim;
 use crate::store::{Record, RunFile, Series};
 use minijinja::value::Serde;
 use minijinja::{Environment, context};
 use section::Section;
 use serde::Serialize;
 use serde_json::{Value, json};
-use series_legend::{Entry, SeriesLegend, Told};
+use series_legend::{LegendEntry, LegendRun, SeriesLegend};
 
 /// A run to be shown on a page.
 pub struct PageRun<'a> {
@@ -55,8 +55,8 @@ pub struct PageRun<'a> {
 
 /// A page of one run, or of several side by side, with the verdicts on the claims of the reference
 /// documents.
-pub fn page(runs: &[PageRun], judged: &[Judged]) -> String {
-    let told = runs.iter().map(|run| Told { run, analysis: analyse(run.head, run.records) });
+pub fn page(runs: &[PageRun], judged: &[JudgedClaim]) -> String {
+    let told = runs.iter().map(|run| LegendRun { run, analysis: analyse(run.head, run.records) });
     let legend = SeriesLegend::new(told.collect());
     let heads = legend.runs.iter().enumerate().map(|(run, told)| Head {
         label: (legend.runs.len() > 1).then(|| legend.title(run)),
@@ -76,7 +76,7 @@ struct Head {
 }
 
 /// A page of any sections.
-fn lay_out(title: &str, heads: &[Head], entries: &[Entry], runs: Vec<String>, sections: &[Section]) -> String {
+fn lay_out(title: &str, heads: &[Head], entries: &[LegendEntry], runs: Vec<String>, sections: &[Section]) -> String {
     let mut environment = Environment::new();
     environment.add_template("page.html", include_str!("page.html")).expect("our own template has no fault");
     let template = environment.get_template("page.html").expect("it was just added");
@@ -94,7 +94,7 @@ fn lay_out(title: &str, heads: &[Head], entries: &[Entry], runs: Vec<String>, se
 }
 
 /// All sections that are not empty, in the order of the page.
-fn sections(legend: &SeriesLegend, judged: &[Judged]) -> Vec<Section> {
+fn sections(legend: &SeriesLegend, judged: &[JudgedClaim]) -> Vec<Section> {
     let mut sections = vec![
         text_sections::trust(legend),
         compared::section(legend),
@@ -117,7 +117,7 @@ fn sections(legend: &SeriesLegend, judged: &[Judged]) -> Vec<Section> {
 }
 
 fn title(legend: &SeriesLegend) -> String {
-    let name = |told: &Told| match user_command::of(&told.analysis) {
+    let name = |told: &LegendRun| match user_command::of(&told.analysis) {
         Some((_, tried)) => plain(&user_command::heading(tried)),
         None => plain(&told.run.name),
     };
@@ -137,11 +137,11 @@ fn laid_out(section: &Section) -> minijinja::Value {
 }
 
 /// The data that the script reads. It contains no `<` that could end its element.
-fn data(entries: &[Entry], runs: Vec<String>, sections: &[Section]) -> String {
+fn data(entries: &[LegendEntry], runs: Vec<String>, sections: &[Section]) -> String {
     let charted = sections.iter().filter(|section| !section.views.is_empty());
     let charts: serde_json::Map<String, Value> =
         charted.map(|section| (section.id.to_owned(), json!(section.views))).collect();
-    let entry = |entry: &Entry| json!({ "name": plain(&entry.name), "companion": entry.companion });
+    let entry = |entry: &LegendEntry| json!({ "name": plain(&entry.name), "companion": entry.companion });
     let entries: Vec<Value> = entries.iter().map(entry).collect();
     json!({ "entries": entries, "runs": runs, "charts": charts }).to_string().replace('<', "\\u003c")
 }

@@ -30,7 +30,7 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
 }
 
 /// A point of a row.
-struct Point<'a> {
+struct ParetoPoint<'a> {
     run: usize,
     threads: u32,
     row: &'a Row,
@@ -39,15 +39,15 @@ struct Point<'a> {
 }
 
 fn plot(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) -> Option<Plot> {
-    let mut points: Vec<Point> = Vec::new();
+    let mut points: Vec<ParetoPoint> = Vec::new();
     for (run, case) in cases {
         let ranked = case.rows.iter().filter(|row| !matches!(row.role, Role::Floor | Role::AaCopy));
         let numbers = ranked.filter_map(|row| Some((row, row.numbers()?)));
         points.extend(numbers.filter_map(|(row, numbers)| {
-            Some(Point { run: *run, threads: case.threads, row, numbers, memory: numbers.memory? })
+            Some(ParetoPoint { run: *run, threads: case.threads, row, numbers, memory: numbers.memory? })
         }));
     }
-    for Point { run, threads, row, numbers, memory } in &points {
+    for ParetoPoint { run, threads, row, numbers, memory } in &points {
         data.row([
             (run + 1).into(),
             plain(&cases[0].1.workload).into(),
@@ -73,7 +73,7 @@ fn plot(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) -> Optio
     let traces = entries.iter().map(|points| {
         let (run, first) = points[0];
         let label = legend.label(run, &first.row.allocator);
-        let hover = |point: &Point| {
+        let hover = |point: &ParetoPoint| {
             format!(
                 "<b>{label}</b>, {}<br>{}, {}",
                 count(point.threads as usize, "thread"),

@@ -30,7 +30,7 @@ pub(super) fn section(legend: &SeriesLegend) -> Section {
 }
 
 /// An allocator of a run over thread counts.
-struct Line<'a> {
+struct ScalingLine<'a> {
     run: usize,
     name: &'a str,
     points: Vec<(u32, Spread)>,
@@ -43,14 +43,14 @@ fn plot(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) -> Optio
     if counts.len() < 2 {
         return None;
     }
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines: Vec<ScalingLine> = Vec::new();
     for (run, case) in cases {
         for row in case.rows.iter().filter(|row| !matches!(row.role, Role::Floor | Role::AaCopy)) {
             let Some(numbers) = row.numbers() else { continue };
             let point = (case.threads, numbers.mops_per_s);
             match lines.iter_mut().find(|line| (line.run, line.name) == (*run, row.allocator.as_str())) {
                 Some(line) => line.points.push(point),
-                None => lines.push(Line { run: *run, name: &row.allocator, points: vec![point] }),
+                None => lines.push(ScalingLine { run: *run, name: &row.allocator, points: vec![point] }),
             }
             data.row([
                 (run + 1).into(),
@@ -71,7 +71,7 @@ fn plot(legend: &SeriesLegend, cases: &[Placed<Case>], data: &mut Data) -> Optio
     (!lines.is_empty()).then(|| Plot { title: plain(&cases[0].1.workload), traces, layout })
 }
 
-fn trace(legend: &SeriesLegend, Line { run, name, points }: &mut Line) -> Trace {
+fn trace(legend: &SeriesLegend, ScalingLine { run, name, points }: &mut ScalingLine) -> Trace {
     points.sort_by_key(|(threads, _)| *threads);
     let label = legend.label(*run, name);
     let hover = |(threads, spread): &(u32, Spread)| {

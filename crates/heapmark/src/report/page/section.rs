@@ -16,7 +16,7 @@ pub(in crate::report) struct Section {
     /// Its charts.
     pub views: Vec<View>,
     /// Its tables.
-    pub tables: Vec<Table>,
+    pub tables: Vec<PageTable>,
     /// The meaning of their columns.
     pub legend: Vec<String>,
 }
@@ -58,7 +58,7 @@ pub(in crate::report) struct Data {
 
 /// A table for readers.
 #[derive(Default, Serialize)]
-pub(in crate::report) struct Table {
+pub(in crate::report) struct PageTable {
     pub caption: String,
     pub columns: Vec<Column>,
     pub rows: Vec<Vec<String>>,
@@ -87,12 +87,12 @@ impl Data {
     }
 }
 
-impl Table {
+impl PageTable {
     /// A table of words.
-    pub fn of_words(caption: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Table {
+    pub fn of_words(caption: &str, columns: &[&str], rows: Vec<Vec<String>>) -> PageTable {
         let column = |title: &&str| Column { title: title.to_string(), number: false };
         let clean = |row: Vec<String>| row.iter().map(|cell| plain(cell)).collect();
-        Table {
+        PageTable {
             caption: plain(caption),
             columns: columns.iter().map(column).collect(),
             rows: rows.into_iter().map(clean).collect(),

@@ -6,32 +6,32 @@ use crate::analyse::{Analysis, Role};
 use crate::report::text::plain;
 
 /// A run and its analysis.
-pub(super) struct Told<'a> {
+pub(super) struct LegendRun<'a> {
     pub run: &'a PageRun<'a>,
     pub analysis: Analysis,
 }
 
 /// All runs of a page, and their allocators and programs.
 pub(super) struct SeriesLegend<'a> {
-    pub runs: Vec<Told<'a>>,
-    pub entries: Vec<Entry>,
+    pub runs: Vec<LegendRun<'a>>,
+    pub entries: Vec<LegendEntry>,
 }
 
 /// An allocator or a program.
 #[derive(Debug, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct LegendEntry {
     pub name: String,
     /// The null allocator or the A/A copy of the baseline: grey, as they never rank.
     pub companion: bool,
 }
 
 impl<'a> SeriesLegend<'a> {
-    pub fn new(runs: Vec<Told<'a>>) -> SeriesLegend<'a> {
-        let mut entries: Vec<Entry> = Vec::new();
+    pub fn new(runs: Vec<LegendRun<'a>>) -> SeriesLegend<'a> {
+        let mut entries: Vec<LegendEntry> = Vec::new();
         for (name, role) in runs.iter().flat_map(|told| subjects(&told.analysis)) {
             if !entries.iter().any(|entry| entry.name == name) {
                 let companion = matches!(role, Role::Floor | Role::AaCopy);
-                entries.push(Entry { name: name.to_owned(), companion });
+                entries.push(LegendEntry { name: name.to_owned(), companion });
             }
         }
         SeriesLegend { runs, entries }
@@ -59,7 +59,7 @@ impl<'a> SeriesLegend<'a> {
     }
 
     /// All values of one kind with the indices of their runs.
-    pub fn all<'s, T: 's>(&'s self, of: impl Fn(&'s Told<'a>) -> &'s [T]) -> Vec<(usize, &'s T)> {
+    pub fn all<'s, T: 's>(&'s self, of: impl Fn(&'s LegendRun<'a>) -> &'s [T]) -> Vec<(usize, &'s T)> {
         let in_run = |(run, told)| of(told).iter().map(move |one| (run, one)).collect::<Vec<_>>();
         self.runs.iter().enumerate().flat_map(in_run).collect()
     }

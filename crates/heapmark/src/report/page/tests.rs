@@ -2,9 +2,9 @@
 
 use super::{PageRun, data, page, sections};
 use crate::analyse::analyse;
-use crate::analyse::claims::{Judged, Verdict};
+use crate::analyse::claims::{JudgedClaim, Verdict};
 use crate::analyse::fake_run::{FakeRun, crash, noise};
-use crate::report::page::series_legend::{SeriesLegend, Told};
+use crate::report::page::series_legend::{LegendRun, SeriesLegend};
 use crate::store::{Point, Series};
 use serde_json::Value;
 
@@ -127,7 +127,7 @@ fn runs_stand_side_by_side_in_one_chart_and_an_allocator_is_one() {
 
 #[test]
 fn claims_stand_on_the_page_where_the_runs_speak_of_any() {
-    let judged = |verdict| Judged {
+    let judged = |verdict| JudgedClaim {
         id: "MM-3".into(),
         document: "mm".into(),
         says: "the <b>fastest</b>".into(),
@@ -198,7 +198,7 @@ fn samples_are_hollow_where_they_were_disturbed() {
     lab.cell("larson@2/b00/glibc").interference =
         serde_json::from_str(r#"{"wall_ns": 1, "foreign_cpu_share": 0.9}"#).unwrap();
     let run = run("r", &lab);
-    let legend = SeriesLegend::new(vec![Told { run: &run, analysis: analyse(&lab.run, &lab.records) }]);
+    let legend = SeriesLegend::new(vec![LegendRun { run: &run, analysis: analyse(&lab.run, &lab.records) }]);
     let told: Value = serde_json::from_str(&data(&legend.entries, Vec::new(), &sections(&legend, &[]))).unwrap();
     let traces = told["charts"]["samples"][0]["plots"][0]["traces"].as_array().unwrap();
     let hollow: Vec<&Value> = traces.iter().filter(|one| one["drawn"]["marker"]["symbol"] == "circle-open").collect();

@@ -1,8 +1,8 @@
 //! The page of a trace: the requests of one program to its allocator.
 
 use super::downsample::short;
-use super::section::{Column, Data, Plot, Section, Table, Trace, View};
-use super::series_legend::Entry;
+use super::section::{Column, Data, PageTable, Plot, Section, Trace, View};
+use super::series_legend::LegendEntry;
 use super::{Head, axes, lay_out, number};
 use crate::report::text::plain;
 use crate::report::{trace, units};
@@ -23,7 +23,7 @@ const OTHERS: usize = 2;
 
 /// The page.
 pub(in crate::report) fn traced(stats: &Stats) -> String {
-    let entry = |name: &str| Entry { name: name.into(), companion: false };
+    let entry = |name: &str| LegendEntry { name: name.into(), companion: false };
     let entries = ["bytes", "objects", "of other threads"].map(entry);
     let program = plain(&trace::program(stats));
     let says = trace::summary(stats).into_iter().take(4).map(|(what, says)| format!("{what}: {says}"));
@@ -44,12 +44,12 @@ pub(in crate::report) fn traced(stats: &Stats) -> String {
 fn summary(stats: &Stats) -> Section {
     let rows = trace::summary(stats).into_iter().map(|(what, says)| vec![what.to_owned(), says]).collect();
     let calls = stats.calls.iter().map(|(call, times)| vec![call.to_string(), times.to_string()]).collect();
-    let mut calls = Table::of_words("Calls", &["function", "times"], calls);
+    let mut calls = PageTable::of_words("Calls", &["function", "times"], calls);
     calls.columns[1].number = true;
     Section {
         id: "summary",
         heading: "In short".into(),
-        tables: vec![Table::of_words("", &["of", "what the trace says"], rows), calls],
+        tables: vec![PageTable::of_words("", &["of", "what the trace says"], rows), calls],
         ..Section::default()
     }
 }
@@ -190,7 +190,7 @@ fn threads(stats: &Stats) -> Section {
             .pairs
             .iter()
             .map(|pair| vec![format!("t{}", pair.owner), format!("t{}", pair.by), pair.frees.to_string()]);
-        let mut table = Table::of_words(
+        let mut table = PageTable::of_words(
             "Objects that another thread frees",
             &["allocated by", "freed by", "times"],
             rows.collect(),
@@ -203,7 +203,7 @@ fn threads(stats: &Stats) -> Section {
 
 fn recorded(stats: &Stats) -> Section {
     let rows: Vec<Vec<String>> = stats.head.iter().map(|(key, value)| vec![key.clone(), value.clone()]).collect();
-    let tables = if rows.is_empty() { Vec::new() } else { vec![Table::of_words("", &["item", "recorded"], rows)] };
+    let tables = if rows.is_empty() { Vec::new() } else { vec![PageTable::of_words("", &["item", "recorded"], rows)] };
     Section { id: "recorded", heading: "Where it was recorded".into(), tables, ..Section::default() }
 }
 

@@ -10,7 +10,7 @@ use crate::report::text::plain;
 pub(super) type Placed<'a, T> = (usize, &'a T);
 
 /// The keys that cases are sorted by.
-pub(super) trait Kind {
+pub(super) trait SortedCase {
     fn workload(&self) -> &str;
     fn threads(&self) -> u32;
     fn heading(&self) -> String;
@@ -18,7 +18,7 @@ pub(super) trait Kind {
 
 macro_rules! kind {
     ($($case:ty: $heading:expr),*) => {$(
-        impl Kind for $case {
+        impl SortedCase for $case {
             fn workload(&self) -> &str {
                 &self.workload
             }
@@ -43,7 +43,7 @@ kind!(Case: sheet::heading_of, LatencyCase: heading!(), Table: heading!(), Footp
 
 /// A view per workload. `draw` makes the charts of one thread count and records their data; empty
 /// views and charts are left out.
-pub(super) fn by_threads<'a, T: Kind>(
+pub(super) fn by_threads<'a, T: SortedCase>(
     cases: &[Placed<'a, T>],
     columns: &[&'static str],
     draw: impl Fn(&[Placed<'a, T>], &str, &mut Data) -> Vec<Plot>,
@@ -56,7 +56,7 @@ pub(super) fn by_threads<'a, T: Kind>(
 }
 
 /// A view per workload, with charts over all its thread counts.
-pub(super) fn by_workload<'a, T: Kind>(
+pub(super) fn by_workload<'a, T: SortedCase>(
     cases: &[Placed<'a, T>],
     columns: &[&'static str],
     draw: impl Fn(&[Placed<'a, T>], &mut Data) -> Vec<Plot>,
@@ -72,7 +72,7 @@ pub(super) fn by_workload<'a, T: Kind>(
 }
 
 /// `larson, 2 threads`.
-pub(super) fn heading(case: &impl Kind) -> String {
+pub(super) fn heading(case: &impl SortedCase) -> String {
     super::plain(&case.heading())
 }
 

@@ -53,13 +53,13 @@ pub(in crate::report) enum Spare {
 }
 
 /// Columns under construction.
-pub(in crate::report) struct Table<'a> {
+pub(in crate::report) struct TableColumns<'a> {
     /// From the fastest to the slowest.
     pub rows: Vec<(&'a Row, &'a Numbers)>,
     columns: Vec<Column>,
 }
 
-impl Table<'_> {
+impl TableColumns<'_> {
     /// A column of numbers.
     pub fn column(&mut self, title: &str, cell: impl Fn(&Row, &Numbers) -> String) {
         let column = Column::numbers(title, self.cells(cell));
@@ -91,7 +91,7 @@ impl Table<'_> {
 
 /// The columns of a case whose rows have numbers.
 pub(super) fn columns(rows: Vec<(&Row, &Numbers)>, case: &Case, planned_blocks: u32) -> Vec<Column> {
-    let mut table = Table { rows, columns: Vec::new() };
+    let mut table = TableColumns { rows, columns: Vec::new() };
     let of_programs = case.whole_process && case.command.is_none();
     table.words(if of_programs { "row" } else { "allocator" }, |row, _| row.allocator.clone());
     if case.command.is_some() {

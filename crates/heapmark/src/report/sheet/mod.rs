@@ -5,7 +5,7 @@ mod cells;
 mod columns;
 
 pub(super) use cells::{cpu_ratio, interval, memory, memory_title, ratio, verdict};
-pub(super) use columns::{Column, Spare, Table};
+pub(super) use columns::{Column, Spare, TableColumns};
 
 use super::{caveats, count, footprint, latency, text, units, user_command};
 use crate::analyse::{Analysis, Case, Failed, Numbers, Role, Row, State};

@@ -12,7 +12,7 @@ pub struct Dump {
 }
 
 /// The operation, its fields in order, and the object that it creates.
-struct Line {
+struct EventLine {
     number: u64,
     thread: u32,
     what: &'static str,
@@ -23,7 +23,7 @@ struct Line {
 impl Dump {
     /// `12 t0 realloc object=t0#3 size=48 -> t0#4`
     pub fn line(&mut self, thread: u32, event: &Event) -> String {
-        let Line { number, thread, what, fields, begins } = self.next(thread, event);
+        let EventLine { number, thread, what, fields, begins } = self.next(thread, event);
         let mut line = format!("{number} t{thread} {what}");
         for (name, value) in fields {
             let value = value.as_str().map_or_else(|| value.to_string(), plain);
@@ -38,14 +38,14 @@ impl Dump {
 
     /// The same as an object of JSON.
     pub fn json(&mut self, thread: u32, event: &Event) -> String {
-        let Line { number, thread, what, fields, begins } = self.next(thread, event);
+        let EventLine { number, thread, what, fields, begins } = self.next(thread, event);
         let head = [("event", number.into()), ("thread", thread.into()), ("what", what.into())];
         let new = begins.map(|token| ("new", name(token).into()));
         let all = head.into_iter().chain(fields).chain(new).map(|(key, value): (&str, Value)| (key.to_owned(), value));
         format!("{}\n", Value::Object(Map::from_iter(all)))
     }
 
-    fn next(&mut self, thread: u32, event: &Event) -> Line {
+    fn next(&mut self, thread: u32, event: &Event) -> EventLine {
         let begins = event.begins().map(|_| {
             let place = thread as usize;
             if place >= self.allocations.len() {
@@ -56,7 +56,8 @@ impl Dump {
         });
         let (what, own) = told(event);
         let object = event.names().map(|token| ("object", name(token).into()));
-        let line = Line { number: self.events, thread, what, fields: object.into_iter().chain(own).collect(), begins };
+        let line =
+            EventLine { number: self.events, thread, what, fields: object.into_iter().chain(own).collect(), begins };
         self.events += 1;
         line
     }

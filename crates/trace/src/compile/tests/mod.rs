@@ -10,9 +10,9 @@ use rand_chacha::ChaCha8Rng;
 use stage::Stage;
 use std::io::Read;
 
-type Told = (u32, Event);
+type ThreadEvent = (u32, Event);
 
-fn compiled(events: &[Told], order: Order) -> (Vec<u64>, CompiledHead) {
+fn compiled(events: &[ThreadEvent], order: Order) -> (Vec<u64>, CompiledHead) {
     let mut file = tempfile::tempfile().unwrap();
     let head = compile(events.iter().cloned().map(Ok), order, file.try_clone().unwrap()).unwrap();
     let mut bytes = Vec::new();
@@ -24,7 +24,7 @@ fn compiled(events: &[Told], order: Order) -> (Vec<u64>, CompiledHead) {
 }
 
 /// A program of some threads that start and end, use each other's objects, and leave some.
-fn program(seed: u64, length: usize, most_threads: u32) -> Vec<Told> {
+fn program(seed: u64, length: usize, most_threads: u32) -> Vec<ThreadEvent> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let (mut events, mut live, mut made) = (Vec::new(), Vec::new(), vec![0u64; most_threads as usize]);
     let (mut alive, mut next) = (vec![0u32], 1);
@@ -191,7 +191,7 @@ fn a_thread_of_the_last_number_makes_no_threads_that_never_play() {
 
 #[test]
 fn sums_of_sizes_that_no_64_bits_hold_are_refused_and_not_wrapped() {
-    let error = |events: &mut dyn Iterator<Item = Told>| {
+    let error = |events: &mut dyn Iterator<Item = ThreadEvent>| {
         let file = tempfile::tempfile().unwrap();
         format!("{:#}", compile(events.map(Ok), Order::Dependent, file).unwrap_err())
     };
@@ -215,7 +215,7 @@ fn sums_of_sizes_that_no_64_bits_hold_are_refused_and_not_wrapped() {
 
 #[test]
 fn what_cannot_be_replayed_is_said_with_its_place() {
-    let error = |events: &[Told]| {
+    let error = |events: &[ThreadEvent]| {
         let file = tempfile::tempfile().unwrap();
         let error = compile(events.iter().cloned().map(Ok), Order::Dependent, file).unwrap_err();
         format!("{error:#}")

@@ -3,12 +3,12 @@
 use super::super::evidence::{Lack, Spot};
 use super::super::order::{LEAST_SAMPLES, between, quotient};
 use super::super::{Number, Said, Verdict};
-use super::Look;
+use super::CheckedPlaces;
 use super::rows::times;
 use crate::catalog::claim::{Over, Take};
 use heapmark_stats::median;
 
-impl Look<'_> {
+impl CheckedPlaces<'_> {
     /// A value, or its quotient, lies between two bounds.
     pub(super) fn between(
         &mut self,

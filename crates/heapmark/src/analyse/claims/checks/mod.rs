@@ -8,14 +8,14 @@ mod whole;
 
 use super::evidence::{Evidence, Lack, Spot};
 use super::order::LEAST_SAMPLES;
-use super::{Number, Part, Said, Verdict};
+use super::{JudgedPart, Number, Said, Verdict};
 use crate::catalog::claim::{Check, Claim, Document, Measure, Needs, Place, Threads};
 use std::collections::BTreeSet;
 
 /// What was found for a claim.
 #[derive(Default)]
 pub(super) struct Findings {
-    pub parts: Vec<Part>,
+    pub parts: Vec<JudgedPart>,
     pub missing: BTreeSet<String>,
     pub spots: Vec<Spot>,
     /// Processes of a row that has too few.
@@ -29,19 +29,19 @@ impl Findings {
     pub fn of(document: &Document, claim: &Claim, evidence: &Evidence, distribution: Option<&str>) -> Findings {
         let mut findings = Findings::default();
         for check in &claim.checks {
-            let mut look = Look::new(document, claim, check, evidence, distribution);
+            let mut look = CheckedPlaces::new(document, claim, check, evidence, distribution);
             let Some(needs) = look.see(check) else { continue };
             findings.verdicts.push(combine(&look.parts, needs));
             // A lack that two checks share is listed once.
-            let known = |part: &Part| part.place.is_empty() && findings.parts.contains(part);
-            let new: Vec<Part> = look.parts.drain(..).filter(|part| !known(part)).collect();
+            let known = |part: &JudgedPart| part.place.is_empty() && findings.parts.contains(part);
+            let new: Vec<JudgedPart> = look.parts.drain(..).filter(|part| !known(part)).collect();
             findings.parts.extend(new);
             findings.missing.append(&mut look.missing);
             findings.few = findings.few.into_iter().chain(look.few).min();
             findings.spots.append(&mut look.spots);
         }
         if findings.parts.is_empty() {
-            findings.parts.push(Part::lack(&Lack::Other("no part of it applies to this machine".into())));
+            findings.parts.push(JudgedPart::lack(&Lack::Other("no part of it applies to this machine".into())));
         }
         findings
     }
@@ -53,7 +53,7 @@ impl Findings {
 }
 
 /// Every part decides, or the larger half of those that could be tested.
-fn combine(parts: &[Part], needs: Needs) -> Verdict {
+fn combine(parts: &[JudgedPart], needs: Needs) -> Verdict {
     let all = || parts.iter().map(|part| part.verdict).max().unwrap_or(Verdict::NotTestable);
     let seen = parts.iter().filter(|part| part.verdict != Verdict::NotTestable).count();
     let count = |verdict| parts.iter().filter(|part| part.verdict == verdict).count();
@@ -67,29 +67,29 @@ fn combine(parts: &[Part], needs: Needs) -> Verdict {
 }
 
 /// One check and its findings so far.
-struct Look<'a> {
+struct CheckedPlaces<'a> {
     document: &'a Document,
     evidence: &'a Evidence<'a>,
     workloads: &'a [String],
     threads: Threads,
     measure: &'a Measure,
     distribution: Option<&'a str>,
-    parts: Vec<Part>,
+    parts: Vec<JudgedPart>,
     missing: BTreeSet<String>,
     spots: Vec<Spot>,
     few: Option<usize>,
 }
 
-impl<'a> Look<'a> {
+impl<'a> CheckedPlaces<'a> {
     fn new(
         document: &'a Document,
         claim: &'a Claim,
         check: &'a Check,
         evidence: &'a Evidence,
         distribution: Option<&'a str>,
-    ) -> Look<'a> {
+    ) -> CheckedPlaces<'a> {
         let Place { workloads, threads, measure } = check.at();
-        Look {
+        CheckedPlaces {
             document,
             evidence,
             workloads: workloads.as_ref().unwrap_or(&claim.workloads),
@@ -184,7 +184,7 @@ impl<'a> Look<'a> {
     }
 
     fn lack(&mut self, lack: &Lack) {
-        let part = Part::lack(lack);
+        let part = JudgedPart::lack(lack);
         if !self.parts.contains(&part) {
             self.parts.push(part);
         }
@@ -196,12 +196,12 @@ impl<'a> Look<'a> {
             Said::Words(_) => None,
         });
         self.few = samples.filter(|samples| *samples < LEAST_SAMPLES).chain(self.few).min();
-        self.parts.push(Part { verdict, place: place.into(), said });
+        self.parts.push(JudgedPart { verdict, place: place.into(), said });
     }
 }
 
-impl Part {
-    fn lack(lack: &Lack) -> Part {
-        Part { verdict: Verdict::NotTestable, place: String::new(), said: vec![lack.to_string().as_str().into()] }
+impl JudgedPart {
+    fn lack(lack: &Lack) -> JudgedPart {
+        JudgedPart { verdict: Verdict::NotTestable, place: String::new(), said: vec![lack.to_string().as_str().into()] }
     }
 }

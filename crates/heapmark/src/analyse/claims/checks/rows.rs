@@ -2,9 +2,9 @@
 
 use super::super::order::{Order, between, lies, order, quotient};
 use super::super::{Number, Said, Verdict};
-use super::Look;
+use super::CheckedPlaces;
 
-impl Look<'_> {
+impl CheckedPlaces<'_> {
     /// Each of `who` has less than each of `than`.
     pub(super) fn below(&mut self, who: &[String], than: &[String], except: &[String]) {
         self.against(who, than, except, Order::Below);

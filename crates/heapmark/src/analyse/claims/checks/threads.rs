@@ -3,10 +3,10 @@
 use super::super::evidence::Lack;
 use super::super::order::{LEAST_SAMPLES, Order, order};
 use super::super::{Number, Said, Verdict};
-use super::Look;
+use super::CheckedPlaces;
 use crate::catalog::claim::Shape;
 
-impl Look<'_> {
+impl CheckedPlaces<'_> {
     /// Each of `who` has the shape.
     pub(super) fn over_threads(&mut self, who: &[String], except: &[String], shape: Shape, from: u32) {
         let all = self.spots();

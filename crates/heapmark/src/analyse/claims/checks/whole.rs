@@ -4,8 +4,8 @@
 use super::super::evidence::{Lack, Scene, Spot, find};
 use super::super::order::{LEAST_SAMPLES, between};
 use super::super::values::curves;
-use super::super::{Number, Part, Said, Verdict};
-use super::Look;
+use super::super::{JudgedPart, Number, Said, Verdict};
+use super::CheckedPlaces;
 use crate::catalog::claim::Measure;
 use heapmark_stats::{mean, median};
 
@@ -22,7 +22,7 @@ const POINTS: usize = 21;
 /// Mean distance of two curves of height 1 that have the same shape.
 const SAME_SHAPE: f64 = 0.15;
 
-impl Look<'_> {
+impl CheckedPlaces<'_> {
     /// Every allocator of the runs counts, whether the document has it or not: the claim names no
     /// allocators.
     pub(super) fn correlates(&mut self, with: &str) {
@@ -85,7 +85,7 @@ impl Look<'_> {
                 "(each of one process)".into(),
             ];
             // Not counted as too few processes: only one process records pauses.
-            self.parts.push(Part { verdict, place: spot.to_string(), said });
+            self.parts.push(JudgedPart { verdict, place: spot.to_string(), said });
         }
     }
 

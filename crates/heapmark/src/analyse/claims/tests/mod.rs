@@ -81,7 +81,7 @@ impl Stage {
 
     /// Judges the claim that consists of this check, on `churn`, by time, for all existing thread
     /// counts.
-    pub fn judge(self, check: &str) -> Judged {
+    pub fn judge(self, check: &str) -> JudgedClaim {
         judge_runs(check, &[self.measured])
     }
 
@@ -90,7 +90,7 @@ impl Stage {
     }
 }
 
-pub(super) fn judge_runs(check: &str, runs: &[Measured]) -> Judged {
+pub(super) fn judge_runs(check: &str, runs: &[Measured]) -> JudgedClaim {
     let document = document(&format!("workloads = [\"churn\"]\nthreads = \"each\"\nchecks = [{check}]"));
     let judged = judge(&[document], &[], runs).remove(0);
     assert!(!judged.parts.is_empty(), "{check}: a verdict without a reason");

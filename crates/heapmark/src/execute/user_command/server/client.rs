@@ -15,17 +15,17 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// A client, before it starts, while it runs and when it has ended.
-pub(super) struct Process {
+pub(super) struct ClientProcess {
     account: File,
     stderr: File,
     /// Set while it runs.
     child: Option<Child>,
 }
 
-impl Process {
-    pub fn new() -> Result<Process> {
+impl ClientProcess {
+    pub fn new() -> Result<ClientProcess> {
         let (account, stderr) = (inherited_file("heapmark-client")?, stream_file("heapmark-client-stderr")?);
-        Ok(Process { account, stderr, child: None })
+        Ok(ClientProcess { account, stderr, child: None })
     }
 
     pub fn start(&mut self, tried: &CommandRunner<'_>, words: &[String]) -> Result<()> {
@@ -65,7 +65,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ClientProcess {
     fn drop(&mut self) {
         // An early stop leaves neither the client nor its descendants behind.
         if let Some(child) = &mut self.child {

@@ -15,7 +15,7 @@ use crate::execute::report::Report;
 use crate::execute::tree::held_descendants;
 use crate::plan::Client;
 use anyhow::{Result, bail};
-use client::Process;
+use client::ClientProcess;
 use heapmark_wire::Phase;
 use listener::is_below;
 use rustix::process::{Pid, Signal, pidfd_send_signal};
@@ -55,7 +55,7 @@ impl Served {
 
 /// The current step.
 #[derive(Clone, Copy)]
-enum Step {
+enum ServerStep {
     /// The server does not answer yet.
     Waits,
     /// The client runs; this is what the server had used before.
@@ -69,13 +69,13 @@ pub(super) struct Drive<'a> {
     client: &'a Client,
     tried: &'a CommandRunner<'a>,
     times: Option<&'a Times>,
-    step: Step,
+    step: ServerStep,
     began: Instant,
     /// When another process was first seen to answer.
     doubted: Option<Instant>,
     /// The account that the server's launcher writes; empty while the server lives.
     server: &'a File,
-    driver: Process,
+    driver: ClientProcess,
     /// What the server used while the client ran.
     used: Used,
     /// Why it failed.
@@ -95,7 +95,7 @@ impl<'a> Drive<'a> {
                 "port {port} is taken: something answers there before the server is started; end it, or take another port"
             );
         }
-        let (step, began, driver) = (Step::Waits, Instant::now(), Process::new()?);
+        let (step, began, driver) = (ServerStep::Waits, Instant::now(), ClientProcess::new()?);
         let (doubted, used, fault) = (None, Used::default(), None);
         Ok(Drive { client, tried, times, step, began, doubted, server, driver, used, fault })
     }
@@ -105,25 +105,26 @@ impl<'a> Drive<'a> {
         match self.step {
             // The server has ended, so its launcher ends soon. What answers now could not be
             // measured to its end.
-            Step::Waits | Step::Runs(_) if self.server.metadata().is_ok_and(|account| account.len() > 0) => {}
-            Step::Waits if answers(self.client.port) => self.answered(launcher),
-            Step::Waits if self.began.elapsed() > PATIENCE => {
+            ServerStep::Waits | ServerStep::Runs(_)
+                if self.server.metadata().is_ok_and(|account| account.len() > 0) => {}
+            ServerStep::Waits if answers(self.client.port) => self.answered(launcher),
+            ServerStep::Waits if self.began.elapsed() > PATIENCE => {
                 let what =
                     format!("the server did not answer on port {} within {} s", self.client.port, PATIENCE.as_secs());
                 self.give_up(launcher, Outcome::Error { what });
             }
-            Step::Waits => {}
-            Step::Runs(before) => match self.driver.has_ended() {
+            ServerStep::Waits => {}
+            ServerStep::Runs(before) => match self.driver.has_ended() {
                 Ok(false) => {}
                 Ok(true) => self.finish(launcher, before),
                 Err(error) => self.give_up(launcher, Outcome::Error { what: format!("{error:#}") }),
             },
-            Step::Ends(since) if since.elapsed() > PATIENCE => {
+            ServerStep::Ends(since) if since.elapsed() > PATIENCE => {
                 let what = format!("the server did not end within {} s of SIGTERM", PATIENCE.as_secs());
                 self.fault.get_or_insert(Outcome::Error { what });
                 Pid::from_raw(launcher).into_iter().for_each(end_tree);
             }
-            Step::Ends(_) => {}
+            ServerStep::Ends(_) => {}
         }
         LOOK
     }
@@ -142,7 +143,7 @@ impl<'a> Drive<'a> {
         // is the SIGTERM that heapmark sent.
         let ended = server.and_then(|server| server.outcome(Phase::Run, &Report::parse("")));
         let ended = ended.filter(|outcome| match outcome {
-            Outcome::Crash { signal, .. } => !(signal == "SIGTERM" && matches!(self.step, Step::Ends(_))),
+            Outcome::Crash { signal, .. } => !(signal == "SIGTERM" && matches!(self.step, ServerStep::Ends(_))),
             Outcome::Hang { .. } | Outcome::Oom { .. } => true,
             _ => false,
         });
@@ -157,9 +158,11 @@ impl<'a> Drive<'a> {
         };
         let why = || server.and_then(why).unwrap_or_else(|| STAY.to_owned());
         match self.step {
-            Step::Waits => Some(format!("the server ended before it answered on port {}{}", self.client.port, why())),
-            Step::Runs(_) => Some(format!("the server ended before its client{}", why())),
-            Step::Ends(_) => self.driver.went_wrong(),
+            ServerStep::Waits => {
+                Some(format!("the server ended before it answered on port {}{}", self.client.port, why()))
+            }
+            ServerStep::Runs(_) => Some(format!("the server ended before its client{}", why())),
+            ServerStep::Ends(_) => self.driver.went_wrong(),
         }
     }
 
@@ -182,7 +185,7 @@ impl<'a> Drive<'a> {
     fn begin(&mut self, launcher: i32) -> Result<()> {
         let before = Used::until_now(launcher, self.times)?;
         self.driver.start(self.tried, &self.client.command)?;
-        self.step = Step::Runs(before);
+        self.step = ServerStep::Runs(before);
         Ok(())
     }
 
@@ -206,7 +209,7 @@ impl<'a> Drive<'a> {
         // used.
         let server = held_descendants(launcher).into_iter().next();
         server.iter().for_each(|server| _ = pidfd_send_signal(server, Signal::TERM));
-        self.step = Step::Ends(Instant::now());
+        self.step = ServerStep::Ends(Instant::now());
     }
 
     fn give_up(&mut self, launcher: i32, fault: Outcome) {
