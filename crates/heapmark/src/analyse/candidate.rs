@@ -1,11 +1,11 @@
 //! The allocators that a verdict can name, and their order. Must not claim that the order is more
 //! than chance.
 
-use super::conclusion::LeftOut;
 use super::group::Group;
 use super::memory::Memory;
 use super::ratio::Ratio;
 use heapmark_stats::geometric_mean;
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// An allocator with numbers in every case.
@@ -17,6 +17,17 @@ pub(super) struct Candidate {
     pub logs: Vec<BTreeMap<u32, f64>>,
     /// Per case.
     pub memory: Vec<Option<Memory>>,
+}
+
+/// An allocator without numbers in every case.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Its name.
+    pub allocator: String,
+    /// Cases in which some process did not end `ok`.
+    pub failed: usize,
+    /// Cases in which it has no sample yet, or none in the same blocks as the others.
+    pub missing: usize,
 }
 
 impl Candidate {

@@ -6,12 +6,13 @@
 //! winner has to win every pairwise test, corrected for their number.
 
 use super::Case;
-use super::candidate::{Candidate, rank};
+use super::candidate::{Candidate, LeftOut, rank};
 use super::group::Group;
 use super::memory::MemoryRatio;
 use super::pairwise::{self, PairwiseTest};
 use super::ratio::Ratio;
-use super::row::{Role, Row};
+use super::role::Role;
+use super::row::Row;
 use crate::plan::Case as PlannedCase;
 use crate::store::RunFile;
 use heapmark_stats::blocks_needed;
@@ -71,17 +72,6 @@ pub struct Ranking {
     /// The leader's memory over the baseline's; `None` if the leader is the baseline, or there is
     /// nothing to compare.
     pub memory: Option<MemoryRatio>,
-}
-
-/// An allocator without numbers in every case.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LeftOut {
-    /// Its name.
-    pub allocator: String,
-    /// Cases in which some process did not end `ok`.
-    pub failed: usize,
-    /// Cases in which it has no sample yet, or none in the same blocks as the others.
-    pub missing: usize,
 }
 
 impl Ranking {

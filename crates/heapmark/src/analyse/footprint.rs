@@ -3,9 +3,9 @@
 
 use super::failure::Failed;
 use super::group::RecordsByRow;
-use super::row::Role;
+use super::role::Role;
+use super::sample::sample;
 use super::spread::Spread;
-use super::table::{Table, TableCell, sample};
 use crate::metric::{self, OVERHEAD_FROM_BYTES, Sample};
 use crate::observe::memory_profile::MemoryProfile;
 use crate::plan::{Case, Mode};
@@ -179,29 +179,14 @@ impl Footprints {
     }
 }
 
-/// Adds to each table how much more memory several threads need than one that makes all calls.
-pub(super) fn add_blow_up(run: &RunFile, records: &RecordsByRow, tables: &mut [Table]) {
-    let Some(metric) = metric::all().find(|metric| metric.key == "blow_up") else { return };
-    for (case, table) in run.plan.cases.iter().zip(tables) {
-        let Some(alone) = played_by_one(run, case) else { continue };
-        for (allocator, row) in run.rows_of(case).zip(&mut table.rows) {
-            let several = records.of_row(case, allocator, Purpose::Memory);
-            let one = records.of_row(alone, allocator, Purpose::Memory);
-            let Some(spread) = blow_up(&several, &one).filter(|_| row.failed.is_none()) else { continue };
-            let n = several.iter().filter(|record| record.purpose == Purpose::Memory).count() as u64;
-            row.cells.push(TableCell { metric, label: String::new(), spread, n, ratio: None, verdict: None });
-        }
-    }
-}
-
 /// The case in which one thread makes the calls of this one's threads.
-fn played_by_one<'a>(run: &'a RunFile, case: &Case) -> Option<&'a Case> {
+pub(super) fn played_by_one<'a>(run: &'a RunFile, case: &Case) -> Option<&'a Case> {
     let mut of_workload = run.plan.cases.iter().filter(|other| other.workload == case.workload);
     of_workload.find(|other| other.is_played_by_one() && !case.is_played_by_one())
 }
 
 /// Per block, the highest resident heap of several threads over that of one thread.
-fn blow_up(several: &[&Record], one: &[&Record]) -> Option<Spread> {
+pub(super) fn blow_up(several: &[&Record], one: &[&Record]) -> Option<Spread> {
     if Failed::among(one).is_some() {
         return None;
     }

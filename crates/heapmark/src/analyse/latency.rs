@@ -4,7 +4,7 @@
 
 use super::failure::Failed;
 use super::group::RecordsByRow;
-use super::row::Role;
+use super::role::Role;
 use crate::execute::Latency;
 use crate::execute::latency::{Calls, Stall};
 use crate::plan::{Case, CellId};

@@ -3,7 +3,7 @@
 use super::group::{Group, PairKey};
 use super::memory::{MeanFootprint, Memory};
 use super::ratio::Ratio;
-use super::row::Role;
+use super::role::Role;
 use super::spread::{Spread, TwoModes};
 use super::verdict::Verdict;
 use super::whole::Whole;

@@ -3,7 +3,7 @@
 
 use super::Case;
 use super::group::Group;
-use super::row::Role;
+use super::role::Role;
 use crate::plan::Case as PlannedCase;
 use crate::store::RunFile;
 use heapmark_stats::{MeanShift, mean_shift};

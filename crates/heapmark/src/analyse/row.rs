@@ -4,7 +4,7 @@
 use super::failure::Failed;
 use super::group::Group;
 use super::numbers::Numbers;
-use crate::store::AllocatorInfo;
+use super::role::Role;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -33,22 +33,6 @@ pub struct Row {
     pub parameters: BTreeMap<String, String>,
     /// Its result so far.
     pub state: State,
-}
-
-/// The part of an allocator in the comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Role {
-    /// The others are compared with it.
-    Baseline,
-    /// Compared with the baseline.
-    Candidate,
-    /// The A/A copy of the baseline: what this run would call a difference. Never ranks.
-    AaCopy,
-    /// The harness's own cost: never ranks.
-    Floor,
-    /// A program with its own memory management: compared with the baseline, never ranks.
-    Program,
 }
 
 /// How an allocator is made to return memory, the weakest guarantee first.
@@ -89,19 +73,6 @@ pub enum State {
         /// Samples that ended `ok` without operations, time or iterations to divide.
         unusable: usize,
     },
-}
-
-impl Role {
-    /// The role of a candidate in a case.
-    pub(super) fn of(candidate: &AllocatorInfo, baseline: &str) -> Role {
-        match candidate.tier.as_str() {
-            "floor" => Role::Floor,
-            "aa-copy" => Role::AaCopy,
-            _ if candidate.name == baseline => Role::Baseline,
-            "program" => Role::Program,
-            _ => Role::Candidate,
-        }
-    }
 }
 
 impl Row {

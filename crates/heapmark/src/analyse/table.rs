@@ -5,10 +5,11 @@ use super::failure::Failed;
 use super::group::{PairKey, RecordsByRow};
 use super::latency::LatencyCase;
 use super::ratio::Ratio;
-use super::row::Role;
+use super::role::Role;
+use super::sample::sample;
 use super::spread::Spread;
 use super::{Analysis, Row, State, Verdict, footprint};
-use crate::metric::{self, Judged, Metric, Process, Sample};
+use crate::metric::{self, Judged, Metric};
 use crate::plan::{Case, Counter, Mode};
 use crate::store::{AllocatorInfo, Purpose, Record, RunFile};
 use serde::{Serialize, Serializer};
@@ -102,7 +103,7 @@ pub fn tables(run: &RunFile, records: &[Record]) -> Vec<Table> {
         Mode::Memory => {
             let counting = super::counting(records);
             let mut tables = of_samples(run, Purpose::Memory, &counting);
-            footprint::add_blow_up(run, &counting, &mut tables);
+            add_blow_up(run, &counting, &mut tables);
             tables
         }
     }
@@ -201,6 +202,21 @@ fn of_calls(run: &RunFile, case: &Case, calls: &LatencyCase) -> Table {
     }
 }
 
+/// Adds to each table how much more memory several threads need than one that makes all calls.
+fn add_blow_up(run: &RunFile, records: &RecordsByRow, tables: &mut [Table]) {
+    let Some(metric) = metric::all().find(|metric| metric.key == "blow_up") else { return };
+    for (case, table) in run.plan.cases.iter().zip(tables) {
+        let Some(alone) = footprint::played_by_one(run, case) else { continue };
+        for (allocator, row) in run.rows_of(case).zip(&mut table.rows) {
+            let several = records.of_row(case, allocator, Purpose::Memory);
+            let one = records.of_row(alone, allocator, Purpose::Memory);
+            let Some(spread) = footprint::blow_up(&several, &one).filter(|_| row.failed.is_none()) else { continue };
+            let n = several.iter().filter(|record| record.purpose == Purpose::Memory).count() as u64;
+            row.cells.push(TableCell { metric, label: String::new(), spread, n, ratio: None, verdict: None });
+        }
+    }
+}
+
 /// The values of a row's processes, metric by metric.
 struct Values {
     allocator: String,
@@ -233,17 +249,6 @@ impl Values {
         let role = Role::of(allocator, case.baseline(&run.plan.baseline));
         Values { allocator: allocator.name.clone(), role, failed, metrics, why_not }
     }
-}
-
-/// A record as metrics see it; `None` without a measurement.
-pub(super) fn sample(record: &Record) -> Option<Sample<'_>> {
-    let measurement = record.measurement.as_ref()?;
-    Some(Sample {
-        measurement,
-        process: Process::new(measurement, record.threads),
-        memory: record.memory.as_deref(),
-        mean_heap: record.mean_heap.as_deref(),
-    })
 }
 
 fn table(

@@ -3,7 +3,8 @@
 
 use super::group::Group;
 use super::ratio::Ratio;
-use super::row::{Role, Row};
+use super::role::Role;
+use super::row::Row;
 use crate::execute::user_command::{
     CALLS_PER_S, EXIT_CODE, NO_CEILING, PSS_MISSED, SAID, SERVED_BY, SHARE, SILENT, UNPROVEN, UNSEARCHED,
 };

@@ -2,7 +2,7 @@
 //! so that a run of many rows is wrong no more often than a run of one.
 
 use super::group::Group;
-use super::row::Role;
+use super::role::Role;
 use crate::metric::{Metric, Process, Unit};
 use heapmark_stats::blocks_needed;
 use heapmark_stats::{BlocksMore, Finding, Judgement, Shift, judge_family, shift};

@@ -123,7 +123,7 @@ pub(super) const METRICS: &[Metric] = &[
         noun: "share of the kernel",
         unit: Unit::Share,
         about: "system time / CPU time in the measured phases",
-        of: Value::Sample(|sample| quotient(sample, |one| one.sys_ns, |one| one.user_ns + one.sys_ns)),
+        of: Value::Sample(|sample| quotient(sample, |one| one.sys_ns, |one| one.user_ns.saturating_add(one.sys_ns))),
         ..NS
     },
 ];

@@ -151,6 +151,27 @@ impl Case {
     }
 }
 
+impl UserCommand {
+    /// The case that every allocator runs once in a block.
+    pub fn case(self, name: &str, caution: Option<String>) -> Case {
+        Case {
+            workload: name.to_owned(),
+            target: Target::Command(Box::new(self)),
+            rows: Vec::new(),
+            operation: "process".into(),
+            threads: 1,
+            oversubscribed: false,
+            parameters: Default::default(),
+            cold: 0,
+            iterations: Iterations::Fixed(1),
+            counts_purge: false,
+            whole_process: true,
+            caution,
+            series_ns: None,
+        }
+    }
+}
+
 /// `--set W.P=V`.
 #[derive(Clone, Debug)]
 pub struct Override {

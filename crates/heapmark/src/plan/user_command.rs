@@ -1,7 +1,6 @@
 //! A user's command and how it is run: everything that is needed to resume a run.
 
-use super::{Case, Target};
-use crate::catalog::{Iterations, Settings};
+use crate::catalog::Settings;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -52,25 +51,6 @@ pub struct Client {
 }
 
 impl UserCommand {
-    /// The case that every allocator runs once in a block.
-    pub fn case(self, name: &str, caution: Option<String>) -> Case {
-        Case {
-            workload: name.to_owned(),
-            target: Target::Command(Box::new(self)),
-            rows: Vec::new(),
-            operation: "process".into(),
-            threads: 1,
-            oversubscribed: false,
-            parameters: Default::default(),
-            cold: 0,
-            iterations: Iterations::Fixed(1),
-            counts_purge: false,
-            whole_process: true,
-            caution,
-            series_ns: None,
-        }
-    }
-
     /// As typed in a shell.
     pub fn line(&self) -> String {
         typed(&self.command)

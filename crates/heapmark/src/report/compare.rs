@@ -1,7 +1,8 @@
 //! A comparison as a table with its notes. Strings from outside are not yet escaped.
 
+use super::screen::Screen;
 use super::sheet::{self, Column, Numberless, Sheet};
-use super::terminal::{self, Screen};
+use super::terminal;
 use super::{markdown, text};
 use crate::analyse::Verdict;
 use crate::analyse::compare::{Compared, Comparison};

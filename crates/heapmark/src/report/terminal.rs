@@ -4,24 +4,11 @@
 use super::conclusion;
 use super::legend::legend;
 use super::machine::machine_line;
+use super::screen::{BOLD, RED, Screen, YELLOW};
 use super::sheet::{self, Column, Sheet, Spare};
 use super::text::{count, plain, wrap};
 use crate::analyse::{Analysis, Conclusion, Failure};
-use crate::observe::preflight::ItemState;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
-
-/// The properties of the output.
-#[derive(Clone, Copy, Debug)]
-pub struct Screen {
-    /// Columns of characters in a line.
-    pub width: usize,
-    /// Whether escape sequences are allowed.
-    pub colour: bool,
-}
-
-const BOLD: &str = "1";
-const RED: &str = "31";
-const YELLOW: &str = "33";
 
 /// All tables, the processes that did not end `ok`, the legend and the verdict.
 pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
@@ -49,17 +36,6 @@ pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
     let sentence = wrap(&plain(&conclusion::conclusion(analysis)), screen.width, 0);
     out.push_str(&format!("\n{}\n", screen.paint(colour, &sentence)));
     out
-}
-
-impl Screen {
-    /// A heading in the colour of its state.
-    pub(super) fn heading(&self, state: ItemState, text: &str) -> String {
-        self.paint(if state == ItemState::Warning { YELLOW } else { BOLD }, text)
-    }
-
-    fn paint(&self, code: &str, text: &str) -> String {
-        if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
-    }
 }
 
 /// Remarks about this page and this run, after the legend.

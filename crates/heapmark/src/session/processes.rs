@@ -5,8 +5,8 @@ use super::passed::Shelf;
 use super::present::make_present;
 use super::run::now;
 use super::runner::{Ending, Observed, Runner, Task};
-use super::user_command::Known;
 use crate::execute::child::{adopt_orphans, end_orphans, own_descriptors};
+use crate::execute::user_command::Reference;
 use crate::execute::{self, Attempt, Corner, Guest, Outcome, Subject, Watch, callgrind};
 use crate::observe::Watcher;
 use crate::observe::interference::{Counters, Interference};
@@ -17,7 +17,7 @@ use crate::observe::series::SeriesSampler;
 use crate::plan::{Counter, Mode};
 use crate::store::{Purpose, Record};
 use anyhow::Result;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -30,7 +30,9 @@ pub struct Processes {
     pub(super) guest: Guest,
     pub(super) selection: Rc<Selection>,
     pub(super) stop: Arc<AtomicBool>,
-    pub(super) reference: Known,
+    /// What the command does under the baseline; measured once in each session, by a process of its
+    /// own.
+    pub(super) reference: OnceCell<Reference>,
     counters: RefCell<Counters>,
 }
 
@@ -39,7 +41,7 @@ impl Processes {
     pub fn new(guest: Guest, selection: Rc<Selection>, stop: Arc<AtomicBool>) -> Processes {
         adopt_orphans();
         let counters = RefCell::new(Counters::open(&Root::machine()));
-        Processes { guest, selection, stop, reference: Known::default(), counters }
+        Processes { guest, selection, stop, reference: OnceCell::new(), counters }
     }
 
     /// Runs the guest under an allocator, a program under one, or a program by itself.

@@ -2,21 +2,15 @@
 //! a process tree.
 
 use super::{Processes, Session};
-use crate::execute::user_command::{CommandRunner, PSS_MISSED, Reference, Tools};
+use crate::execute::user_command::{CommandRunner, PSS_MISSED, Tools};
 use crate::execute::{Attempt, Job, Outcome, descendants};
 use crate::observe::tree::TreeSampler;
 use crate::plan::{Cell, UserCommand};
 use anyhow::{Result, bail};
-use std::cell::OnceCell;
 use std::path::PathBuf;
 
 /// The library that reports which allocator serves memory, and the one that times calls.
 pub const TOOLS: [&str; 2] = ["witness", "time-in-malloc"];
-
-/// What the command does under the baseline; measured once in each session, by a process of its
-/// own.
-#[derive(Default)]
-pub(super) struct Known(OnceCell<Reference>);
 
 impl Processes {
     /// Runs the command once under a cell's allocator.
@@ -31,15 +25,15 @@ impl Processes {
         let (launcher, stop) = (self.guest.path(), &*self.stop);
         let is_baseline = cell.allocator == *baseline || self.selection.plan.aa_copy.as_ref() == Some(&cell.allocator);
         let of = |subject| CommandRunner { command, tools: &tools, subject, is_baseline, job, launcher, timeout, stop };
-        if self.reference.0.get().is_none() {
+        if self.reference.get().is_none() {
             match of(self.selection.subject(baseline)?).reference()? {
                 None => return Ok(None),
-                Some(Ok(reference)) => _ = self.reference.0.set(reference),
+                Some(Ok(reference)) => _ = self.reference.set(reference),
                 Some(Err(attempt)) if cell.allocator == *baseline => return Ok(Some(*attempt)),
                 Some(Err(attempt)) => bail!("the command does not run under {baseline} any more: {}", attempt.outcome),
             }
         }
-        let Some(reference) = self.reference.0.get() else { return Ok(None) };
+        let Some(reference) = self.reference.get() else { return Ok(None) };
         let mut watcher = TreeSampler::new(job.check);
         let mut look = |launcher| watcher.look(&descendants(launcher));
         let Some(mut attempt) = of(self.selection.subject(&cell.allocator)?).run(reference, &mut look)? else {

@@ -5,6 +5,7 @@
 mod checksum;
 mod latency;
 mod light_record;
+mod line;
 pub mod preflights;
 mod read;
 pub mod record;

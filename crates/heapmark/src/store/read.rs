@@ -2,11 +2,12 @@
 //! as it was written, or none.
 
 use super::checksum::is_intact;
+use super::line::next_line;
 use super::{Lines, Record, Records, RunFile, SCHEMA, latency, light_record, no_run, preflights, samples_of, tables};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 /// A run directory as read.
@@ -23,9 +24,6 @@ pub struct Run {
     /// shown.
     pub damaged_tables: Vec<PathBuf>,
 }
-
-/// No line that heapmark writes is as long.
-const MOST_LINE: usize = 64 << 20;
 
 /// Parses a line into a record.
 type Parse<'a> = &'a dyn Fn(&[u8]) -> serde_json::Result<Record>;
@@ -85,16 +83,6 @@ pub(super) struct FoundRecords {
     /// Where the line of each record begins.
     pub(super) places: Vec<u64>,
     pub(super) unreadable_lines: usize,
-}
-
-/// Reads the next line and returns its length; of a line too long to be a record only the beginning
-/// is kept.
-pub(super) fn next_line(samples: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u64> {
-    line.clear();
-    let kept = samples.by_ref().take(MOST_LINE as u64).read_until(b'\n', line)?;
-    let is_cut = kept == MOST_LINE && line.last() != Some(&b'\n');
-    let rest = if is_cut { samples.skip_until(b'\n')? } else { 0 };
-    Ok((kept + rest) as u64)
 }
 
 /// Line by line: the file may be larger than the records that are kept.

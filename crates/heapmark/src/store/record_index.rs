@@ -2,7 +2,7 @@
 //! many.
 
 use super::checksum::is_intact;
-use super::read::next_line;
+use super::line::next_line;
 use super::{Record, latency, samples_of};
 use anyhow::{Context, Result, bail};
 use std::fs::File;

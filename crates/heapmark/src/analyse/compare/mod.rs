@@ -4,6 +4,7 @@
 //! change beyond the baseline's counts.
 
 mod between;
+mod counterpart;
 mod ranges;
 #[cfg(test)]
 mod tests;
@@ -12,7 +13,7 @@ pub use between::between;
 
 use super::group::Group;
 use super::ratio::Ratio;
-use super::row::Role;
+use super::role::Role;
 use super::verdict::{self, JudgedTable, Verdict};
 use super::{counting, grid, judged};
 use crate::metric::{self, Metric, Process, Value};

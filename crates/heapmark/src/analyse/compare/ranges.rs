@@ -1,10 +1,10 @@
 //! Compares by a metric that hardly varies from process to process: ranges decide, not a test. What
 //! other programs do hardly changes such a value, so two runs need no common baseline.
 
-use super::between::{counterpart, differences};
+use super::counterpart::{counterpart, differences};
 use super::{Compared, Comparison, LeftAlone, Side};
 use crate::analyse::ratio::Ratio;
-use crate::analyse::row::Role;
+use crate::analyse::role::Role;
 use crate::analyse::table::{Table, TableCell, TableRow, by_range, is_exact, tables};
 use crate::metric::Metric;
 

@@ -1,6 +1,6 @@
 //! Checks of an entry that need no other file.
 
-use super::{extra, is_name, ours};
+use super::embedded::{extra, ours};
 use crate::catalog::allocator::{Allocator, Purge, Source, Tier};
 use crate::catalog::faults::{Fault, nearest};
 use crate::catalog::malloc_api;
@@ -10,6 +10,11 @@ use std::path::Path;
 /// A fault in a key of a file, and its remedy.
 pub(super) fn fault(file: &str, key: &str, what: impl Into<String>, mend: impl Into<String>) -> Fault {
     Fault { file: file.into(), key: key.into(), what: what.into(), mend: mend.into() }
+}
+
+/// Whether `name` is valid on the command line, in a file name and in a cell's name.
+pub fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-')
 }
 
 /// Whether its name is valid.

@@ -2,16 +2,18 @@
 //! only: `build` finds out whether a library exists.
 
 mod check;
+mod embedded;
+
+pub use check::is_name;
+pub use embedded::extra;
 
 use super::allocator::{Allocator, Source};
 use super::faults::{Fault, Faults, nearest, parse};
 use super::folder;
 use check::{check, check_name, check_place, fault};
-use include_dir::{Dir, include_dir};
+use embedded::OURS;
 use std::collections::BTreeMap;
 use std::path::Path;
-
-static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../allocators");
 
 /// All entries: ours, and those of the user's folder on top. Sorted by tier, then by name.
 pub fn load() -> Result<Vec<Allocator>, Faults> {
@@ -43,22 +45,6 @@ pub fn load_with(user: Option<&Path>) -> Result<Vec<Allocator>, Faults> {
     let mut allocators: Vec<Allocator> = entries.into_iter().map(|(_, allocator)| allocator).collect();
     allocators.sort_by(|a, b| (a.tier, &a.name).cmp(&(b.tier, &b.name)));
     Ok(allocators)
-}
-
-/// Our own entry with this name.
-fn ours(name: &str) -> Option<Allocator> {
-    let file = format!("{name}.toml");
-    parse(&file, OURS.get_file(&file)?.contents_utf8()?).ok()
-}
-
-/// The text of one of our small source files, `allocators/extra/<name>`.
-pub fn extra(name: &str) -> Option<&'static str> {
-    OURS.get_file(format!("extra/{name}"))?.contents_utf8()
-}
-
-/// Whether `name` is valid on the command line, in a file name and in a cell's name.
-pub fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-')
 }
 
 /// Finds the target of each `same-as` and copies from it the keys that the entry leaves unset.

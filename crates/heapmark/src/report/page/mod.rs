@@ -14,6 +14,7 @@ mod heat_map;
 mod latency;
 mod literature;
 mod memory;
+mod page_run;
 mod pareto;
 mod samples;
 mod scaling;
@@ -27,31 +28,19 @@ mod whole;
 #[cfg(test)]
 mod tests;
 
+pub use page_run::PageRun;
 pub(super) use traced::traced;
 
 use super::text::plain;
 use super::{conclusion, user_command};
 use crate::analyse::analyse;
 use crate::analyse::claims::JudgedClaim;
-use crate::store::{Record, RunFile, Series};
 use minijinja::value::Serde;
 use minijinja::{Environment, context};
 use section::Section;
 use serde::Serialize;
 use serde_json::{Value, json};
 use series_legend::{LegendEntry, LegendRun, SeriesLegend};
-
-/// A run to be shown on a page.
-pub struct PageRun<'a> {
-    /// Its name: the run directory.
-    pub name: String,
-    /// Its head.
-    pub head: &'a RunFile,
-    /// Its records.
-    pub records: &'a [Record],
-    /// Memory over time, one series for each row that has one.
-    pub series: Vec<Series>,
-}
 
 /// A page of one run, or of several side by side, with the verdicts on the claims of the reference
 /// documents.

@@ -1,7 +1,7 @@
 //! The legend of a page: every allocator and program of its runs, each with one entry, so that it
 //! has one colour and one marker in all charts; and the names of the runs.
 
-use super::PageRun;
+use super::page_run::PageRun;
 use crate::analyse::{Analysis, Role};
 use crate::report::text::plain;
 

@@ -1,7 +1,8 @@
 //! Tables that are wider than the terminal.
 
+use crate::report::screen::Screen;
 use crate::report::sheet::{Column, Sheet};
-use crate::report::terminal::{Screen, sheet_text};
+use crate::report::terminal::sheet_text;
 
 /// A table of four columns at this width, and the columns that were left out.
 fn at(width: usize) -> (String, Vec<String>) {

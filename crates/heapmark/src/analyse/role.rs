@@ -1,0 +1,33 @@
+//! What a row is in the comparison.
+
+use crate::store::AllocatorInfo;
+use serde::Serialize;
+
+/// The part of an allocator in the comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// The others are compared with it.
+    Baseline,
+    /// Compared with the baseline.
+    Candidate,
+    /// The A/A copy of the baseline: what this run would call a difference. Never ranks.
+    AaCopy,
+    /// The harness's own cost: never ranks.
+    Floor,
+    /// A program with its own memory management: compared with the baseline, never ranks.
+    Program,
+}
+
+impl Role {
+    /// The role of a candidate in a case.
+    pub(super) fn of(candidate: &AllocatorInfo, baseline: &str) -> Role {
+        match candidate.tier.as_str() {
+            "floor" => Role::Floor,
+            "aa-copy" => Role::AaCopy,
+            _ if candidate.name == baseline => Role::Baseline,
+            "program" => Role::Program,
+            _ => Role::Candidate,
+        }
+    }
+}

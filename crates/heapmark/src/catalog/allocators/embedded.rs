@@ -1,0 +1,19 @@
+//! Our own entries and source files: they are part of the program.
+
+use crate::catalog::allocator::Allocator;
+use crate::catalog::faults::parse;
+use include_dir::{Dir, include_dir};
+
+/// The folder `allocators`.
+pub(super) static OURS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../allocators");
+
+/// Our own entry with this name.
+pub(super) fn ours(name: &str) -> Option<Allocator> {
+    let file = format!("{name}.toml");
+    parse(&file, OURS.get_file(&file)?.contents_utf8()?).ok()
+}
+
+/// The text of one of our small source files, `allocators/extra/<name>`.
+pub fn extra(name: &str) -> Option<&'static str> {
+    OURS.get_file(format!("extra/{name}"))?.contents_utf8()
+}
