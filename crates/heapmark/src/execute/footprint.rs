@@ -1,7 +1,7 @@
 //! The memory of a process that was sampled, as its guest reported it before and after the
 //! workload. What was sampled from outside during the workload is in `observe::memory_sampler`.
 
-use super::report::Report;
+use super::report_lines::ReportLines;
 use heapmark_wire::{HeapPoint, Peak, RssCrossCheck};
 use serde::{Deserialize, Serialize};
 
@@ -59,15 +59,15 @@ impl Resident {
 
 impl Footprint {
     /// From `resident=WHEN RSS PSS HUGE HARNESS` lines; `None` if the process was not sampled.
-    pub(super) fn of(report: &Report<'_>) -> Option<Footprint> {
-        let told: Vec<(&str, Resident)> = report.values("resident").filter_map(resident).collect();
+    pub(super) fn of(lines: &ReportLines<'_>) -> Option<Footprint> {
+        let told: Vec<(&str, Resident)> = lines.values("resident").filter_map(resident).collect();
         let begin = told.iter().find(|(when, _)| *when == "begin")?.1;
         let retained = told
             .iter()
             .filter_map(|(when, resident)| Some(Retained { after_ms: when.parse().ok()?, resident: *resident }));
-        let points = report.values("point").filter_map(HeapPoint::parse).collect();
-        let peak = report.values("peak").find_map(Peak::parse);
-        let rss_cross_check = report.values("rss_cross_check").filter_map(RssCrossCheck::parse).collect();
+        let points = lines.values("point").filter_map(HeapPoint::parse).collect();
+        let peak = lines.values("peak").find_map(Peak::parse);
+        let rss_cross_check = lines.values("rss_cross_check").filter_map(RssCrossCheck::parse).collect();
         Some(Footprint { begin, retained: retained.collect(), points, peak, rss_cross_check })
     }
 }
@@ -85,13 +85,13 @@ mod tests {
 
     #[test]
     fn what_the_harness_holds_is_no_growth() {
-        let report = Report::parse(
+        let report = ReportLines::parse(
             "resident=begin 100 90 0 40\nresident=0 180 170 20 70\nresident=5000 95 90 0 40\nresident=x\n",
         );
         let footprint = Footprint::of(&report).unwrap();
         let grown: Vec<(u64, u64)> =
             footprint.retained.iter().map(|it| (it.after_ms, it.resident.grown_since(&footprint.begin))).collect();
         assert_eq!(grown, [(0, 50), (5000, 0)]);
-        assert_eq!(Footprint::of(&Report::parse("resident=0 1 1 1 1\n")), None);
+        assert_eq!(Footprint::of(&ReportLines::parse("resident=0 1 1 1 1\n")), None);
     }
 }

@@ -1,7 +1,7 @@
 //! How long single calls of one process took, as its guest counted them. Raw data: nothing here is
 //! merged or ranked.
 
-use super::report::Report;
+use super::report_lines::ReportLines;
 use heapmark_wire::bucket_range;
 use serde::{Deserialize, Serialize};
 
@@ -59,11 +59,11 @@ pub struct Bucket {
 
 impl Latency {
     /// `None` if the process timed no calls, or a line does not have the guest's format.
-    pub(super) fn of(report: &Report<'_>) -> Option<Latency> {
-        let mut clock = report.values("latency.clock").next()?.split(' ');
-        let calls: Vec<Calls> = report.values("latency").map(calls).collect::<Option<_>>()?;
+    pub(super) fn of(lines: &ReportLines<'_>) -> Option<Latency> {
+        let mut clock = lines.values("latency.clock").next()?.split(' ');
+        let calls: Vec<Calls> = lines.values("latency").map(calls).collect::<Option<_>>()?;
         Some(Latency {
-            every: report.values("latency.every").next()?.parse().ok()?,
+            every: lines.values("latency.every").next()?.parse().ok()?,
             clock: clock.next()?.to_string(),
             timer_least_ns: clock.next()?.parse().ok()?,
             timer_median_ns: clock.next()?.parse().ok()?,
@@ -98,7 +98,7 @@ mod tests {
         latency=free 9 0 800 9:1\nlatency=calloc 0 0 0\n";
 
     fn read(text: &str) -> Option<Latency> {
-        Latency::of(&Report::parse(text))
+        Latency::of(&ReportLines::parse(text))
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! One cell -> a fresh child process -> an [`Outcome`]: environment, proof, limits, timeout, end of
 //! the process group.
 
+mod bindings;
 pub mod callgrind;
 pub mod child;
 mod exec_tracer;
@@ -10,6 +11,7 @@ pub mod ground;
 mod guest;
 mod handed;
 mod job;
+mod job_program;
 pub mod latency;
 mod lender;
 pub mod measurement;
@@ -20,6 +22,7 @@ pub mod program;
 mod prove;
 pub mod recording;
 mod report;
+mod report_lines;
 mod stdout_program;
 mod tree;
 mod unrecorded;

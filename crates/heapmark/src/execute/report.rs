@@ -1,13 +1,14 @@
 //! Reads what a guest wrote into the shared page, or a program to its stdout. A possibly broken
 //! allocator could write to the page, so no line is trusted.
 
+use super::report_lines::ReportLines;
 use super::{Footprint, Iteration, Latency, LoadedObject, Measurement, Outcome, Proof, ThreadTime, per_operation};
 use heapmark_wire::Phase;
 use std::collections::BTreeMap;
 
 /// What a measured process reports about itself.
 pub(super) struct Report<'a> {
-    lines: Vec<(&'a str, &'a str)>,
+    lines: ReportLines<'a>,
     proof: Proof,
 }
 
@@ -17,13 +18,13 @@ const CALLS: [&str; 6] = ["malloc", "free", "calloc", "realloc", "posix_memalign
 
 impl<'a> Report<'a> {
     pub(super) fn parse(text: &'a str) -> Report<'a> {
-        let lines: Vec<_> = heapmark_wire::pairs(text).collect();
+        let lines = ReportLines::parse(text);
         let proof = proof(&lines);
         Report { lines, proof }
     }
 
     pub(super) fn values(&self, key: &str) -> impl Iterator<Item = &'a str> {
-        self.lines.iter().filter(move |(name, _)| *name == key).map(|(_, value)| *value)
+        self.lines.values(key)
     }
 
     fn number(&self, key: &str) -> u64 {
@@ -130,12 +131,12 @@ impl<'a> Report<'a> {
     }
 
     fn iterations(&self) -> Vec<Iteration> {
-        let lines = self.lines.iter().filter(|(key, _)| matches!(*key, "cold" | "iteration"));
+        let lines = self.lines.all().filter(|(key, _)| matches!(*key, "cold" | "iteration"));
         lines
             .filter_map(|(key, value)| {
                 let numbers: Vec<u64> = value.split(' ').map(|word| word.parse().ok()).collect::<Option<_>>()?;
                 let [wall_ns, purge_ns, user_ns, sys_ns, minor_faults, ops] = numbers.try_into().ok()?;
-                Some(Iteration { cold: *key == "cold", wall_ns, purge_ns, user_ns, sys_ns, minor_faults, ops })
+                Some(Iteration { cold: key == "cold", wall_ns, purge_ns, user_ns, sys_ns, minor_faults, ops })
             })
             .collect()
     }
@@ -172,18 +173,18 @@ impl<'a> Report<'a> {
             purge: self.values("purge").next().unwrap_or("none").to_string(),
             figures: figures.chain(counts).collect(),
             notes: notes.map(|(name, word)| (name.to_string(), word.to_string())).collect(),
-            latency: Latency::of(self).map(Box::new),
-            footprint: Footprint::of(self).map(Box::new),
+            latency: Latency::of(&self.lines).map(Box::new),
+            footprint: Footprint::of(&self.lines).map(Box::new),
         }
     }
 }
 
 /// `object=INDEX DEVICE INODE BUILD-ID PATH` and `owner=FUNCTION INDEX`.
-fn proof(lines: &[(&str, &str)]) -> Proof {
+fn proof(lines: &ReportLines<'_>) -> Proof {
     let mut proof = Proof::default();
     let mut numbers = BTreeMap::new();
-    for (key, value) in lines {
-        if *key == "object" {
+    for (key, value) in lines.all() {
+        if key == "object" {
             let mut words = value.splitn(5, ' ');
             let mut word = || words.next().unwrap_or_default();
             let (index, device, inode, build_id, path) = (word(), word(), word(), word(), word());
@@ -194,7 +195,7 @@ fn proof(lines: &[(&str, &str)]) -> Proof {
                 inode: inode.parse().unwrap_or(0),
                 build_id: build_id.trim_start_matches('-').to_string(),
             });
-        } else if *key == "owner"
+        } else if key == "owner"
             && let Some((function, index)) = value.split_once(' ')
             && let Some(object) = numbers.get(index)
         {

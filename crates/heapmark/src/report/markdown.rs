@@ -4,6 +4,7 @@ use super::conclusion;
 use super::legend::legend;
 use super::machine::machine_line;
 use super::sheet::{self, Column, Sheet};
+use super::sheets;
 use super::text::{count, markdown as escape};
 use crate::analyse::{Analysis, Failure};
 use crate::store::RunFile;
@@ -12,7 +13,7 @@ use crate::store::RunFile;
 /// and the legend.
 pub fn markdown(run: &RunFile, analysis: &Analysis) -> String {
     let mut out = format!("**{}**\n\n{}\n", escape(&conclusion::conclusion(analysis)), escape(&conclusion::head(run)));
-    for sheet in sheet::all(analysis) {
+    for sheet in sheets::all(analysis) {
         out.push_str(&format!("\n## {}\n\n", escape(&sheet.heading)));
         out.push_str(&sheet_text(&sheet));
     }

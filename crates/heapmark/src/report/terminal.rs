@@ -6,6 +6,7 @@ use super::legend::legend;
 use super::machine::machine_line;
 use super::screen::{BOLD, RED, Screen, YELLOW};
 use super::sheet::{self, Column, Sheet, Spare};
+use super::sheets;
 use super::text::{count, plain, wrap};
 use crate::analyse::{Analysis, Conclusion, Failure};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
@@ -14,7 +15,7 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Wi
 pub fn terminal(analysis: &Analysis, screen: Screen) -> String {
     let mut out = String::new();
     let mut dropped = Vec::new();
-    for sheet in sheet::all(analysis) {
+    for sheet in sheets::all(analysis) {
         out.push_str(&sheet_text(sheet, screen, &mut dropped));
         out.push('\n');
     }

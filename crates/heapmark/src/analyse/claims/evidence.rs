@@ -1,26 +1,16 @@
 //! The values in the given runs: the value of a row at a place, or what is missing. Judges nothing.
 
-use super::Number;
+use super::judged::Number;
+use super::scene::{Measured, Scene};
 use super::values::values;
-use crate::analyse::group::{Group, RecordsByRow};
-use crate::analyse::interference::{self, InterferenceSummary};
+use crate::analyse::group::Group;
+use crate::analyse::interference::InterferenceSummary;
 use crate::analyse::{Role, Spread};
 use crate::catalog::claim::{Document, DocumentRow, Measure, Threads};
 use crate::catalog::malloc_api::matches;
-use crate::plan::{Case, CellId};
-use crate::store::{Columns, Record, RunFile};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::plan::Case;
+use std::collections::BTreeSet;
 use std::fmt;
-
-/// A run as read from its directory.
-pub struct Measured {
-    /// Its head.
-    pub head: RunFile,
-    /// Its records.
-    pub records: Vec<Record>,
-    /// Memory over time by cell, if it was recorded.
-    pub series: BTreeMap<CellId, Columns>,
-}
 
 /// Where a value was measured: a workload at a thread count, under a distribution of sizes if the
 /// claim names one.
@@ -41,14 +31,6 @@ pub struct Evidence<'a> {
     /// Usable physical cores.
     pub cores: u32,
     pub(super) architecture: String,
-}
-
-/// A run with its rows.
-pub(super) struct Scene<'a> {
-    pub measured: &'a Measured,
-    pub records: Vec<&'a Record>,
-    pub interference: InterferenceSummary,
-    pub cases: Vec<(&'a Case, Vec<Group<'a>>)>,
 }
 
 /// Why there is no value.
@@ -201,19 +183,6 @@ fn number(scene: &Scene, group: &Group, measure: &Measure) -> Option<Number> {
     let Spread { median, min, max } = Spread::of(&values)?;
     let row = group.allocator.name.clone();
     Some(Number { row, measure: Some(measure.clone()), median, min, max, samples: values.len() })
-}
-
-impl<'a> Scene<'a> {
-    fn new(measured: &'a Measured) -> Scene<'a> {
-        let (records, interference) = interference::pass(&measured.records.iter().collect::<Vec<_>>());
-        let filed = RecordsByRow::new(&records);
-        let groups = |case| {
-            let rows = measured.head.rows_of(case);
-            (case, rows.map(|row| Group::new(case, row, &filed)).collect())
-        };
-        let cases = measured.head.plan.cases.iter().map(groups).collect();
-        Scene { measured, records, interference, cases }
-    }
 }
 
 impl Spot {

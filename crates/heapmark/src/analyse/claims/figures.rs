@@ -1,8 +1,8 @@
 //! The published figures beside ours. Compares nothing: `report` computes the ratios within a
 //! column.
 
-use super::Number;
 use super::evidence::{Evidence, Spot};
+use super::judged::Number;
 use super::sizes;
 use crate::catalog::Workload;
 use crate::catalog::claim::{Document, Figure, Measure};

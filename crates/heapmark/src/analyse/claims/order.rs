@@ -2,7 +2,7 @@
 //! differ if their ranges do not touch, or if their medians are more than 10 % apart; with fewer
 //! than 5 processes there is no verdict.
 
-use super::{Number, Verdict};
+use super::judged::{Number, Verdict};
 
 /// The fewest processes for a verdict.
 pub(super) const LEAST_SAMPLES: usize = 5;

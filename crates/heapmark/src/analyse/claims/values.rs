@@ -1,6 +1,6 @@
 //! One number per process of a row, for each measure of a claim.
 
-use super::evidence::Scene;
+use super::scene::Scene;
 use crate::analyse::group::Group;
 use crate::catalog::claim::Measure;
 use crate::execute::{Iteration, Measurement};

@@ -6,10 +6,11 @@
 
 mod binary_trees;
 
+use super::bindings::{bindings, without_bindings};
 use super::child;
 use super::exit::{End, LaunchedEnd};
 use super::memory_file::{memory_file, stderr_file, stream_file, text};
-use super::program::{Program, bindings, fill, without_bindings};
+use super::program::{Program, fill};
 use super::report::Report;
 use super::{Attempt, Iteration, Job, Measurement, Outcome, Subject, prove};
 use crate::catalog::program::{Prints, Serves};

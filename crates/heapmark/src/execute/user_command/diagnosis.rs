@@ -8,14 +8,6 @@ use crate::execute::report::Report;
 use anyhow::Result;
 use heapmark_wire::Phase;
 
-/// What went wrong, with the last line of its output, if there is any.
-pub(super) fn with_words(what: &str, said: &str) -> String {
-    match said.trim_end().lines().last() {
-        None => what.to_owned(),
-        Some(words) => format!("{what}: {words}"),
-    }
-}
-
 impl CommandRunner<'_> {
     /// `None` if nothing is wrong. Without a reference, this process becomes the reference.
     pub(super) fn fault(&self, ran: &mut Ran, reference: Option<&Reference>) -> Result<Option<Outcome>> {

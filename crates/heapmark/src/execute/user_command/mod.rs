@@ -5,31 +5,30 @@
 //! Probes that slow the command down (counting, tracing) run in processes of the baseline's check.
 
 mod baseline_probes;
+mod command_runner;
 mod diagnosis;
 mod in_malloc;
+mod last_words;
 mod malloc_probe;
 mod output;
 mod process;
 mod server;
 mod trees;
 
-use super::{Attempt, Iteration, Job, Measurement, Outcome, Subject};
+use super::{Attempt, Iteration, Measurement, Outcome, Subject};
 use crate::catalog::Source;
-use crate::plan::UserCommand;
 use anyhow::Result;
 use heapmark_wire::Phase;
 use output::{OutputReader, Printed};
 use process::{Ran, StepResult};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 use trees::{Trees, programs};
 
 pub use super::child::Look;
 pub use baseline_probes::{NO_CEILING, SILENT, UNPROVEN, UNSEARCHED};
+pub use command_runner::{CommandRunner, Tools};
 pub use in_malloc::{CALLS_PER_S, SHARE};
 
 /// Note: the exit code that every process ends with, if not 0.
@@ -45,14 +44,6 @@ pub const PSS_MISSED: &str = "peak_pss_missed";
 /// many more times, to show whether its own tree varies.
 const TREES: usize = 3;
 
-/// The libraries that are preloaded together with an allocator.
-pub struct Tools {
-    /// Reports which library serves memory; in every process.
-    pub witness: PathBuf,
-    /// Times calls of glibc's functions; in one process of the baseline's check.
-    pub timer: PathBuf,
-}
-
 /// What the command does under the baseline: it must do the same under every allocator.
 pub struct Reference {
     baseline: Subject,
@@ -60,26 +51,6 @@ pub struct Reference {
     trees: RefCell<Trees>,
     /// What it prints, if output is compared.
     printed: Option<Arc<Printed>>,
-}
-
-/// The command under an allocator.
-pub struct CommandRunner<'a> {
-    /// The command.
-    pub command: &'a UserCommand,
-    /// The libraries.
-    pub tools: &'a Tools,
-    /// The allocator.
-    pub subject: &'a Subject,
-    /// Whether that is the baseline, or its A/A copy.
-    pub is_baseline: bool,
-    /// Environment padding, and whether this is a check.
-    pub job: &'a Job,
-    /// The launcher that starts it.
-    pub launcher: &'a Path,
-    /// How long a process may take.
-    pub timeout: Duration,
-    /// Set when everything must end.
-    pub stop: &'a AtomicBool,
 }
 
 impl Reference {

@@ -1,8 +1,8 @@
 //! Runs one process of a command, with everything that it starts: from `--prepare` to its end.
 
-use super::CommandRunner;
-use super::diagnosis::with_words;
+use super::command_runner::CommandRunner;
 use super::in_malloc::Times;
+use super::last_words::with_words;
 use super::malloc_probe::{Log, Witnessed};
 use super::output::{self, OutputReader, Printed};
 use super::server::{Drive, Served};
@@ -13,7 +13,6 @@ use crate::execute::memory_file::{inherited_file, keep_last, stderr_file};
 use crate::execute::{Attempt, Outcome};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
@@ -69,19 +68,7 @@ impl Paced<'_> {
 /// Time between two looks at a process's stderr.
 const READ: Duration = Duration::from_millis(20);
 
-/// The user's own environment for processes that are not measured: everything but `LD_PRELOAD`.
-pub(super) fn of_the_user() -> impl Iterator<Item = (OsString, OsString)> {
-    std::env::vars_os().filter(|(name, _)| name != "LD_PRELOAD")
-}
-
 impl CommandRunner<'_> {
-    /// The user's own environment without settings that configure allocators: with them, rows would
-    /// measure something else than their names say, and two allocators in one process would prove
-    /// nothing.
-    pub(super) fn environment(&self) -> Vec<(OsString, OsString)> {
-        self.command.settings.split(of_the_user()).0
-    }
-
     /// Runs the command unchanged, after `--prepare`.
     pub(super) fn plain(&self, look: Option<Look<'_>>, wanted: Option<&Arc<Printed>>) -> StepResult<Ran> {
         if self.stop.load(Ordering::Relaxed) {

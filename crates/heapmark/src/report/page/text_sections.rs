@@ -5,6 +5,7 @@ use super::section::{Column, PageTable, Section};
 use super::series_legend::{LegendRun, SeriesLegend};
 use crate::observe::preflight::ItemState;
 use crate::report::sheet::{self, Sheet};
+use crate::report::sheets;
 use crate::report::text::{count, plain};
 use crate::report::{conclusion, legend::legend as lines, machine};
 
@@ -21,7 +22,7 @@ pub(super) fn trust(legend: &SeriesLegend) -> Section {
         if told.analysis.unplanned > 0 {
             line("ignored", format!("{} of no planned row", count(told.analysis.unplanned, "record")));
         }
-        for sheet in sheet::all(&told.analysis) {
+        for sheet in sheets::all(&told.analysis) {
             let lines: Vec<String> = sheet.trust.into_iter().chain(sheet.floors).chain(sheet.caution).collect();
             if !lines.is_empty() {
                 line(&sheet.heading, lines.join("; "));
@@ -53,7 +54,7 @@ fn failures(told: &LegendRun) -> String {
 pub(super) fn results(legend: &SeriesLegend) -> Section {
     let mut tables = Vec::new();
     for (run, told) in legend.runs.iter().enumerate() {
-        tables.extend(sheet::all(&told.analysis).into_iter().map(|sheet| table(sheet, &legend.suffix(run))));
+        tables.extend(sheets::all(&told.analysis).into_iter().map(|sheet| table(sheet, &legend.suffix(run))));
         let overall = sheet::overall(&told.analysis);
         if !overall.is_empty() {
             let caption = format!("{}{}", sheet::overall_heading(&told.analysis), legend.suffix(run));

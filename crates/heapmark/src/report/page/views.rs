@@ -3,8 +3,8 @@
 
 use super::section::{Data, Plot, View};
 use crate::analyse::{Case, FootprintCase, LatencyCase, Table};
-use crate::report::sheet;
 use crate::report::text::plain;
+use crate::report::{sheet, timed};
 
 /// A case of some kind, with the index of its run.
 pub(super) type Placed<'a, T> = (usize, &'a T);
@@ -39,7 +39,7 @@ macro_rules! heading {
     };
 }
 
-kind!(Case: sheet::heading_of, LatencyCase: heading!(), Table: heading!(), FootprintCase: heading!());
+kind!(Case: timed::heading_of, LatencyCase: heading!(), Table: heading!(), FootprintCase: heading!());
 
 /// A view per workload. `draw` makes the charts of one thread count and records their data; empty
 /// views and charts are left out.

@@ -1,7 +1,7 @@
 //! Numbers of a row in the words of its cells.
 
-use crate::analyse::{Case, Numbers, Purge, Ratio, Role, Row, TwoModes, Verdict};
-use crate::report::{text, units, whole};
+use crate::analyse::{Numbers, Ratio, Role, Row, Verdict};
+use crate::report::units;
 
 pub(in crate::report) fn ratio(row: &Row, ratio: Option<&Ratio>) -> String {
     match ratio {
@@ -48,44 +48,4 @@ pub(in crate::report) fn memory(numbers: &Numbers) -> String {
         None => "-".into(),
         Some(memory) => memory.overhead.map_or_else(|| units::bytes(memory.peak_rss_bytes), units::times),
     }
-}
-
-pub(super) fn notes(row: &Row, numbers: &Numbers, case: &Case, planned_blocks: u32) -> String {
-    let mut notes: Vec<String> = whole::note(row, numbers).into_iter().chain(whole::sizes(row)).collect();
-    if !row.left_to_libc.is_empty() {
-        notes.push("partial".to_owned());
-    }
-    notes.extend(row.served.clone());
-    if !row.findings.is_empty() {
-        notes.push("flawed".to_owned());
-    }
-    if case.counts_purge {
-        match row.purge {
-            Purge::None => notes.push("not purged".to_owned()),
-            Purge::Unknown => notes.push("purge unknown".to_owned()),
-            Purge::Configured => notes.push("purge configured".to_owned()),
-            Purge::Called => notes.extend(numbers.purge_share.map(|share| format!("purge {}", units::percent(share)))),
-        }
-        if row.purge == Purge::Called {
-            notes.extend(row.purged_as.iter().map(|family| format!("purged as {family}")));
-        }
-    }
-    if numbers.blocks < planned_blocks as usize {
-        notes.push(format!("{} of {} blocks", numbers.blocks, planned_blocks));
-    }
-    if let Some(stalled) = &numbers.stalled {
-        notes.push(format!("stalled in {} of {}", stalled.samples, numbers.samples));
-    }
-    if let Some(TwoModes { low, low_count, high, high_count }) = numbers.modes {
-        let unit = units::time(low);
-        let mode = |value: f64, count: usize| format!("{} ({count}x)", units::digits(value / unit.size));
-        notes.push(format!("two modes: {} and {} {}", mode(low, low_count), mode(high, high_count), unit.name));
-    }
-    if let Some(pairs) = numbers.ratio.map(|ratio| ratio.pairs).filter(|pairs| *pairs < numbers.blocks) {
-        notes.push(text::count(pairs, "pair"));
-    }
-    if numbers.unusable > 0 {
-        notes.push(format!("{} unusable", numbers.unusable));
-    }
-    notes.join(", ")
 }

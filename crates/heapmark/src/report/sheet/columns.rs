@@ -1,8 +1,6 @@
-//! The columns of a sheet, and how the table of a case builds its own.
+//! The columns of a sheet.
 
-use super::cells::notes;
-use crate::analyse::{Case, Numbers, Row};
-use crate::report::{operations, user_command, whole};
+use crate::analyse::{Numbers, Row};
 
 /// A column of a sheet.
 pub(in crate::report) struct Column {
@@ -56,7 +54,8 @@ pub(in crate::report) enum Spare {
 pub(in crate::report) struct TableColumns<'a> {
     /// From the fastest to the slowest.
     pub rows: Vec<(&'a Row, &'a Numbers)>,
-    columns: Vec<Column>,
+    /// Those that are there so far.
+    pub columns: Vec<Column>,
 }
 
 impl TableColumns<'_> {
@@ -87,24 +86,4 @@ impl TableColumns<'_> {
     fn cells(&self, cell: impl Fn(&Row, &Numbers) -> String) -> Vec<String> {
         self.rows.iter().map(|(row, numbers)| cell(row, numbers)).collect()
     }
-}
-
-/// The columns of a case whose rows have numbers.
-pub(super) fn columns(rows: Vec<(&Row, &Numbers)>, case: &Case, planned_blocks: u32) -> Vec<Column> {
-    let mut table = TableColumns { rows, columns: Vec::new() };
-    let of_programs = case.whole_process && case.command.is_none();
-    table.words(if of_programs { "row" } else { "allocator" }, |row, _| row.allocator.clone());
-    if case.command.is_some() {
-        user_command::columns(&mut table, case);
-    } else if case.whole_process {
-        whole::columns(&mut table, case);
-    } else {
-        operations::columns(&mut table, case);
-    }
-    table.words("notes", |row, n| notes(row, n, case, planned_blocks));
-    match table.columns.last_mut() {
-        Some(notes) if notes.cells.iter().any(|cell| !cell.is_empty()) => notes.notes = true,
-        _ => _ = table.columns.pop(),
-    }
-    table.columns
 }

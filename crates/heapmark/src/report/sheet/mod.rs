@@ -7,9 +7,8 @@ mod columns;
 pub(super) use cells::{cpu_ratio, interval, memory, memory_title, ratio, verdict};
 pub(super) use columns::{Column, Spare, TableColumns};
 
-use super::{caveats, count, footprint, latency, text, units, user_command};
-use crate::analyse::{Analysis, Case, Failed, Numbers, Role, Row, State};
-use columns::columns;
+use super::{text, units};
+use crate::analyse::{Analysis, Failed};
 
 /// One case, ready for layout.
 #[derive(Default)]
@@ -51,38 +50,6 @@ impl Numberless {
     }
 }
 
-/// The tables of a run of any kind.
-pub(super) fn all(analysis: &Analysis) -> Vec<Sheet> {
-    let cases = analysis.cases.iter().map(|case| Sheet::new(case, analysis.planned_blocks));
-    cases.chain(latency::sheets(analysis)).chain(count::sheets(analysis)).chain(footprint::sheets(analysis)).collect()
-}
-
-impl Sheet {
-    pub fn new(case: &Case, planned_blocks: u32) -> Sheet {
-        let mut rows: Vec<(&Row, &Numbers)> = case.rows.iter().filter_map(|row| Some((row, row.numbers()?))).collect();
-        // For a user's command, the conclusion below uses the ratios of pairs, and medians may have
-        // another order.
-        let by_ratio = case.command.is_some() && rows.iter().all(|(_, numbers)| numbers.ratio.is_some());
-        let rank = |numbers: &Numbers| match (case.paced, numbers.mean_footprint, numbers.memory) {
-            _ if by_ratio => numbers.ratio.map_or(1.0, |ratio| ratio.ratio),
-            (true, Some(mean), _) => mean.bytes.median,
-            (true, None, Some(memory)) => memory.peak_rss_bytes,
-            _ => numbers.ns_per_op.median,
-        };
-        rows.sort_by(|(_, a), (_, b)| rank(a).total_cmp(&rank(b)));
-        rows.retain(|(row, _)| row.role != Role::AaCopy);
-        let (floors, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(row, _)| row.role == Role::Floor);
-        Sheet {
-            heading: heading_of(case),
-            floors: floors.iter().filter(|_| !case.paced).map(|(row, numbers)| floor_line(row, numbers)).collect(),
-            numberless: case.rows.iter().filter_map(|row| numberless(row, planned_blocks)).collect(),
-            columns: if rows.is_empty() { Vec::new() } else { columns(rows, case, planned_blocks) },
-            trust: caveats::lines(case),
-            caution: case.caution.clone(),
-        }
-    }
-}
-
 /// `Overall: time / glibc, geometric mean over 6 cases without larson@2 (A/A)`.
 pub(super) fn overall_heading(analysis: &Analysis) -> String {
     let cases = analysis.overall.iter().map(|one| one.cases).max().unwrap_or(0);
@@ -107,39 +74,10 @@ pub(super) fn overall(analysis: &Analysis) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The user's command, or the workload and its threads.
-pub(super) fn heading_of(case: &Case) -> String {
-    match &case.command {
-        Some(tried) => user_command::heading(tried),
-        None => heading(&case.workload, case.threads, case.oversubscribed),
-    }
-}
-
 /// `larson, 2 threads (oversubscribed)`.
 pub(super) fn heading(workload: &str, threads: u32, oversubscribed: bool) -> String {
     let mark = if oversubscribed { " (oversubscribed)" } else { "" };
     format!("{workload}, {}{mark}", text::count(threads as usize, "thread"))
-}
-
-fn floor_line(row: &Row, numbers: &Numbers) -> String {
-    let unit = units::time(numbers.ns_per_op.median);
-    format!("floor: {} {} {}", row.allocator, units::digits(numbers.ns_per_op.median / unit.size), unit.name)
-}
-
-fn numberless(row: &Row, planned_blocks: u32) -> Option<Numberless> {
-    let reason = match &row.state {
-        State::Measured(_) => return None,
-        State::Failed(failed) => failed.summary(),
-        State::Missing { unusable: 0 } => missing(planned_blocks),
-        State::Missing { unusable } => {
-            format!(
-                "missing: {} ended ok with nothing to divide (no operations or no time)",
-                text::count(*unusable, "sample")
-            )
-        }
-    };
-    let failed = matches!(&row.state, State::Failed(failed) if !failed.first.is_absent());
-    Some(Numberless { allocator: row.allocator.clone(), reason, failed })
 }
 
 /// The case's own caution, then the one for all tables of its kind.

@@ -1,8 +1,8 @@
 //! Checks that compare values, or quotients of values, with bounds.
 
 use super::super::evidence::{Lack, Spot};
+use super::super::judged::{Number, Said, Verdict};
 use super::super::order::{LEAST_SAMPLES, between, quotient};
-use super::super::{Number, Said, Verdict};
 use super::CheckedPlaces;
 use super::rows::times;
 use crate::catalog::claim::{Over, Take};

@@ -7,8 +7,8 @@ mod threads;
 mod whole;
 
 use super::evidence::{Evidence, Lack, Spot};
+use super::judged::{JudgedPart, Number, Said, Verdict};
 use super::order::LEAST_SAMPLES;
-use super::{JudgedPart, Number, Said, Verdict};
 use crate::catalog::claim::{Check, Claim, Document, Measure, Needs, Place, Threads};
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! Checks that compare rows at one place.
 
+use super::super::judged::{Number, Said, Verdict};
 use super::super::order::{Order, between, lies, order, quotient};
-use super::super::{Number, Said, Verdict};
 use super::CheckedPlaces;
 
 impl CheckedPlaces<'_> {

@@ -1,8 +1,8 @@
 //! Checks of how a value changes as threads are added.
 
 use super::super::evidence::Lack;
+use super::super::judged::{Number, Said, Verdict};
 use super::super::order::{LEAST_SAMPLES, Order, order};
-use super::super::{Number, Said, Verdict};
 use super::CheckedPlaces;
 use crate::catalog::claim::Shape;
 

@@ -1,10 +1,11 @@
 //! Checks with rules of their own: an order that two workloads share, the longest stop, and curves
 //! of two machines.
 
-use super::super::evidence::{Lack, Scene, Spot, find};
+use super::super::evidence::{Lack, Spot, find};
+use super::super::judged::{JudgedPart, Number, Said, Verdict};
 use super::super::order::{LEAST_SAMPLES, between};
+use super::super::scene::Scene;
 use super::super::values::curves;
-use super::super::{JudgedPart, Number, Said, Verdict};
 use super::CheckedPlaces;
 use crate::catalog::claim::Measure;
 use heapmark_stats::{mean, median};

@@ -3,9 +3,8 @@
 use crate::execute::child::{end_tree, spawn};
 use crate::execute::exit::STDERR_BYTES;
 use crate::execute::memory_file::{inherited_file, keep_last, stream_file, text};
-use crate::execute::user_command::CommandRunner;
-use crate::execute::user_command::diagnosis::with_words;
-use crate::execute::user_command::process::of_the_user;
+use crate::execute::user_command::command_runner::{CommandRunner, of_the_user};
+use crate::execute::user_command::last_words::with_words;
 use anyhow::{Context, Result};
 use heapmark_wire::Launched;
 use rustix::process::Pid;

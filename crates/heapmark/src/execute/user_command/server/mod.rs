@@ -6,9 +6,10 @@ mod client;
 mod listener;
 mod usage;
 
-use super::diagnosis::with_words;
+use super::command_runner::CommandRunner;
 use super::in_malloc::{Calls, Times};
-use super::{CommandRunner, Outcome};
+use super::last_words::with_words;
+use crate::execute::Outcome;
 use crate::execute::child::end_tree;
 use crate::execute::exit::End;
 use crate::execute::report::Report;

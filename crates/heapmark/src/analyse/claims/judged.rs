@@ -1,0 +1,105 @@
+//! A claim and its result.
+
+use crate::catalog::claim::Measure;
+use serde::Serialize;
+
+/// The verdict on a claim. In the order in which parts of a claim decide it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Every part of it holds.
+    Holds,
+    /// Too close to call, or too few samples.
+    Unclear,
+    /// Something that it needs is missing.
+    NotTestable,
+    /// Some part of it does not hold.
+    DoesNotHold,
+}
+
+impl Verdict {
+    /// The word for tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::DoesNotHold => "does not hold",
+            Verdict::Unclear => "unclear",
+            Verdict::NotTestable => "not testable here",
+        }
+    }
+}
+
+/// A claim and its result.
+#[derive(Clone, Debug, Serialize)]
+pub struct JudgedClaim {
+    /// `BT-1`.
+    pub id: String,
+    /// Short name of its document.
+    pub document: String,
+    /// The claim.
+    pub says: String,
+    /// The document's evidence for it.
+    pub evidence: String,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The comparisons that the verdict rests on. Never empty.
+    pub parts: Vec<JudgedPart>,
+    /// Rows that "all" leaves out, since they are missing.
+    pub missing: Vec<String>,
+    /// Further notes for the reader.
+    pub notes: Vec<String>,
+    /// Parameters that differ from the document's.
+    pub sizes: Vec<String>,
+    /// Why it may not hold; set only if it does not.
+    pub explain: Option<String>,
+}
+
+/// One comparison.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct JudgedPart {
+    /// The verdict of this part alone.
+    pub verdict: Verdict,
+    /// `churn@2`; empty if nothing was compared.
+    pub place: String,
+    /// A sentence with its numbers.
+    pub said: Vec<Said>,
+}
+
+/// A piece of a sentence.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Said {
+    /// Text.
+    Words(String),
+    /// A measured number.
+    Number(Number),
+}
+
+/// The median and range of one value per process.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Number {
+    /// The row as the run names it, or two with ` / ` between.
+    pub row: String,
+    /// The measure; `None` for a quotient.
+    pub measure: Option<Measure>,
+    /// Median over processes.
+    pub median: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+    /// Processes.
+    pub samples: usize,
+}
+
+impl From<&str> for Said {
+    fn from(words: &str) -> Said {
+        Said::Words(words.into())
+    }
+}
+
+impl From<Number> for Said {
+    fn from(number: Number) -> Said {
+        Said::Number(number)
+    }
+}

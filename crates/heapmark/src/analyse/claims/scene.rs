@@ -1,0 +1,38 @@
+//! A run, and its rows grouped for claims.
+
+use crate::analyse::group::{Group, RecordsByRow};
+use crate::analyse::interference::{self, InterferenceSummary};
+use crate::plan::{Case, CellId};
+use crate::store::{Columns, Record, RunFile};
+use std::collections::BTreeMap;
+
+/// A run as read from its directory.
+pub struct Measured {
+    /// Its head.
+    pub head: RunFile,
+    /// Its records.
+    pub records: Vec<Record>,
+    /// Memory over time by cell, if it was recorded.
+    pub series: BTreeMap<CellId, Columns>,
+}
+
+/// A run with its rows.
+pub(super) struct Scene<'a> {
+    pub measured: &'a Measured,
+    pub records: Vec<&'a Record>,
+    pub interference: InterferenceSummary,
+    pub cases: Vec<(&'a Case, Vec<Group<'a>>)>,
+}
+
+impl<'a> Scene<'a> {
+    pub fn new(measured: &'a Measured) -> Scene<'a> {
+        let (records, interference) = interference::pass(&measured.records.iter().collect::<Vec<_>>());
+        let filed = RecordsByRow::new(&records);
+        let groups = |case| {
+            let rows = measured.head.rows_of(case);
+            (case, rows.map(|row| Group::new(case, row, &filed)).collect())
+        };
+        let cases = measured.head.plan.cases.iter().map(groups).collect();
+        Scene { measured, records, interference, cases }
+    }
+}

@@ -1,0 +1,50 @@
+//! A command, its allocator, and the environment that it runs in.
+
+use crate::execute::{Job, Subject};
+use crate::plan::UserCommand;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// The libraries that are preloaded together with an allocator.
+pub struct Tools {
+    /// Reports which library serves memory; in every process.
+    pub witness: PathBuf,
+    /// Times calls of glibc's functions; in one process of the baseline's check.
+    pub timer: PathBuf,
+}
+
+/// The command under an allocator.
+pub struct CommandRunner<'a> {
+    /// The command.
+    pub command: &'a UserCommand,
+    /// The libraries.
+    pub tools: &'a Tools,
+    /// The allocator.
+    pub subject: &'a Subject,
+    /// Whether that is the baseline, or its A/A copy.
+    pub is_baseline: bool,
+    /// Environment padding, and whether this is a check.
+    pub job: &'a Job,
+    /// The launcher that starts it.
+    pub launcher: &'a Path,
+    /// How long a process may take.
+    pub timeout: Duration,
+    /// Set when everything must end.
+    pub stop: &'a AtomicBool,
+}
+
+impl CommandRunner<'_> {
+    /// The user's own environment without settings that configure allocators: with them, rows would
+    /// measure something else than their names say, and two allocators in one process would prove
+    /// nothing.
+    pub(super) fn environment(&self) -> Vec<(OsString, OsString)> {
+        self.command.settings.split(of_the_user()).0
+    }
+}
+
+/// The user's own environment for processes that are not measured: everything but `LD_PRELOAD`.
+pub(super) fn of_the_user() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os().filter(|(name, _)| name != "LD_PRELOAD")
+}

@@ -1,0 +1,11 @@
+//! The tables of a run of any kind, in their order.
+
+use super::sheet::Sheet;
+use super::{count, footprint, latency, timed};
+use crate::analyse::Analysis;
+
+/// All tables.
+pub(super) fn all(analysis: &Analysis) -> Vec<Sheet> {
+    let timed = timed::sheets(analysis).into_iter();
+    timed.chain(latency::sheets(analysis)).chain(count::sheets(analysis)).chain(footprint::sheets(analysis)).collect()
+}
