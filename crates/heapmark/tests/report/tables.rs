@@ -1,6 +1,7 @@
 //! One tidy table for every kind of run: `heapmark export --to csv`, read by its columns.
 
 use super::outputs::unpacked;
+use crate::support::stored::stored;
 use std::collections::BTreeMap;
 
 const HEAD: &str = "workload,threads,allocator,metric,label,unit,median,min,max,n,ratio,low,high,verdict,outcome";
@@ -41,42 +42,36 @@ fn a_timed_run_has_times_ratios_intervals_and_verdicts() {
     assert_eq!(of(&all, "null", "ns_per_op")[0]["ratio"], "", "the floor is not compared");
 }
 
-/// A quotient of what two columns of the raw samples of glibc's processes sum up to, as a median.
-fn of_raw_samples(run: &str, over: &[&str], under: &[&str]) -> f64 {
-    let place = unpacked();
-    let raw = place.run(&["export", run, "--to", "csv-samples"]).stdout;
-    let mut reader = csv::Reader::from_reader(raw.as_bytes());
-    let lines: Vec<Line> = reader.deserialize().map(|line| line.unwrap()).collect();
-    let mut sums: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
-    let is_wanted =
-        |line: &&Line| line["cell"].starts_with("churn@1/") && line["allocator"] == "glibc" && line["cold"] == "false";
-    for line in lines.iter().filter(is_wanted) {
+/// A metric of glibc's row in a real run, and the median of the same quotient, from what the columns
+/// of the raw samples sum up to in each process.
+fn shown_and_computed(metric: &str, over: &[&str], under: &[&str]) -> (f64, f64) {
+    let place = stored();
+    let read = |format: &str| -> Vec<Line> {
+        let text = place.run(&["export", "run", "--to", format]).stdout;
+        csv::Reader::from_reader(text.as_bytes()).deserialize().map(|line| line.unwrap()).collect()
+    };
+    let mut sums: BTreeMap<String, [f64; 2]> = BTreeMap::new();
+    for line in read("csv-samples").iter().filter(|line| line["cold"] == "false") {
         let sum = |columns: &[&str]| columns.iter().map(|column| number(line, column)).sum::<f64>();
-        let [above, below] = sums.entry(line["cell"].as_str()).or_default();
+        let [above, below] = sums.entry(line["cell"].clone()).or_default();
         *above += sum(over);
         *below += sum(under);
     }
     let mut quotients: Vec<f64> = sums.values().map(|[above, below]| above / below).collect();
     quotients.sort_by(f64::total_cmp);
-    let middle = quotients.len() / 2;
-    (quotients[middle] + quotients[(quotients.len() - 1) / 2]) / 2.0
-}
-
-/// The median of a metric of glibc's row.
-fn median(run: &str, metric: &str) -> f64 {
-    number(of(&lines(run), "glibc", metric)[0], "median")
+    assert_eq!(quotients.len(), 3, "one for each block");
+    (number(of(&read("csv"), "glibc", metric)[0], "median"), quotients[1])
 }
 
 #[test]
 fn page_faults_per_operation_are_those_of_the_measured_iterations() {
-    let (shown, computed) = (median("timed", "faults_per_op"), of_raw_samples("timed", &["minor_faults"], &["ops"]));
+    let (shown, computed) = shown_and_computed("faults_per_op", &["minor_faults"], &["ops"]);
     assert!((shown - computed).abs() <= computed * 1e-9, "{shown} {computed}");
 }
 
 #[test]
 fn the_kernels_share_is_that_of_the_measured_iterations() {
-    let computed = of_raw_samples("timed", &["sys_ns"], &["user_ns", "sys_ns"]);
-    let shown = median("timed", "kernel_share");
+    let (shown, computed) = shown_and_computed("kernel_share", &["sys_ns"], &["user_ns", "sys_ns"]);
     assert!((shown - computed).abs() <= computed * 1e-9, "{shown} {computed}");
 }
 

@@ -123,6 +123,7 @@ fn an_export_that_would_be_empty_is_refused() {
     refused(&place, &["export", "calls", "--to", "csv-rows", "-o", "out"], 2, &["nothing for csv-rows"]);
     assert!(!place.at("out").exists());
     let help = place.run(&["export", "--help"]).stdout;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         help.contains("possible values: csv, csv-samples, csv-rows, csv-latency, json, md, ")
             && help.contains("parquet"),
